@@ -1,0 +1,1 @@
+"""The compiled BPF object (stallscope.bpf.o) as package data."""

@@ -1,0 +1,1 @@
+"""One file per output format: Profile in, bytes out."""

@@ -1,0 +1,1 @@
+"""SystemTap scripts as package data."""

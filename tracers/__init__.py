@@ -1,0 +1,1 @@
+"""One file per command, and the machinery they share in sub-packages."""

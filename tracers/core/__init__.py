@@ -1,0 +1,1 @@
+"""Loading and driving the BPF programs; scope; what a process maps."""

@@ -1,0 +1,1 @@
+"""Names for addresses: kernel, ELF files, vdso, JIT maps."""
