@@ -1,0 +1,115 @@
+/* Maps and knobs that the probes share. Defined once, in scope.bpf.c; the linker resolves the others. */
+#ifndef STALLSCOPE_MAPS_BPF_H
+#define STALLSCOPE_MAPS_BPF_H
+
+#include "kernel.h"
+#include "records.h"
+#include <bpf/bpf_helpers.h>
+
+#ifndef DEFINE_SHARED
+#define SHARED extern
+#else
+#define SHARED
+#endif
+
+/* Knobs: set by the loader before the object is verified, constants after. */
+SHARED const volatile bool trace_all;       /* every thread but the tracer's */
+SHARED const volatile bool follow_children; /* processes forked by a traced one */
+SHARED const volatile bool use_storage;     /* task storage (5.11+); else the hash by tid */
+SHARED const volatile bool switch_has_state; /* sched_switch passes prev_state (5.18+) */
+SHARED const volatile bool user_stacks;
+SHARED const volatile bool kernel_stacks;
+SHARED const volatile bool walk_in_bpf; /* bpf_task_pt_regs() is there (5.15+) */
+SHARED const volatile u32 self_tgid;
+/* When the trace runs: [began, …) while began != 0 and stopped == 0. Written by user space. */
+struct run {
+	u64 began;
+	u64 stopped;
+};
+SHARED struct run run;
+
+struct thread_storage {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+};
+SHARED struct thread_storage thread_storage SEC(".maps");
+
+struct thread_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct thread);
+};
+SHARED struct thread_hash thread_hash SEC(".maps");
+
+/* Process ids (tgid) and thread ids that the seeding iterator takes into the scope. */
+struct id_set {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+};
+SHARED struct id_set scope_tgids SEC(".maps");
+SHARED struct id_set scope_tids SEC(".maps");
+
+/* Stacks that user space has been sent. */
+struct stack_set {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u32);
+};
+SHARED struct stack_set known_stacks SEC(".maps");
+
+struct wait_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct wait_key);
+	__type(value, struct wait_sum);
+};
+SHARED struct wait_table waits SEC(".maps");
+
+struct record_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+SHARED struct record_ring records SEC(".maps");
+
+struct counter_array {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, u32);
+	__type(value, u64);
+};
+SHARED struct counter_array counters SEC(".maps");
+
+/* Too large for the BPF stack: one per CPU for programs that run with interrupts off, … */
+struct stack_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack_record);
+};
+SHARED struct stack_scratch stack_scratch SEC(".maps");
+
+/* … and one for the iterators, which may sleep and of which only one runs at a time. */
+struct iter_scratch {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack_record);
+};
+SHARED struct iter_scratch iter_scratch SEC(".maps");
+
+static __always_inline void count(enum counter which)
+{
+	u32 key = which;
+	u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		(*value)++;
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* What crosses from kernel to user space. tracers/core/records.py mirrors it; tests/tracers/core/test_records.py compares
+ * both with the BTF of the compiled object. All times are CLOCK_MONOTONIC nanoseconds. */
+#ifndef STALLSCOPE_RECORDS_H
+#define STALLSCOPE_RECORDS_H
+
+#define MAX_FRAMES 127
+#define COMM_LEN 16
+
+/* Why a thread is off the CPU, as decided when it was switched out. */
+enum wait_state {
+	WAIT_PREEMPTED, /* still runnable: preempted or yielded */
+	WAIT_INTERRUPTIBLE,
+	WAIT_UNINTERRUPTIBLE,
+	WAIT_STOPPED,
+	WAIT_TRACED,
+	WAIT_IDLE,
+	WAIT_OTHER,
+	WAIT_NEW, /* created, has not run yet */
+	WAIT_STATES,
+};
+
+enum phase {
+	PHASE_ON_CPU,
+	PHASE_BLOCKED,
+	PHASE_RUNNABLE,
+};
+
+/* ustack / kstack of a wait: 0 none (kernel thread, switched off, or not known), else the hash of the frames. */
+struct wait_key {
+	u64 ustack;
+	u64 kstack;
+	u32 tid;
+	u32 tgid;
+	u32 execs; /* how many execs of the process had been seen: says which address space ustack belongs to */
+	u32 state; /* enum wait_state */
+};
+
+struct wait_sum {
+	u64 count;
+	u64 blocked;
+	u64 blocked_min;
+	u64 blocked_max;
+	u64 runnable;
+	u64 runnable_min;
+	u64 runnable_max;
+};
+
+/* Everything known about one thread. Lives in task storage, or in a hash by tid. */
+struct thread {
+	u64 start;  /* accounting began */
+	u64 since;  /* the present phase began */
+	u64 out;    /* last switched out */
+	u64 woken;  /* woken from the present wait; 0: not yet */
+	u64 exec_runtime; /* the kernel's count of the thread's CPU time, when its last switch was seen */
+	u64 on_cpu; /* sums of ended phases */
+	u64 runnable;
+	u64 blocked[WAIT_STATES];
+	u64 switches;
+	struct wait_key key; /* of the present or last wait */
+	/* Waits with equal key in a row are summed here; the map is updated when the key changes. */
+	struct wait_key sum_key;
+	struct wait_sum sum;
+	u8 phase; /* enum phase */
+	u8 pad[7];
+};
+
+enum record_type {
+	RECORD_STACK = 1,
+	RECORD_EXEC,
+	RECORD_EXIT,
+};
+
+struct stack_record {
+	u32 type;
+	u32 count; /* of frames */
+	u64 id;
+	u64 frames[MAX_FRAMES + 1]; /* leaf first; one to spare, so that a full walk is told from a cut one */
+};
+
+struct exec_record {
+	u32 type;
+	u32 tgid;
+	u64 time;
+	u32 execs;
+	u32 pad;
+};
+
+/* The last word on a thread: at its exit, or from the iterator when the trace ends. */
+struct thread_record {
+	u32 type;
+	u32 pad;
+	u64 end;
+	char comm[COMM_LEN];
+	struct thread thread;
+};
+
+/* One per thread that the seeding iterator took into the scope. */
+struct seed_record {
+	u32 tid;
+	u32 tgid;
+};
+
+enum counter {
+	LOST_STACKS,  /* ring buffer full: the stack's waits are counted, its frames are not known */
+	LOST_WAITS,   /* no room for a new key: intervals not attributed to a stack */
+	LOST_THREADS, /* no memory for a thread's state: not traced */
+	LOST_RECORDS, /* ring buffer full: exec or exit not reported */
+	STACK_TABLE_FULL, /* a stack was sent again, because the table of known ones is full */
+	STACKS_CUT,   /* stacks deeper than MAX_FRAMES */
+	STACKS_FAILED, /* nothing could be read of a user stack */
+	MISSED_INS,   /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
+	MISSED_OUTS,
+	NEW_WAITS,    /* entries in the map of waits */
+	NEW_STACKS,
+	COUNTERS,
+};
+
+#endif

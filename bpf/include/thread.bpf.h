@@ -1,0 +1,95 @@
+/* Per-thread state: where it lives and how it begins. */
+#ifndef STALLSCOPE_THREAD_BPF_H
+#define STALLSCOPE_THREAD_BPF_H
+
+#include "maps.bpf.h"
+#include <bpf/bpf_core_read.h>
+
+/* `trusted`: a compile-time constant, true in BTF-typed programs, whose task pointers are read directly (no helper
+ * call) and can key task storage. Raw tracepoints know their arguments as plain numbers. */
+#define TASK_FIELD(trusted, task, field) ((trusted) ? (task)->field : BPF_CORE_READ(task, field))
+
+static __always_inline u32 task_state(struct task_struct *task, bool trusted)
+{
+	struct task_struct___pre_5_14 *old = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return TASK_FIELD(trusted, task, __state);
+	return trusted ? old->state : BPF_CORE_READ(old, state);
+}
+
+static __always_inline enum wait_state wait_state(u32 state)
+{
+	/* As the kernel's task_state_index(): TASK_IDLE is UNINTERRUPTIBLE | NOLOAD. */
+	if ((state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) == (TASK_UNINTERRUPTIBLE | TASK_NOLOAD))
+		return WAIT_IDLE;
+	if (state & TASK_INTERRUPTIBLE)
+		return WAIT_INTERRUPTIBLE;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return WAIT_UNINTERRUPTIBLE;
+	if (state & TASK_STOPPED)
+		return WAIT_STOPPED;
+	if (state & TASK_TRACED)
+		return WAIT_TRACED;
+	return WAIT_OTHER;
+}
+
+static __always_inline struct thread *find_thread(struct task_struct *task, bool trusted)
+{
+	u32 tid;
+
+	if (trusted && use_storage)
+		return bpf_task_storage_get(&thread_storage, task, 0, 0);
+	tid = TASK_FIELD(trusted, task, pid);
+	return bpf_map_lookup_elem(&thread_hash, &tid);
+}
+
+/* The thread's entry, made unless there is one: the iterator, which looks at a thread for microseconds, must not undo
+ * what the scheduler's events have written meanwhile. NULL: no memory (counted). */
+static __always_inline struct thread *new_thread(struct task_struct *task, bool trusted, u64 start, u8 phase,
+						 const struct wait_key *key)
+{
+	u32 tid = TASK_FIELD(trusted, task, pid);
+	struct thread init = {};
+	struct thread *t;
+
+	init.start = start;
+	init.since = start;
+	init.out = phase == PHASE_ON_CPU ? 0 : start;
+	init.phase = phase;
+	init.exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
+	init.key = *key;
+	init.key.tid = tid;
+	init.key.tgid = TASK_FIELD(trusted, task, tgid);
+	if (trusted && use_storage) {
+		t = bpf_task_storage_get(&thread_storage, task, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	} else {
+		bpf_map_update_elem(&thread_hash, &tid, &init, BPF_NOEXIST);
+		t = bpf_map_lookup_elem(&thread_hash, &tid);
+	}
+	if (!t)
+		count(LOST_THREADS);
+	return t;
+}
+
+static __always_inline bool running(void)
+{
+	return run.began && !run.stopped;
+}
+
+static __always_inline void add_wait(struct wait_sum *sum, u64 blocked, u64 runnable)
+{
+	if (!sum->count || blocked < sum->blocked_min)
+		sum->blocked_min = blocked;
+	if (blocked > sum->blocked_max)
+		sum->blocked_max = blocked;
+	if (!sum->count || runnable < sum->runnable_min)
+		sum->runnable_min = runnable;
+	if (runnable > sum->runnable_max)
+		sum->runnable_max = runnable;
+	sum->count++;
+	sum->blocked += blocked;
+	sum->runnable += runnable;
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* Which threads are traced: seeding from the threads that exist, inheritance on fork, cgroup membership; and the last
+ * look at every traced thread. A thread is in scope exactly when it has a `struct thread`. */
+#define DEFINE_SHARED
+#include "stack.bpf.h"
+#include "thread.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
+{
+	u32 tgid = TASK_FIELD(trusted, child, tgid);
+	struct wait_key key = { .state = WAIT_NEW };
+	struct thread *creator;
+
+	if (!running() || tgid == self_tgid)
+		return 0;
+	creator = find_thread(parent, trusted);
+	if (!trace_all) {
+		if (!creator)
+			return 0;
+		if (!follow_children && (u32)TASK_FIELD(trusted, parent, tgid) != tgid)
+			return 0;
+	}
+	/* Threads share their process's address space; a forked process begins anew. */
+	if (creator && creator->key.tgid == tgid)
+		key.execs = creator->key.execs;
+	new_thread(child, trusted, bpf_ktime_get_ns(), PHASE_RUNNABLE, &key);
+	return 0;
+}
+
+static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool trusted)
+{
+	struct wait_key key = {};
+	struct exec_record *r;
+	struct thread *t;
+
+	if (!running())
+		return 0;
+	t = find_thread(task, trusted);
+	if (!t) {
+		/* Hash by tid: a thread that is not the leader takes the leader's id. */
+		t = bpf_map_lookup_elem(&thread_hash, &old_tid);
+		if (!t)
+			return 0;
+		t = new_thread(task, trusted, bpf_ktime_get_ns(), PHASE_ON_CPU, &key);
+		bpf_map_delete_elem(&thread_hash, &old_tid);
+		if (!t)
+			return 0;
+	}
+	t->key.execs++;
+	t->key.tid = TASK_FIELD(trusted, task, pid);
+	t->key.ustack = 0;
+	t->key.kstack = 0;
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (!r) {
+		count(LOST_RECORDS);
+		return 0;
+	}
+	r->type = RECORD_EXEC;
+	r->tgid = t->key.tgid;
+	r->time = bpf_ktime_get_ns();
+	r->execs = t->key.execs;
+	r->pad = 0;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int scope_fork(u64 *ctx)
+{
+	return on_fork((void *)ctx[0], (void *)ctx[1], true);
+}
+
+SEC("tp_btf/sched_process_exec")
+int scope_exec(u64 *ctx)
+{
+	return on_exec((void *)ctx[0], ctx[1], true);
+}
+
+SEC("raw_tp/sched_process_fork")
+int scope_fork_raw(u64 *ctx)
+{
+	return on_fork((void *)ctx[0], (void *)ctx[1], false);
+}
+
+SEC("raw_tp/sched_process_exec")
+int scope_exec_raw(u64 *ctx)
+{
+	return on_exec((void *)ctx[0], ctx[1], false);
+}
+
+/* As walk_frame(), through another task's memory. */
+static long walk_task_frame(u32 index, void *context)
+{
+	struct frame_walk *walk = context;
+	u64 frame[2] = {};
+
+	if (walk->bp && !(walk->bp & 7))
+		bpf_copy_from_user_task(frame, sizeof(frame), (void *)walk->bp, walk->task, 0);
+	return keep_frame(walk, index, frame);
+}
+
+static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record)
+{
+	struct frame_walk walk = { .record = record, .task = task };
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	record->frames[0] = BPF_CORE_READ(regs, ip);
+	walk.bp = BPF_CORE_READ(regs, bp);
+	return stack_id(record, frames_walked(&walk, bpf_loop(MAX_FRAMES, walk_task_frame, &walk, 0)));
+}
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+	u32 tid = task->pid;
+
+	if (tgid == self_tgid)
+		return false;
+	return trace_all || bpf_map_lookup_elem(&scope_tgids, &tgid) || bpf_map_lookup_elem(&scope_tids, &tid);
+}
+
+static __always_inline void seed(struct task_struct *task, u32 state, bool may_sleep)
+{
+	struct wait_key key = { .state = WAIT_PREEMPTED };
+	struct stack_record *record;
+	u8 phase = PHASE_BLOCKED;
+	u32 zero = 0;
+
+	if (task->on_cpu)
+		phase = PHASE_ON_CPU;
+	else if (!(state & TASK_REPORT_BITS))
+		phase = PHASE_RUNNABLE;
+
+	record = bpf_map_lookup_elem(&iter_scratch, &zero);
+	if (record && phase == PHASE_BLOCKED) {
+		key.state = wait_state(state);
+		if (kernel_stacks) {
+			long bytes = bpf_get_task_stack(task, record->frames, sizeof(record->frames), 0);
+
+			key.kstack = stack_id(record, frames_of(bytes));
+		}
+		if (may_sleep && user_stacks && !(task->flags & PF_KTHREAD))
+			key.ustack = task_user_stack(task, record);
+		/* Woken while its stack was read: then the stack may be of two moments. */
+		if (task->on_cpu || !(task_state(task, true) & TASK_REPORT_BITS)) {
+			phase = task->on_cpu ? PHASE_ON_CPU : PHASE_RUNNABLE;
+			key.ustack = 0;
+			key.kstack = 0;
+			key.state = WAIT_PREEMPTED;
+		}
+	}
+	new_thread(task, true, bpf_ktime_get_ns(), phase, &key);
+}
+
+/* Takes every wanted thread into the scope and reports it. Run at the start, and again when the scope has grown. */
+static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
+{
+	struct task_struct *task = ctx->task;
+	struct seed_record out;
+	u32 state;
+
+	if (!task || !running() || !wanted(task))
+		return 0;
+	state = task_state(task, true);
+	if (state & TASK_DEAD)
+		return 0;
+	/* The kernel shows a task again when the reader's buffer was full: then it has its state already. */
+	if (!find_thread(task, true))
+		seed(task, state, may_sleep);
+	out.tid = task->pid;
+	out.tgid = task->tgid;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
+/* With user stacks; needs sleepable iterators and bpf_copy_from_user_task() (5.18). */
+SEC("iter.s/task")
+int scope_seed(struct bpf_iter__task *ctx)
+{
+	return seed_task(ctx, true);
+}
+
+SEC("iter/task")
+int scope_seed_nosleep(struct bpf_iter__task *ctx)
+{
+	return seed_task(ctx, false);
+}
+
+/* Every traced thread that is still there, when the trace ends. */
+SEC("iter/task")
+int scope_dump(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread_record out = {};
+	struct thread *t;
+
+	if (!task)
+		return 0;
+	t = find_thread(task, true);
+	if (!t)
+		return 0;
+	out.type = RECORD_EXIT;
+	out.end = run.stopped;
+	bpf_probe_read_kernel(out.comm, sizeof(out.comm), task->comm);
+	out.thread = *t;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
