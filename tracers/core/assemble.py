@@ -1,0 +1,242 @@
+"""From a `Capture` to a `Profile`: names, states, shares of time, and what was lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
+from ..symbols.kallsyms import Kallsyms
+from ..symbols.symboliser import Symboliser
+from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
+from .session import Capture
+
+OFF_CPU_VALUES = (
+    ValueType("off-cpu", "nanoseconds"),
+    ValueType("count", "count"),
+    ValueType("min", "nanoseconds", "min"),
+    ValueType("max", "nanoseconds", "max"),
+)
+WOKEN, PREEMPTED_LABEL = "runnable-woken", "runnable-preempted"
+BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
+
+_LOST_STACK = Frame("[stack lost]", "other")
+_UNKNOWN = Frame("[waiting since before the trace]", "other")
+_SCHEDULE = "__schedule"
+_TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which waits go into the samples: off-CPU intervals in ns, and state labels (None: all)."""
+
+    shortest: int = 0
+    longest: int = (1 << 64) - 1
+    states: frozenset[str] | None = None
+
+
+class _Part(NamedTuple):
+    """The blocked or the runnable part of a wait, as one sample's state and values."""
+
+    state: str
+    values: tuple[int, int, int, int]
+
+
+def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
+    """The profile with `OFF_CPU_VALUES`; labels pid, process, tid, thread, state and open, as the model lists them."""
+    waits = [(key, total, False) for key, total in capture.waits]
+    for record in capture.threads:
+        thread = record.thread
+        if not record.exited and thread.sum.count:
+            waits.append((thread.sum_key, thread.sum, False))
+        if not record.exited and (open_wait := _open_wait(record, chosen)):
+            waits.append((thread.key, open_wait, True))
+    stacks = _Stacks(capture, [key for key, _, _ in waits])
+    names = _Names(capture)
+    labels: dict[tuple[int, int, str, bool], Labels] = {}
+    samples = []
+    for key, total, is_open in waits:
+        stack = stacks.of(key)
+        for part in _parts(key, total):
+            if chosen.states is not None and part.state not in chosen.states:
+                continue
+            who = (key.tgid, key.tid, part.state, is_open)
+            if who not in labels:
+                labels[who] = names.labels(*who)
+            samples.append(Sample(stack, part.values, labels[who]))
+    lost = _lost(capture, stacks)
+    return Profile(
+        list(OFF_CPU_VALUES),
+        samples,
+        title="Off-CPU time",
+        host=socket.gethostname(),
+        start_ns=capture.wall_ns,
+        duration_ns=capture.stopped - capture.began,
+        threads=[names.times(record) for record in capture.threads],
+        lost=lost,
+        comments=_comments(capture, lost, stacks),
+    )
+
+
+def _parts(key: WaitKey, total: WaitSum) -> Iterator[_Part]:
+    runnable = (total.runnable, total.count, total.runnable_min, total.runnable_max)
+    if key.state in (PREEMPTED, NEW):
+        yield _Part(PREEMPTED_LABEL if key.state == PREEMPTED else WOKEN, runnable)
+        return
+    yield _Part(STATES[key.state], (total.blocked, total.count, total.blocked_min, total.blocked_max))
+    if total.runnable:
+        yield _Part(WOKEN, runnable)
+
+
+def _open_wait(record: ThreadRecord, chosen: Filter) -> WaitSum | None:
+    """The interval that was open when the trace ended, counted up to there."""
+    thread = record.thread
+    if thread.phase == ON_CPU or not thread.out:
+        return None
+    whole = record.end - thread.out
+    if not chosen.shortest <= whole <= chosen.longest:
+        return None
+    blocked = 0
+    if thread.phase == BLOCKED:
+        blocked = whole
+    elif thread.key.state not in (PREEMPTED, NEW) and thread.woken:
+        blocked = thread.woken - thread.out
+    runnable = whole - blocked
+    return WaitSum(1, blocked, blocked, blocked, runnable, runnable, runnable)
+
+
+class _Stacks:
+    """The frames of every stack that a wait refers to, resolved in bulk."""
+
+    def __init__(self, capture: Capture, keys: list[WaitKey]) -> None:
+        self.missing = 0
+        self.cut = 0
+        self._capture = capture
+        symboliser = Symboliser(capture.spaces, Kallsyms.read())
+        known = capture.stacks
+        kernel = sorted({key.kstack for key in keys if key.kstack in known})
+        named = symboliser.kernel_stacks([known[stack] for stack in kernel])
+        self._kernel = dict(zip(kernel, map(_without_tracing, named), strict=True))
+        user = sorted({self._space(key) for key in keys if key.ustack in known})
+        frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
+        self._user = dict(zip(user, frames, strict=True))
+        self.unnamed = symboliser.lost
+        self._whole: dict[tuple[tuple[int, int, int], int], Stack] = {}
+
+    def _space(self, key: WaitKey) -> tuple[int, int, int]:
+        return key.tgid, self._capture.epochs.epoch(key.tgid, key.execs), key.ustack
+
+    def of(self, key: WaitKey) -> Stack:
+        """User frames, then kernel frames."""
+        where = (self._space(key), key.kstack)
+        if where not in self._whole:
+            self._whole[where] = self._join(*where)
+        return self._whole[where]
+
+    def _join(self, user: tuple[int, int, int], kernel: int) -> Stack:
+        frames: Stack = ()
+        for wanted, found in ((user[2], self._user.get(user)), (kernel, self._kernel.get(kernel))):
+            if found is not None:
+                frames += found
+                self.cut += len(self._capture.stacks[wanted]) >= MAX_FRAMES
+            elif wanted:
+                frames += (_LOST_STACK,)
+                self.missing += 1
+        return frames or (_UNKNOWN,)
+
+
+def _without_tracing(stack: Stack) -> Stack:
+    """Kernel frames without our own: nothing below __schedule, where the tracepoint is."""
+    for i in range(len(stack) - 1, -1, -1):
+        if stack[i].name == _SCHEDULE:
+            return stack[: i + 1]
+    return tuple(frame for frame in stack if not frame.name.startswith(_TRACING))
+
+
+class _Names:
+    """Names of threads and processes."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._processes = {pid: process.comm for pid, process in capture.spaces.processes.items()}
+        self._threads: dict[tuple[int, int], str] = {}
+        for record in capture.threads:
+            key = record.thread.key
+            name = os.fsdecode(record.comm)
+            self._threads[key.tgid, key.tid] = name
+            if key.tgid == key.tid and name:
+                self._processes[key.tgid] = name
+
+    def process(self, pid: int) -> str:
+        return self._processes.get(pid, "") or "[unknown]"
+
+    def thread(self, pid: int, tid: int) -> str:
+        return self._threads.get((pid, tid), "") or self.process(pid)
+
+    def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:
+        pairs: list[tuple[str, str | int]] = [
+            ("pid", pid),
+            ("process", self.process(pid)),
+            ("state", state),
+            ("thread", self.thread(pid, tid)),
+            ("tid", tid),
+        ]
+        return tuple([("open", "yes"), *pairs] if is_open else pairs)
+
+    def times(self, record: ThreadRecord) -> ThreadTimes:
+        """The thread's accounting, the phase that it is in counted up to the end."""
+        thread = record.thread
+        on_cpu, runnable = thread.on_cpu, thread.runnable
+        blocked = dict(zip(STATES, thread.blocked, strict=True))
+        rest = 0 if record.exited else record.end - thread.since
+        if thread.phase == ON_CPU:
+            on_cpu += rest
+        elif thread.phase == BLOCKED:
+            blocked[STATES[thread.key.state]] += rest
+        else:
+            runnable += rest
+        key = thread.key
+        return ThreadTimes(
+            key.tgid,
+            self.process(key.tgid),
+            key.tid,
+            self.thread(key.tgid, key.tid),
+            record.end - thread.start,
+            on_cpu,
+            runnable,
+            {state: blocked[state] for state in BLOCKED_STATES if blocked[state]},
+            thread.switches,
+            record.exited,
+        )
+
+
+def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
+    counters = capture.counters
+    lost = {
+        "intervals": counters["lost_waits"],
+        "stacks": stacks.missing,
+        "threads": counters["lost_threads"],
+        "exit and exec records": counters["lost_records"],
+        "address space records": capture.lost_sideband,
+        f"stacks cut at {MAX_FRAMES} frames": stacks.cut,
+        "frames without a name": sum(stacks.unnamed.values()),
+    }
+    return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+
+
+def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[str]:
+    """What the reader should know, and which option would have helped."""
+    comments = list(capture.notes)
+    counters = capture.counters
+    if unseen := counters["missed_ins"] + counters["missed_outs"]:
+        comments.append(f"{unseen} context switches that the kernel did not report, timed by the thread's CPU time")
+    if lost["intervals"] or counters["stack_table_full"]:
+        comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
+    if lost["stacks"] or lost["exit and exec records"]:
+        comments.append("the ring buffer was full: raise --buffer")
+    reasons = [f"{count} {reason}" for reason, count in stacks.unnamed.items() if count]
+    if reasons:
+        comments.append(f"frames without a name: {', '.join(reasons)}")
+    return comments

@@ -1,0 +1,243 @@
+"""What every command shares: help that starts with examples, one place that reports errors, common options.
+
+    from .core import cli
+
+    @cli.command(
+        "trace-offcpu",
+        examples=[
+            ("sudo trace-offcpu -p 4711 -d 10", "where one process waits"),
+            ("sudo trace-offcpu -a -d 5", "the whole host"),
+            ("sudo trace-offcpu -- ./train --epochs 1", "a command from its start to its end"),
+        ],
+    )
+    @cli.ids_option("-p", "--pid", "pids", help="Trace these processes.")
+    @cli.seconds_option("-d", "--duration", help="Stop after so many seconds.")
+    def main(pids: tuple[int, ...], duration: float | None) -> int | None:
+        \"\"\"Shows where threads wait.\"\"\"
+        if not pids:
+            raise cli.MissingScope("say what to trace")
+        ...  # raise StallscopeError(cause, remedy); return an exit status, or None for 0
+
+``main`` is both the click command and, called without arguments, what ``console_scripts`` needs: it
+returns the exit status.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from ...converters.errors import StallscopeError
+from ...converters.text import printable
+
+TRACEBACK = "STALLSCOPE_TRACEBACK"
+"""Set to 1, this environment variable shows where an internal error comes from."""
+
+Example = tuple[str, str]
+"""A command line, and what it does."""
+
+_EXAMPLES = 3
+_MAX_ID = 1 << 22
+"""The kernel's PID_MAX_LIMIT on 64-bit machines (include/linux/threads.h)."""
+_INTERRUPTED = 128 + 2
+_BROKEN_PIPE = 128 + 13
+"""As a shell reports a process that SIGINT or SIGPIPE ended."""
+
+
+class MissingScope(click.UsageError):
+    """The command does not know what to work on. It is reported with the command's examples, exit status 2."""
+
+
+class ExamplesCommand(click.Command):
+    """A command whose help shows three examples right after the usage line. Calling it runs it (see `run`)."""
+
+    def __init__(self, name: str, *, examples: Sequence[Example], **attributes: Any) -> None:
+        """``attributes`` as click.Command takes them. ValueError unless there are three examples."""
+        super().__init__(name, **attributes)
+        if len(examples) != _EXAMPLES:
+            raise ValueError(f"{name} needs {_EXAMPLES} examples")
+        self.examples = tuple(examples)
+
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        """`run` with ``arguments``, ``sys.argv[1:]`` by default."""
+        return run(self, arguments)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_usage(ctx, formatter)
+        self.format_examples(formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+
+    def format_examples(self, formatter: click.HelpFormatter) -> None:
+        """Writes the examples: command lines are never wrapped, so that they can be copied."""
+        width = max(len(line) for line, _ in self.examples)
+        with formatter.section("Examples"):
+            for line, purpose in self.examples:
+                formatter.write(f"  {line:{width}}  # {purpose}\n")
+
+
+def command(
+    name: str, *, examples: Sequence[Example], **attributes: Any
+) -> Callable[[Callable[..., int | None]], ExamplesCommand]:
+    """Decorator that makes a function a command; ``attributes`` go to click.command. See the module's docstring.
+
+    Adds ``--version`` and ``-h``. The function returns the exit status, None for 0.
+    """
+    settings = {
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        **attributes.pop("context_settings", {}),
+    }
+
+    def decorate(function: Callable[..., int | None]) -> ExamplesCommand:
+        versioned = click.version_option(package_name="stallscope", prog_name=name, message="%(prog)s %(version)s")(
+            function
+        )
+        make = click.command(name, cls=ExamplesCommand, examples=examples, context_settings=settings, **attributes)
+        return make(versioned)
+
+    return decorate
+
+
+def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit status; every error that reaches it is reported here, without a traceback.
+
+    0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.
+    """
+    name = command.name or ""
+    try:
+        status = _invoke(command, list(sys.argv[1:] if arguments is None else arguments))
+    except StallscopeError as error:
+        status = error.exit_code
+        _report(name, error.cause, error.remedy)
+    except click.UsageError as error:
+        status = error.exit_code
+        _report_usage(command, error)
+    except click.ClickException as error:
+        status = error.exit_code
+        _report(name, error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        status = _INTERRUPTED
+    except BrokenPipeError:
+        status = _BROKEN_PIPE
+        _discard_output()
+    except Exception as error:
+        status = 1
+        _report_unexpected(name, error)
+    return status
+
+
+def _invoke(command: click.Command, arguments: list[str]) -> int:
+    # Not command.main(): that one handles interrupts and broken pipes in its own, noisier way.
+    try:
+        with command.make_context(command.name, arguments) as context:
+            result = command.invoke(context)
+    except click.exceptions.Exit as leave:
+        result = leave.exit_code
+    if sys.stdout is not None and not sys.stdout.closed:
+        # Now, while an error can still be reported.
+        sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def _discard_output() -> None:
+    """Sends the rest of the output nowhere; the interpreter would complain about it at its end."""
+    if sys.stdout is None:
+        return
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        return
+
+
+def _report(name: str, cause: str, remedy: str = "") -> None:
+    lines = [f"{name}: {printable(cause)}"] + ([printable(remedy)] if remedy else [])
+    _to_stderr("\n".join(lines) + "\n")
+
+
+def _to_stderr(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        # Nobody can be told; the exit status still says it.
+        return
+
+
+def _report_usage(command: ExamplesCommand, error: click.UsageError) -> None:
+    name = command.name or ""
+    if not isinstance(error, MissingScope):
+        _report(name, error.format_message(), f"{name} --help shows examples and explains the options")
+        return
+    formatter = click.HelpFormatter()
+    command.format_examples(formatter)
+    _report(name, error.format_message())
+    _to_stderr(formatter.getvalue())
+
+
+def _report_unexpected(name: str, error: Exception) -> None:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        _discard_output()
+        _report(name, f"cannot write: {error}", "make room, or write to another file system")
+        return
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        import traceback
+
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            _to_stderr(printable(line) + "\n")
+    cause = f"internal error: {type(error).__name__}: {error}"
+    _report(name, cause, f"{TRACEBACK}=1 before {name} (and after sudo) shows where it comes from")
+
+
+def ids_option(*declarations: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-p 1,2 -p 3``: process or thread ids; the value is (1, 2, 3), without doubles, () when not given."""
+
+    def parsed(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[int, ...]:
+        try:
+            return tuple(dict.fromkeys(number for value in values for number in _ids(value)))
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
+
+    attributes.setdefault("metavar", "ID[,ID...]")
+    return click.option(*declarations, multiple=True, callback=parsed, **attributes)
+
+
+def _ids(value: str) -> list[int]:
+    # White space separates too: "$(pgrep demo)" gives one id a line.
+    ids = value.replace(",", " ").split()
+    if not ids:
+        raise ValueError("no id given")
+    for text in ids:
+        # int() takes more than ids: signs, underscores, digits of other scripts.
+        if not (text.isascii() and text.isdigit()):
+            raise ValueError(f"{text!r} is not a number; several are separated by commas: 4711,4712")
+        if len(text) > len(str(_MAX_ID)) or not 0 < int(text) <= _MAX_ID:
+            raise ValueError(f"{text} is not between 1 and {_MAX_ID}")
+    return [int(text) for text in ids]
+
+
+def seconds_option(*declarations: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-d 0.5``: a time in seconds; the value is a finite float above 0, None when not given."""
+
+    def parsed(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+        if value is None:
+            return None
+        try:
+            seconds = float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is not a number of seconds", ctx, param) from None
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise click.BadParameter(f"{value} is not a time above 0 seconds", ctx, param)
+        return seconds
+
+    attributes.setdefault("metavar", "SECONDS")
+    return click.option(*declarations, callback=parsed, **attributes)

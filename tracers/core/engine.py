@@ -1,0 +1,294 @@
+"""Loading the BPF object in the best shape that the kernel takes, and running it over a scope."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...converters.errors import StallscopeError
+from . import privilege, procfs
+from .libbpf import BpfError, Link, Object, RingBuffer
+from .records import (
+    BLOCKED,
+    COUNTERS,
+    RUNNABLE,
+    THREAD_RECORD_SIZE,
+    ThreadRecord,
+    pack_thread,
+    parse_seeds,
+    parse_thread,
+    parse_thread_record,
+)
+from .scope import Scope
+
+KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
+_STATES = {
+    "R": "preempted",
+    "S": "interruptible",
+    "D": "uninterruptible",
+    "T": "stopped",
+    "t": "traced",
+    "I": "idle",
+}
+"""proc(5)'s state letters as our states."""
+_THREADS = 1 << 16
+"""Entries of the hash by tid, where the kernel has no task storage for us."""
+_IDS = 1 << 14
+"""Entries of the sets of process and thread ids."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid instead of BTF-typed ones and task storage.
+
+    ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
+    """
+
+    name: str
+    raw: bool
+    knobs: Mapping[str, int]
+    seed: str = ""
+    dump: str = ""
+
+
+SHAPES = (
+    # Sleepable iterators and bpf_copy_from_user_task() (376040e47334), sched_switch with prev_state (9c2136be0878) and
+    # bpf_loop() (e6f2dd0f8067): all of them came with 5.17 and 5.18.
+    Shape(
+        "task storage, sleepable iterator",
+        raw=False,
+        knobs={"use_storage": 1, "switch_has_state": 1, "walk_in_bpf": 1},
+        seed="scope_seed",
+        dump="scope_dump",
+    ),
+    # Task storage for tracing programs (a10787e6d58c, 5.13): threads that sleep at the start have no user stack.
+    Shape(
+        "task storage, plain iterator",
+        raw=False,
+        knobs={"use_storage": 1, "switch_has_state": 0, "walk_in_bpf": 0},
+        seed="scope_seed_nosleep",
+        dump="scope_dump",
+    ),
+    # With --btf: a kernel without BTF of its own has no BTF-typed programs and no iterators.
+    Shape("raw tracepoints, hash by thread id", raw=True, knobs={}),
+)
+_BTF_SHAPES, _RAW_SHAPES = SHAPES[:2], SHAPES[2:]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """``probes``: program names without the ``_raw`` of their second form. ``knobs``: their own global variables."""
+
+    scope: Scope
+    probes: tuple[str, ...]
+    knobs: Mapping[str, int] = field(default_factory=dict)
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    btf: Path | None = None
+    table_entries: int = 1 << 16
+    buffer_bytes: int = 8 << 20
+
+
+class Engine:
+    """The programs in the kernel, from load to the last look at the threads.
+
+    ``began`` and ``stopped`` bound the trace (CLOCK_MONOTONIC ns; 0: not yet).
+    """
+
+    def __init__(self, options: EngineOptions, on_record: Callable[[bytes], None]) -> None:
+        """Loads and attaches. StallscopeError when this machine does not allow it."""
+        self.options = options
+        self.began = 0
+        self.stopped = 0
+        self._links: list[Link] = []
+        self._iterator: Link | None = None
+        privilege.require()
+        self.object, self.shape = _load(options)
+        self._ring = RingBuffer(self.object.map("records"), on_record)
+        self._attach()
+
+    def _attach(self) -> None:
+        suffix = "_raw" if self.shape.raw else ""
+        names = [*self.options.probes, "scope_fork", "scope_exec"]
+        try:
+            for name in names:
+                self._links.append(self.object.programs[name + suffix].attach())
+            if self.shape.seed:
+                self._iterator = self.object.programs[self.shape.seed].attach_iterator()
+        except BpfError as error:
+            self.close()
+            raise StallscopeError(
+                f"the kernel lets no program be attached: {error.cause}", "`trace-doctor` says what is missing"
+            ) from error
+
+    def begin(self) -> list[tuple[int, int]]:
+        """Starts the clock and takes the scope's threads in; returns their (tid, tgid)."""
+        self.began = time.monotonic_ns()
+        self.object.set("run", self.began)
+        return self.seed()
+
+    def seed(self) -> list[tuple[int, int]]:
+        """Takes in the threads that belong to the scope by now; returns (tid, tgid) of all."""
+        self._add_ids("scope_tgids", self.options.scope.tgids)
+        self._add_ids("scope_tids", self.options.scope.tids)
+        if self._iterator:
+            return parse_seeds(self._iterator.read_iterator())
+        return self._seed_hash()
+
+    def expect_exec(self, pid: int) -> None:
+        """Takes process ``pid`` in at its next exec."""
+        self._add_ids("scope_tgids", {pid})
+
+    def _add_ids(self, name: str, ids: set[int]) -> None:
+        target = self.object.map(name)
+        for number in ids:
+            target.update(number.to_bytes(4, "little"), b"\1")
+
+    def _seed_hash(self) -> list[tuple[int, int]]:
+        """What scope_seed does, from /proc: the stacks of threads that sleep already are not known."""
+        scope = self.options.scope
+        wanted = set(procfs.pids()) - {os.getpid()} if scope.everything else scope.tgids
+        threads = [(tid, tgid) for tgid in wanted for tid in procfs.tids(tgid)]
+        threads += [(tid, tgid) for tid in scope.tids if (tgid := procfs.tgid_of(tid))]
+        hash_by_tid = self.object.map("thread_hash")
+        for tid, tgid in threads:
+            key = tid.to_bytes(4, "little")
+            if hash_by_tid.lookup(key) is None:
+                state = procfs.state(tid)
+                phase = RUNNABLE if state == "R" else BLOCKED
+                hash_by_tid.update(key, pack_thread(tid, tgid, _STATES.get(state, "other"), phase, time.monotonic_ns()))
+        return threads
+
+    def consume(self) -> None:
+        """Delivers the records that are in the ring buffer."""
+        self._ring.consume()
+
+    def stop(self) -> list[ThreadRecord]:
+        """Ends the trace; returns the threads that are still there. The programs are detached."""
+        self.stopped = time.monotonic_ns()
+        self.object.set("run", self.began | self.stopped << 64)
+        self._detach()
+        self.consume()
+        if not self.shape.dump:
+            return self._dump_hash()
+        link = self.object.programs[self.shape.dump].attach_iterator()
+        try:
+            data = link.read_iterator()
+        finally:
+            link.close()
+        size = THREAD_RECORD_SIZE
+        return [parse_thread_record(data[i : i + size], exited=False) for i in range(0, len(data), size)]
+
+    def _dump_hash(self) -> list[ThreadRecord]:
+        records = []
+        for _, value in self.object.map("thread_hash").items():
+            thread = parse_thread(value)
+            comm = os.fsencode(procfs.comm(thread.key.tgid, thread.key.tid))
+            records.append(ThreadRecord(self.stopped, comm, thread, exited=False))
+        return records
+
+    def counters(self) -> dict[str, int]:
+        """The programs' counters by name."""
+        counters = self.object.map("counters")
+        return {name: counters.lookup_percpu_u64(i) for i, name in enumerate(COUNTERS)}
+
+    def _detach(self) -> None:
+        for link in self._links:
+            link.close()
+        self._links = []
+        if self._iterator:
+            self._iterator.close()
+            self._iterator = None
+
+    def close(self) -> None:
+        self._detach()
+        self._ring.close()
+        self.object.close()
+
+
+def object_path() -> Path:
+    """The compiled BPF programs. StallscopeError when they were not built."""
+    path = Path(__file__).resolve().parents[2] / "bpf" / "stallscope.bpf.o"
+    if not path.is_file():
+        raise StallscopeError(f"{path.name} is missing from the installation", "run `make build`, or install the wheel")
+    return path
+
+
+def _load(options: EngineOptions) -> tuple[Object, Shape]:
+    if options.btf is None and not KERNEL_BTF.exists():
+        raise StallscopeError(
+            "this kernel carries no BTF type information",
+            "give a file made for this kernel with --btf PATH, or run a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        )
+    if options.btf is not None and not options.btf.is_file():
+        raise StallscopeError(f"{options.btf} is not a file", "give --btf the BTF file of the running kernel")
+    first: BpfError | None = None
+    for shape in _RAW_SHAPES if options.btf else _BTF_SHAPES:
+        try:
+            return load_shape(options, shape), shape
+        except BpfError as error:
+            first = first or error
+    assert first is not None
+    raise StallscopeError(f"{first.cause} ({_reason(first.log)})", _remedy(first.number)) from first
+
+
+def load_shape(options: EngineOptions, shape: Shape) -> Object:
+    """The object loaded in one shape. BpfError when the kernel does not take it."""
+    loaded = Object(object_path(), options.btf)
+    try:
+        suffix = "_raw" if shape.raw else ""
+        programs = {name + suffix for name in (*options.probes, "scope_fork", "scope_exec")}
+        loaded.select(programs | {name for name in (shape.seed, shape.dump) if name})
+        scope = options.scope
+        knobs = {
+            "trace_all": int(scope.everything),
+            "follow_children": int(scope.children),
+            "user_stacks": int(options.user_stacks),
+            "kernel_stacks": int(options.kernel_stacks),
+            "self_tgid": os.getpid(),
+            **shape.knobs,
+            **options.knobs,
+        }
+        for name, value in knobs.items():
+            loaded.set(name, value)
+        _size_maps(loaded, options, shape)
+        loaded.load()
+    except BaseException:
+        loaded.close()
+        raise
+    return loaded
+
+
+def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
+    for name in ("waits", "known_stacks"):
+        loaded.map(name).set_max_entries(options.table_entries)
+    for name in ("scope_tgids", "scope_tids"):
+        loaded.map(name).set_max_entries(_IDS)
+    loaded.map("records").set_max_entries(options.buffer_bytes)
+    if shape.knobs.get("use_storage"):
+        loaded.map("thread_hash").set_max_entries(1)
+    else:
+        loaded.map("thread_hash").set_max_entries(_THREADS)
+        loaded.map("thread_storage").set_autocreate(False)
+
+
+def _reason(log: list[str]) -> str:
+    """The one line of the verifier's log that says why."""
+    lines = [line for entry in log for line in entry.splitlines()]
+    useful = [
+        line.strip()
+        for line in lines
+        if line and not line.startswith(("libbpf: ", "processed ", "; ", "-- ")) and not line[:1].isdigit()
+    ]
+    if useful:
+        return useful[-1]
+    return next((line.removeprefix("libbpf: ") for line in lines), "no reason given")
+
+
+def _remedy(number: int) -> str:
+    if number in (1, 13):  # EPERM, EACCES
+        return "run as root on the host; in a container with --privileged --pid=host; see `trace-doctor` for lockdown"
+    return "`trace-doctor` says what this kernel lacks; with another kernel's type information use --btf PATH"

@@ -1,0 +1,91 @@
+"""``-- COMMAND ARGS…``: a process that waits before its first instruction until the trace has begun."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+
+from ...converters.errors import StallscopeError
+
+
+class Launch:
+    """A forked child, stopped before exec. It runs as SUDO_UID's user when the tracer runs under sudo."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._status: int | None = None
+        gate_read, self._gate = os.pipe2(os.O_CLOEXEC)
+        self._report, report_write = os.pipe2(os.O_CLOEXEC)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self._gate)
+                if os.read(gate_read, 1):  # end of file: the tracer is gone
+                    _become_invoker()
+                    _default_signals()
+                    os.execvp(command[0], command)
+            except OSError as error:
+                os.write(report_write, str(error.errno).encode())
+            finally:
+                os._exit(127)
+        os.close(gate_read)
+        os.close(report_write)
+
+    def go(self) -> None:
+        """Let it run. StallscopeError when the command cannot be executed."""
+        os.write(self._gate, b"g")
+        os.close(self._gate)
+        self._gate = -1
+        error = os.read(self._report, 16)
+        os.close(self._report)
+        if error:
+            self.wait()
+            reason = os.strerror(int(error))
+            raise StallscopeError(
+                f"cannot run {self._command[0]!r}: {reason}", "give a command that your user can run, after `--`"
+            )
+
+    def poll(self) -> int | None:
+        """Its exit status as a shell gives it (128 + signal), None while it runs."""
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = _shell_status(status)
+        return self._status
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = _shell_status(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+    def stop(self) -> None:
+        """End it if it still runs: Ctrl-C reached it already, as it is in our process group; others get SIGTERM."""
+        if self._gate >= 0:
+            os.close(self._gate)
+            self._gate = -1
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+
+def _shell_status(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _become_invoker() -> None:
+    """In the child: the user who called sudo, with his groups and home."""
+    uid = os.environ.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not uid.isdigit() or int(uid) == 0:
+        return
+    user = pwd.getpwuid(int(uid))
+    os.initgroups(user.pw_name, user.pw_gid)
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+    os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name, SHELL=user.pw_shell or "/bin/sh")
+
+
+def _default_signals() -> None:
+    """In the child: what Python ignores or handles for itself."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)

@@ -1,0 +1,128 @@
+"""Options that tracers share: the scope, how long, and what becomes of the result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...converters.errors import StallscopeError
+from . import cli
+from .engine import EngineOptions
+from .scope import Scope
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """-p -t -n --cgroup -a --no-children and COMMAND: arguments of `make_scope` and ``command``."""
+    options: list[Decorator] = [
+        cli.ids_option("-p", "--pid", "pids", help="Trace these processes."),
+        cli.ids_option("-t", "--tid", "tids", help="Trace these threads."),
+        click.option("-n", "--name", metavar="REGEX", help="Trace processes by name or command line, also later ones."),
+        click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
+        click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
+        click.option("--no-children", is_flag=True, help="Leave out processes that traced ones fork meanwhile."),
+        cli.seconds_option("-d", "--duration", help="Stop after so many seconds; else Ctrl-C, or the target's end."),
+        click.argument("command", nargs=-1, type=click.UNPROCESSED),
+    ]
+    return _apply(options, function)
+
+
+def make_scope(given: Mapping[str, Any]) -> Scope:
+    """The scope as asked for with `scope_options`; usage errors for none and for contradictions."""
+    pids, tids, name, cgroup = given["pids"], given["tids"], given["name"], given["cgroup"]
+    everything, command = given["everything"], given["command"]
+    if not (pids or tids or name or cgroup or everything or command):
+        raise cli.MissingScope("say what to trace: -p PID, -t TID, -n REGEX, --cgroup PATH, -a, or -- COMMAND")
+    if command and (pids or tids or name or cgroup or everything):
+        raise click.UsageError("give either a COMMAND or processes that run already, not both")
+    if everything and (pids or tids or name or cgroup):
+        raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
+    try:
+        pattern = re.compile(name) if name else None
+    except re.error as error:
+        raise click.BadParameter(f"{name!r} is not a regular expression: {error}", param_hint="'-n'") from None
+    return Scope(list(pids), list(tids), pattern, cgroup, everything, children=not given["no_children"])
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """-o --force --per-thread --json: what `report.Output` is made from."""
+    options: list[Decorator] = [
+        click.option(
+            "-o",
+            "--output",
+            "outputs",
+            multiple=True,
+            metavar="PATH",
+            help="Write .svg, .folded, .speedscope.json or .pb.gz (repeatable); - is folded text on standard output. "
+            "Default: an SVG in the current folder.",
+        ),
+        click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
+        click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+    ]
+    return _apply(options, function)
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """-U -K --btf --table-size --buffer: how the probes work."""
+    options: list[Decorator] = [
+        click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
+        click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
+        click.option(
+            "--btf", type=click.Path(path_type=Path), help="Type information of this kernel, where it carries none."
+        ),
+        click.option(
+            "--table-size",
+            type=click.IntRange(1024, 1 << 22),
+            default=1 << 16,
+            show_default=True,
+            help="Distinct waits, and distinct stacks, that the kernel side can hold.",
+        ),
+        click.option(
+            "--buffer",
+            "buffer_mb",
+            type=click.Choice(["1", "2", "4", "8", "16", "32", "64", "128"]),
+            default="8",
+            show_default=True,
+            help="MB of ring buffer for new stacks.",
+        ),
+    ]
+    return _apply(options, function)
+
+
+def make_engine_options(
+    given: Mapping[str, Any], scope: Scope, probes: tuple[str, ...], knobs: Mapping[str, int]
+) -> EngineOptions:
+    """What `engine_options` were given, for these programs. Usage error when no stacks would be left."""
+    if given["user_only"] and given["kernel_only"]:
+        raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
+    return EngineOptions(
+        scope,
+        probes,
+        knobs,
+        user_stacks=not given["kernel_only"],
+        kernel_stacks=not given["user_only"],
+        btf=given["btf"],
+        table_entries=given["table_size"],
+        buffer_bytes=int(given["buffer_mb"]) << 20,
+    )
+
+
+def microseconds(value: float | None, default: int) -> int:
+    """An option in microseconds as ns. StallscopeError below 0."""
+    if value is None:
+        return default
+    if not 0 <= value < 1e15:
+        raise StallscopeError(f"{value:g} us is not a waiting time", "give microseconds, 0 or more", exit_code=2)
+    return round(value * 1000)
+
+
+def _apply(options: list[Decorator], function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,35 @@
+"""Whether this process may trace at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...converters.errors import StallscopeError
+
+_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+"""include/uapi/linux/capability.h; the last two since 5.8."""
+
+
+def effective_capabilities() -> int:
+    """The bits of CapEff in /proc/self/status."""
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16)
+    return 0
+
+
+def allowed() -> bool:
+    """Whether the capabilities suffice to load and attach tracing programs."""
+    capabilities = effective_capabilities()
+    both = 1 << _CAP_BPF | 1 << _CAP_PERFMON
+    return bool(capabilities & 1 << _CAP_SYS_ADMIN) or capabilities & both == both
+
+
+def require() -> None:
+    """StallscopeError unless `allowed`."""
+    if not allowed():
+        command = os.path.basename(sys.argv[0]) or "trace-offcpu"
+        what = "root" if os.geteuid() else "CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"
+        raise StallscopeError(f"tracing needs {what}", f"run it as `sudo {command} …`; in a container, --privileged")

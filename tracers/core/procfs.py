@@ -1,0 +1,64 @@
+"""Reading /proc: who is there. Everything tolerates processes that end meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def pids() -> Iterator[int]:
+    """All processes (tgids) of this pid namespace."""
+    for name in os.listdir(PROC):
+        if name.isdigit():
+            yield int(name)
+
+
+def tids(pid: int) -> list[int]:
+    """The threads of a process; empty when it is gone."""
+    try:
+        return [int(name) for name in os.listdir(PROC / str(pid) / "task")]
+    except OSError:
+        return []
+
+
+def tgid_of(tid: int) -> int | None:
+    """The process that a thread belongs to; None when it is gone."""
+    for line in _read(PROC / str(tid) / "status").splitlines():
+        if line.startswith(b"Tgid:"):
+            return int(line.split()[1])
+    return None
+
+
+def comm(pid: int, tid: int | None = None) -> str:
+    """The name of a process or thread as it gave it itself (hostile input); "" when it is gone."""
+    path = PROC / str(pid) / "comm" if tid is None else PROC / str(pid) / "task" / str(tid) / "comm"
+    return os.fsdecode(_read(path).removesuffix(b"\n"))
+
+
+def command_line(pid: int) -> str:
+    """The arguments joined by spaces; "" for kernel threads and where it is gone."""
+    return os.fsdecode(_read(PROC / str(pid) / "cmdline").rstrip(b"\0").replace(b"\0", b" "))
+
+
+def state(tid: int) -> str:
+    """The state letter of proc(5): R, S, D, …; "" when the thread is gone."""
+    fields = _read(PROC / str(tid) / "stat").rpartition(b")")[2].split()
+    return fields[0].decode() if fields else ""
+
+
+def in_host_pid_namespace() -> bool:
+    """Whether our pids are the kernel's own: include/linux/proc_ns.h, PROC_PID_INIT_INO."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

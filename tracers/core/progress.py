@@ -1,0 +1,96 @@
+"""One line on the terminal that says how far a trace is. Nothing where standard error is not a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TextIO
+
+_INTERVAL = 0.25
+"""Seconds between two writes, at least."""
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Shows elapsed time and what was seen so far; gone when the ``with`` block ends.
+
+    ``update()`` may be called as often as is convenient: it writes at most four times a second. The
+    line is never longer than the terminal is wide. A terminal that goes away ends the display, not
+    the trace.
+
+        with Progress(planned=10.0) as progress:
+            while tracing:
+                progress.update(threads=16, stacks=312, lost=0)
+    """
+
+    def __init__(
+        self,
+        planned: float | None = None,
+        *,
+        file: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``planned`` in seconds, None for a trace that Ctrl-C ends. ``file`` is standard error by default."""
+        self._file = sys.stderr if file is None else file
+        self._planned = planned
+        self._clock = clock
+        self._start = clock()
+        self._next = self._start
+        self._shown = False
+        self._enabled = _is_capable(self._file)
+
+    def update(self, *, threads: int, stacks: int, lost: int) -> None:
+        """``threads`` and ``stacks`` seen, intervals ``lost``, so far."""
+        now = self._clock()
+        if not self._enabled or now < self._next:
+            return
+        self._next = now + _INTERVAL
+        line = _line(now - self._start, self._planned, threads, stacks, lost)
+        # The last column stays free: writing it makes some terminals wrap, and then \r returns to the wrong line.
+        self._write(_CLEAR + line[: max(_columns(self._file) - 1, 0)])
+        self._shown = True
+
+    def clear(self) -> None:
+        """Takes the line away, so that something else can be printed; the next update shows it again."""
+        if self._shown:
+            self._write(_CLEAR)
+            self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def _write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except (OSError, ValueError):
+            self._enabled = False
+
+
+def _line(elapsed: float, planned: float | None, threads: int, stacks: int, lost: int) -> str:
+    until = f"of {planned:g} s" if planned is not None else "(Ctrl-C ends it)"
+    # Lost intervals come first among the counts: a narrow terminal must not hide them.
+    return f"tracing {elapsed:.1f} s {until}, {lost:,} lost intervals, {threads:,} threads, {stacks:,} stacks"
+
+
+def _is_capable(file: TextIO | None) -> bool:
+    try:
+        # The stream is None in a process that was started with it closed.
+        return file is not None and file.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    except ValueError:
+        return False
+
+
+def _columns(file: TextIO) -> int:
+    try:
+        return os.get_terminal_size(file.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

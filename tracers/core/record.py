@@ -1,0 +1,52 @@
+"""A whole trace in one call: what every tracer does between its options and its profile."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from . import privilege
+from .engine import Engine, EngineOptions
+from .launch import Launch
+from .records import RecordSink
+
+if TYPE_CHECKING:
+    from .session import Capture
+
+
+def record(options: EngineOptions, command: tuple[str, ...], duration: float | None) -> Capture:
+    """Traces ``options.scope`` (and ``command``, started for it) for ``duration`` seconds or until it ends.
+
+    StallscopeError when the scope is not there or the machine does not allow it. Whatever happens, no probe stays and
+    the command is ended.
+    """
+    privilege.require()
+    scope = options.scope
+    launch = Launch(list(command)) if command else None
+    try:
+        scope.resolve()
+        sink = RecordSink()
+        engine = Engine(options, sink)
+        try:
+            # What is needed only from here on is imported only here: the first probe is attached by now.
+            from .progress import Progress
+            from .session import Session
+
+            _allow_many_files()
+            session = Session(engine, launch, duration)
+            with Progress(duration) as progress:
+                return session.run(sink, lambda t, s, lost: progress.update(threads=t, stacks=s, lost=lost))
+        finally:
+            engine.close()
+    finally:
+        if launch:
+            launch.stop()
+
+
+def _allow_many_files() -> None:
+    """Mapped files are held open so that processes that ended keep their names: up to the hard limit."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = min(hard, 1 << 16) if hard != resource.RLIM_INFINITY else 1 << 16
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, os.sysconf("SC_OPEN_MAX")), hard))

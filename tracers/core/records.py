@@ -1,0 +1,189 @@
+"""The records and map values of the BPF programs: bpf/include/records.h, mirrored.
+
+All times are CLOCK_MONOTONIC nanoseconds. tests/tracers/core/test_records.py compares the layouts with the header.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+MAX_FRAMES = 127
+
+STATES = ("preempted", "interruptible", "uninterruptible", "stopped", "traced", "idle", "other", "new")
+"""enum wait_state, in its order."""
+PREEMPTED, NEW = STATES.index("preempted"), STATES.index("new")
+
+ON_CPU, BLOCKED, RUNNABLE = range(3)
+"""enum phase."""
+
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT = 1, 2, 3
+
+COUNTERS = (
+    "lost_stacks",
+    "lost_waits",
+    "lost_threads",
+    "lost_records",
+    "stack_table_full",
+    "stacks_cut",
+    "stacks_failed",
+    "missed_ins",
+    "missed_outs",
+    "new_waits",
+    "new_stacks",
+)
+"""enum counter, in its order."""
+
+WAIT_KEY = struct.Struct("<QQIIII")
+WAIT_SUM = struct.Struct("<7Q")
+_THREAD = struct.Struct("<7Q8QQ32s32s56sB7x")
+_STACK_HEAD = struct.Struct("<IIQ")
+_EXEC = struct.Struct("<IIQII")
+_THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
+_SEED = struct.Struct("<II")
+THREAD_SIZE = _THREAD.size
+THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
+
+
+class WaitKey(NamedTuple):
+    """What a wait is counted by. ``ustack`` / ``kstack``: a stack's id, 0 none. ``state``: index into STATES."""
+
+    ustack: int
+    kstack: int
+    tid: int
+    tgid: int
+    execs: int
+    state: int
+
+
+class WaitSum(NamedTuple):
+    """Times in ns. Every wait counts in both parts; a preempted thread was blocked for 0 ns."""
+
+    count: int
+    blocked: int
+    blocked_min: int
+    blocked_max: int
+    runnable: int
+    runnable_min: int
+    runnable_max: int
+
+
+class Thread(NamedTuple):
+    """Accounting of one thread, see struct thread."""
+
+    start: int
+    since: int
+    out: int
+    woken: int
+    on_cpu: int
+    runnable: int
+    blocked: tuple[int, ...]
+    switches: int
+    key: WaitKey
+    sum_key: WaitKey
+    sum: WaitSum
+    phase: int
+
+
+class ThreadRecord(NamedTuple):
+    """The last word on a thread: at its exit, or when the trace ended."""
+
+    end: int
+    comm: bytes
+    thread: Thread
+    exited: bool
+
+
+class ExecRecord(NamedTuple):
+    """A traced process began another program: its ``execs``-th since it is traced."""
+
+    tgid: int
+    time: int
+    execs: int
+
+
+class StackRecord(NamedTuple):
+    """The frames of a stack, leaf first."""
+
+    id: int
+    frames: tuple[int, ...]
+
+
+def parse_record(data: bytes) -> StackRecord | ExecRecord | ThreadRecord:
+    """One record of the ring buffer. ValueError: not a known type."""
+    kind = int.from_bytes(data[:4], "little")
+    if kind == RECORD_STACK:
+        _, count, stack_id = _STACK_HEAD.unpack_from(data)
+        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size))
+    if kind == RECORD_EXEC:
+        _, tgid, time, execs, _ = _EXEC.unpack_from(data)
+        return ExecRecord(tgid, time, execs)
+    if kind == RECORD_EXIT:
+        return parse_thread_record(data, exited=True)
+    raise ValueError(f"record of unknown type {kind}")
+
+
+def parse_thread_record(data: bytes, *, exited: bool) -> ThreadRecord:
+    _, _, end, comm = _THREAD_RECORD_HEAD.unpack_from(data)
+    thread = parse_thread(data[_THREAD_RECORD_HEAD.size :])
+    return ThreadRecord(end, comm.split(b"\0")[0], thread, exited)
+
+
+def parse_thread(data: bytes) -> Thread:
+    """A ``struct thread``."""
+    fields = _THREAD.unpack_from(data)
+    start, since, out, woken, _exec_runtime, on_cpu, runnable = fields[:7]
+    blocked, switches = fields[7:15], fields[15]
+    key, sum_key, total = fields[16:19]
+    return Thread(
+        start,
+        since,
+        out,
+        woken,
+        on_cpu,
+        runnable,
+        blocked,
+        switches,
+        WaitKey(*WAIT_KEY.unpack(key)),
+        WaitKey(*WAIT_KEY.unpack(sum_key)),
+        WaitSum(*WAIT_SUM.unpack(total)),
+        fields[19],
+    )
+
+
+def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
+    """A new ``struct thread``, as new_thread() in thread.bpf.h makes it, in ``state`` (of STATES) since ``now``."""
+    key = WAIT_KEY.pack(0, 0, tid, tgid, 0, STATES.index(state))
+    return _THREAD.pack(now, now, now, *[0] * 4, *[0] * len(STATES), 0, key, bytes(32), bytes(56), phase)
+
+
+def parse_wait(key: bytes, value: bytes) -> tuple[WaitKey, WaitSum]:
+    """One entry of the map of waits."""
+    return WaitKey(*WAIT_KEY.unpack(key)), WaitSum(*WAIT_SUM.unpack(value))
+
+
+def parse_seeds(data: bytes) -> list[tuple[int, int]]:
+    """What the seeding iterator wrote: (tid, tgid) of each thread in scope."""
+    return list(_SEED.iter_unpack(data))
+
+
+class RecordSink:
+    """Collects the records of the ring buffer."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[int, tuple[int, ...]] = {}
+        self.exited: list[ThreadRecord] = []
+        self._execs: list[ExecRecord] = []
+
+    def __call__(self, data: bytes) -> None:
+        record = parse_record(data)
+        if isinstance(record, StackRecord):
+            self.stacks[record.id] = record.frames
+        elif isinstance(record, ThreadRecord):
+            self.exited.append(record)
+        else:
+            self._execs.append(record)
+
+    def take_execs(self) -> list[ExecRecord]:
+        taken, self._execs = self._execs, []
+        return taken

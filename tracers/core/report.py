@@ -1,0 +1,64 @@
+"""What becomes of a profile: the summary for a person (or as JSON), then the files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...converters import output
+from ...converters.options import WriteOptions
+from ...converters.safefile import sudo_owner
+from ...converters.text import printable
+
+if TYPE_CHECKING:
+    from ...converters.model import Profile
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where the results go. Check before the trace, write after it."""
+
+    paths: tuple[str, ...]
+    force: bool
+    per_thread: bool
+    as_json: bool
+
+    @classmethod
+    def plan(cls, stem: str, given: Mapping[str, Any]) -> Report:
+        """From the values of `options.output_options`. StallscopeError when an output could not be written: better now
+        than after the trace."""
+        paths = given["outputs"] or (str(output.default_path(stem)),)
+        output.check(paths, force=given["force"])
+        return cls(paths, given["force"], given["per_thread"], given["as_json"])
+
+    def write(self, profile: Profile) -> None:
+        """The summary (on standard error when folded text goes to standard output), then every file."""
+        stream = sys.stderr if output.STDOUT in self.paths else sys.stdout
+        self._print_summary(profile, stream)
+        options = WriteOptions(per_thread=self.per_thread)
+        try:
+            output.write_all(profile, self.paths, options, force=self.force, owner=sudo_owner())
+        finally:
+            listing = sys.stderr if self.as_json else stream
+            for path in self.paths:
+                if path != output.STDOUT and Path(path).exists():
+                    print(f"wrote {printable(path)}", file=listing)
+
+    def _print_summary(self, profile: Profile, stream: object) -> None:
+        from ...converters.summarize import summarize
+
+        summary = summarize(profile)
+        target = sys.stderr if stream is sys.stderr else sys.stdout
+        if self.as_json:
+            import json
+
+            json.dump(summary.to_json(), target, indent=2)
+            print(file=target)
+        else:
+            from ...converters.summary_text import render
+
+            render(summary, target)
+        target.flush()

@@ -1,0 +1,102 @@
+"""Which processes and threads a trace is about."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...converters.errors import StallscopeError
+from . import procfs
+
+_CGROUP_MOUNT = Path("/sys/fs/cgroup")
+
+
+@dataclass
+class Scope:
+    """What the user asked for. At least one of the first five is given; they add up.
+
+    ``tgids`` / ``tids`` come to hold what has been resolved so far.
+    """
+
+    pids: list[int] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
+    name: re.Pattern[str] | None = None
+    cgroup: Path | None = None
+    everything: bool = False
+    children: bool = True
+    tgids: set[int] = field(default_factory=set)
+    tids: set[int] = field(default_factory=set)
+
+    def resolve(self) -> None:
+        """Find the processes that are there. StallscopeError when what was asked for does not exist."""
+        for pid in self.pids:
+            tgid = procfs.tgid_of(pid)
+            if tgid is None:
+                raise StallscopeError(f"there is no process {pid}", "see `ps -e`; a name can be given with -n REGEX")
+            if tgid != pid:
+                raise StallscopeError(
+                    f"{pid} is a thread of process {tgid}", f"trace the process with -p {tgid}, the thread with -t {pid}"
+                )
+            self.tgids.add(pid)
+        for tid in self.threads:
+            if procfs.tgid_of(tid) is None:
+                raise StallscopeError(f"there is no thread {tid}", "see `ps -eL`")
+            self.tids.add(tid)
+        if self.cgroup is not None:
+            self.cgroup = _cgroup_folder(self.cgroup)
+        self.tgids |= self.newcomers()
+        if self.name is not None and not (self.tgids or self.everything):
+            raise StallscopeError(
+                f"no process has a name or command line that matches {self.name.pattern!r}",
+                "see `ps -e -o pid,comm,args`; trace-offcpu's own process never counts",
+            )
+
+    def newcomers(self) -> set[int]:
+        """Processes that belong to the scope by name or cgroup, and are not in it yet."""
+        found: set[int] = set()
+        if self.name is not None:
+            found |= {pid for pid in procfs.pids() if pid not in self.tgids and self.matches(pid)}
+        if self.cgroup is not None:
+            found |= _members(self.cgroup) - self.tgids
+        return found - {os.getpid()}
+
+    def matches(self, pid: int) -> bool:
+        """Whether ``-n`` means this process."""
+        if self.name is None or pid == os.getpid():
+            return False
+        return bool(self.name.search(procfs.comm(pid)) or self.name.search(procfs.command_line(pid)))
+
+    @property
+    def grows(self) -> bool:
+        """Whether processes can come into the scope other than by fork."""
+        return self.name is not None or self.cgroup is not None
+
+    @property
+    def ends_with(self) -> list[int]:
+        """The processes and threads with whose end the trace ends; empty: it has no such end."""
+        return [] if self.everything or self.grows else [*self.tgids, *self.tids]
+
+
+def _cgroup_folder(path: Path) -> Path:
+    """The folder of a cgroup given as a path, or as its name below a hierarchy (``/proc/PID/cgroup`` shows those)."""
+    relative = str(path).lstrip("/")
+    candidates = [path, _CGROUP_MOUNT / relative, *(mount / relative for mount in sorted(_CGROUP_MOUNT.glob("*/")))]
+    for candidate in candidates:
+        if (candidate / "cgroup.procs").is_file():
+            return candidate
+    raise StallscopeError(
+        f"{path} is not a control group", "give a folder below /sys/fs/cgroup, such as /sys/fs/cgroup/system.slice"
+    )
+
+
+def _members(folder: Path) -> set[int]:
+    """The processes of a cgroup and of all groups below it."""
+    members: set[int] = set()
+    for current, _, _ in os.walk(folder):
+        try:
+            members.update(map(int, (Path(current) / "cgroup.procs").read_text().split()))
+        except OSError:
+            continue
+    return members

@@ -1,0 +1,280 @@
+"""One trace from its first probe to its last record: engine, sideband, processes, and the reasons to stop."""
+
+from __future__ import annotations
+
+import bisect
+import os
+import select
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+
+from ..symbols.maps import Mapping
+from ..symbols.process import ProcessSpaces
+from .engine import Engine
+from .launch import Launch
+from .records import ExecRecord, RecordSink, ThreadRecord, WaitKey, WaitSum, parse_wait
+from .scope import Scope
+from .sideband import Event, Exec, Exit, Fork, Mmap, Sideband
+
+_POLL = 0.1
+"""Seconds between two looks at the rings."""
+_ADOPT_SLICE = 0.05
+"""Seconds spent on reading maps of processes between two looks at the rings."""
+
+
+@dataclass
+class Capture:
+    """What came out of the kernel. Times are CLOCK_MONOTONIC ns, ``wall_ns`` is the Unix epoch at ``began``."""
+
+    began: int
+    stopped: int
+    wall_ns: int
+    waits: list[tuple[WaitKey, WaitSum]]
+    threads: list[ThreadRecord]
+    stacks: dict[int, tuple[int, ...]]
+    counters: dict[str, int]
+    lost_sideband: int
+    epochs: Epochs
+    spaces: ProcessSpaces
+    notes: list[str] = field(default_factory=list)
+    exit_status: int | None = None
+    """Of the launched command."""
+
+
+class Epochs:
+    """Which address space (epoch of `ProcessSpaces`) a wait's ``execs`` means.
+
+    The probes count execs from when they first see a thread, the sideband from when it first sees the process; the
+    times of the execs bring both together.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, list[int]] = {}
+        self._counted: dict[tuple[int, int], int] = {}
+
+    def seen(self, pid: int, when: int) -> None:
+        """The sideband reported an exec."""
+        self._seen.setdefault(pid, []).append(when)
+
+    def counted(self, record: ExecRecord) -> None:
+        """The probes reported an exec: a moment after the sideband's."""
+        self._counted[record.tgid, record.execs] = record.time
+
+    def epoch(self, pid: int, execs: int) -> int:
+        """The epoch; -1, which no process has, when the exec's record was lost."""
+        if not execs:
+            return 0
+        when = self._counted.get((pid, execs))
+        return -1 if when is None else bisect.bisect(self._seen.get(pid, []), when)
+
+
+class Interrupts:
+    """Ctrl-C (or SIGTERM, SIGHUP) asks for the end; a second Ctrl-C is a KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._old: dict[int, object] = {}
+        self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def __enter__(self) -> Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._old[number] = signal.signal(number, self._handle)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        for number, old in self._old.items():
+            signal.signal(number, old)  # type: ignore[arg-type]  # what signal.signal() returned
+        os.close(self.wakeup)
+        os.close(self._write)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.requested = True
+
+
+class Session:
+    """Runs an engine until the duration is over, the targets are gone, the command ended, or someone asks."""
+
+    def __init__(self, engine: Engine, launch: Launch | None, duration: float | None) -> None:
+        """Takes over an engine made with `on_record` of `RecordSink`."""
+        self._engine = engine
+        self._scope: Scope = engine.options.scope
+        self._launch = launch
+        self._duration = duration
+        self._spaces = ProcessSpaces()
+        self._epochs = Epochs()
+        self._to_adopt: deque[int] = deque()
+        self._notes: list[str] = []
+        self._sideband: Sideband | None = None
+        try:
+            self._sideband = Sideband()
+        except OSError as error:
+            self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
+
+    def run(self, sink: RecordSink, on_poll: Callable[[int, int, int], None] | None = None) -> Capture:
+        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second."""
+        wall = time.time_ns()
+        with Interrupts() as interrupts:
+            threads = {tid for tid, _ in self._take_in(self._engine.begin())}
+            if self._launch:
+                self._spaces.adopt(self._launch.pid)
+                self._engine.expect_exec(self._launch.pid)
+                self._launch.go()
+            deadline = time.monotonic() + self._duration if self._duration is not None else None
+            ends = _Ends(self._scope, self._launch)
+            while not interrupts.requested and not ends.reached():
+                now = time.monotonic()
+                if deadline is not None and now >= deadline:
+                    break
+                timeout = _POLL if deadline is None else min(_POLL, deadline - now)
+                ends.wait(interrupts.wakeup, 0 if self._to_adopt else timeout)
+                self._poll(sink)
+                if on_poll:
+                    counters = self._engine.counters()
+                    on_poll(len(threads) + len(sink.exited), len(sink.stacks), counters["lost_waits"])
+            ends.close()
+            records = self._engine.stop()
+        return self._finish(sink, records, wall)
+
+    def _poll(self, sink: RecordSink) -> None:
+        self._engine.consume()
+        self._follow(self._sideband.poll() if self._sideband else ())
+        self._without_sideband(sink)
+        if self._scope.grows and (newcomers := self._scope.newcomers()):
+            self._scope.tgids |= newcomers
+            self._take_in(self._engine.seed())
+        self._adopt_some()
+
+    def _take_in(self, threads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        known = self._spaces.processes
+        self._to_adopt.extend(sorted({tgid for _, tgid in threads if tgid not in known}))
+        if len(self._to_adopt) <= 64:
+            self._adopt_some()
+        return threads
+
+    def _adopt_some(self) -> None:
+        until = time.monotonic() + _ADOPT_SLICE
+        while self._to_adopt and time.monotonic() < until:
+            self._spaces.adopt(self._to_adopt.popleft())
+
+    def _follow(self, events: Iterable[Event]) -> None:
+        spaces, every = self._spaces, self._scope.everything
+        for event in events:
+            known = event.pid in spaces.processes
+            if isinstance(event, Fork):
+                if event.pid == os.getpid() or not (every or event.parent in spaces.processes):
+                    continue
+                if event.parent in self._to_adopt:
+                    self._to_adopt.remove(event.parent)
+                    spaces.adopt(event.parent)
+                spaces.fork(event.parent, event.pid, event.time)
+            elif not (known or every):
+                continue
+            elif isinstance(event, Exec):
+                spaces.exec(event.pid, event.time)
+                spaces.processes[event.pid].comm = os.fsdecode(event.comm)
+                self._epochs.seen(event.pid, event.time)
+            elif isinstance(event, Mmap):
+                spaces.mmap(event.pid, _mapping(event), event.time)
+            elif isinstance(event, Exit):
+                spaces.exit(event.pid)
+
+    def _without_sideband(self, sink: RecordSink) -> None:
+        """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""
+        for record in sink.take_execs():
+            self._epochs.counted(record)
+            if self._sideband is None:
+                self._epochs.seen(record.tgid, record.time)
+                self._spaces.exec(record.tgid, record.time)
+                self._spaces.adopt(record.tgid)
+
+    def _finish(self, sink: RecordSink, records: list[ThreadRecord], wall: int) -> Capture:
+        engine = self._engine
+        self._follow(self._sideband.poll(final=True) if self._sideband else ())
+        self._without_sideband(sink)
+        while self._to_adopt:
+            self._spaces.adopt(self._to_adopt.popleft())
+        waits = [parse_wait(key, value) for key, value in engine.object.map("waits").items()]
+        for pid in {key.tgid for key, _ in waits} | {record.thread.key.tgid for record in records}:
+            if pid in self._spaces.processes:
+                self._spaces.refresh(pid)
+            else:
+                self._spaces.adopt(pid)
+        capture = Capture(
+            engine.began,
+            engine.stopped,
+            wall,
+            waits,
+            sink.exited + records,
+            sink.stacks,
+            engine.counters(),
+            self._sideband.lost if self._sideband else 0,
+            self._epochs,
+            self._spaces,
+            self._notes,
+            self._launch.poll() if self._launch else None,
+        )
+        if self._sideband:
+            self._sideband.close()
+        return capture
+
+
+class _Ends:
+    """Notices the end of the traced processes without polling them, where the kernel has pidfds."""
+
+    def __init__(self, scope: Scope, launch: Launch | None) -> None:
+        self._launch = launch
+        self._targets = [] if launch else list(scope.ends_with)
+        self._bounded = bool(self._targets)
+        self._fds: dict[int, int] = {}
+        for pid in [launch.pid] if launch else self._targets:
+            try:
+                self._fds[pid] = os.pidfd_open(pid)
+            except OSError:
+                continue  # a thread, or gone: reached() looks at /proc
+
+    def wait(self, wakeup: int, timeout: float) -> None:
+        """Returns after ``timeout`` seconds, or earlier when something happened."""
+        select.select([wakeup, *self._fds.values()], [], [], max(timeout, 0))
+
+    def reached(self) -> bool:
+        if self._launch:
+            return self._launch.poll() is not None
+        if not self._bounded:
+            return False
+        gone = [pid for pid in self._targets if self._is_gone(pid)]
+        for pid in gone:
+            self._targets.remove(pid)
+            if fd := self._fds.pop(pid, None):
+                os.close(fd)
+        return not self._targets
+
+    def _is_gone(self, pid: int) -> bool:
+        if pid in self._fds:
+            return bool(select.select([self._fds[pid]], [], [], 0)[0])
+        return not os.path.exists(f"/proc/{pid}")
+
+    def close(self) -> None:
+        for fd in self._fds.values():
+            os.close(fd)
+
+
+def _mapping(event: Mmap) -> Mapping:
+    return Mapping(
+        event.start,
+        event.start + event.length,
+        event.offset,
+        os.fsdecode(event.path),
+        event.dev,
+        event.inode,
+        event.build_id,
+    )

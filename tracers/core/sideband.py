@@ -1,0 +1,230 @@
+"""What processes do to their address spaces, as the kernel tells it: fork, exec, mmap and exit through perf events.
+
+/proc/PID/maps comes too late for a process that lives for a millisecond; these records do not. Format: the manual page
+perf_event_open(2) and include/uapi/linux/perf_event.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SYSCALL = {"x86_64": 298, "aarch64": 241}
+_PERF_TYPE_SOFTWARE = 1
+_PERF_COUNT_SW_DUMMY = 9
+_PERF_SAMPLE_TIME = 1 << 2
+_PERF_FLAG_FD_CLOEXEC = 1 << 3
+
+# Bits of the flag word of struct perf_event_attr.
+_MMAP, _COMM, _TASK, _SAMPLE_ID_ALL = 1 << 8, 1 << 9, 1 << 13, 1 << 18
+_EXCLUDE_KERNEL, _MMAP2, _COMM_EXEC, _USE_CLOCKID, _BUILD_ID = 1 << 5, 1 << 23, 1 << 24, 1 << 25, 1 << 34
+
+_LOST, _COMM_RECORD, _EXIT, _FORK, _MMAP2_RECORD = 2, 3, 4, 7, 10
+_MISC_COMM_EXEC = 1 << 13
+_MISC_MMAP_BUILD_ID = 1 << 14
+
+_HEADER = struct.Struct("<IHH")
+_TIME = struct.Struct("<Q")
+_TASK_BODY = struct.Struct("<IIII")
+_MMAP2_BODY = struct.Struct("<IIQQQ24sII")
+_RING_BYTES = 4 << 20
+"""For all CPUs together, within the limits of a ring."""
+_HEAD_OFFSET = 1024
+"""data_head and data_tail in struct perf_event_mmap_page."""
+
+
+class Fork(NamedTuple):
+    """Process ``parent`` made process ``pid``."""
+
+    time: int
+    pid: int
+    parent: int
+
+
+class Exec(NamedTuple):
+    """``pid`` began another program, called ``comm``."""
+
+    time: int
+    pid: int
+    comm: bytes
+
+
+class Exit(NamedTuple):
+    """The main thread of ``pid`` ended."""
+
+    time: int
+    pid: int
+
+
+class Mmap(NamedTuple):
+    """``pid`` mapped executable memory. Either ``build_id`` or ``dev`` and ``inode`` are known."""
+
+    time: int
+    pid: int
+    start: int
+    length: int
+    offset: int
+    path: bytes
+    dev: int
+    inode: int
+    build_id: str
+
+
+Event = Fork | Exec | Exit | Mmap
+
+
+class _Attr(ctypes.Structure):
+    """struct perf_event_attr, PERF_ATTR_SIZE_VER5 (112 bytes)."""
+
+    _fields_ = [
+        ("type", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("config", ctypes.c_uint64),
+        ("sample_period", ctypes.c_uint64),
+        ("sample_type", ctypes.c_uint64),
+        ("read_format", ctypes.c_uint64),
+        ("flags", ctypes.c_uint64),
+        ("wakeup_events", ctypes.c_uint32),
+        ("bp_type", ctypes.c_uint32),
+        ("bp_addr", ctypes.c_uint64),
+        ("bp_len", ctypes.c_uint64),
+        ("branch_sample_type", ctypes.c_uint64),
+        ("sample_regs_user", ctypes.c_uint64),
+        ("sample_stack_user", ctypes.c_uint32),
+        ("clockid", ctypes.c_int32),
+        ("sample_regs_intr", ctypes.c_uint64),
+        ("aux_watermark", ctypes.c_uint32),
+        ("sample_max_stack", ctypes.c_uint16),
+        ("_reserved", ctypes.c_uint16),
+    ]
+
+
+def _open_event(cpu: int) -> int:
+    """File descriptor of a dummy event on one CPU. OSError when the kernel refuses."""
+    attr = _Attr(
+        type=_PERF_TYPE_SOFTWARE,
+        size=ctypes.sizeof(_Attr),
+        config=_PERF_COUNT_SW_DUMMY,
+        sample_type=_PERF_SAMPLE_TIME,
+        clockid=time.CLOCK_MONOTONIC,
+    )
+    flags = _MMAP | _COMM | _TASK | _SAMPLE_ID_ALL | _EXCLUDE_KERNEL | _MMAP2 | _COMM_EXEC | _USE_CLOCKID
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    # Build-ids in MMAP2 since 5.12 (88a16a130933, "perf: Add build id data in mmap2 event"); else device and inode.
+    for attr.flags in (flags | _BUILD_ID, flags):
+        fd = int(syscall(_SYSCALL[platform.machine()], ctypes.byref(attr), -1, cpu, -1, _PERF_FLAG_FD_CLOEXEC))
+        if fd >= 0:
+            return fd
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class _Ring:
+    """The ring buffer of one event: read from data_tail to data_head."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.fd = fd
+        self._memory = mmap.mmap(fd, mmap.PAGESIZE + size)
+        self._size = size
+
+    def read(self) -> bytes:
+        head, tail = struct.unpack_from("<QQ", self._memory, _HEAD_OFFSET)
+        if head == tail:
+            return b""
+        start, end = tail % self._size, head % self._size
+        base = mmap.PAGESIZE
+        if start < end:
+            data = self._memory[base + start : base + end]
+        else:
+            data = self._memory[base + start : base + self._size] + self._memory[base : base + end]
+        struct.pack_into("<Q", self._memory, _HEAD_OFFSET + 8, head)
+        return data
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+
+class Sideband:
+    """The events of all processes, in the order of time. ``lost`` counts the records that found the ring full."""
+
+    def __init__(self) -> None:
+        """OSError when the kernel has no perf events for us."""
+        self.lost = 0
+        self._pending: list[Event] = []
+        self._rings: list[_Ring] = []
+        cpus = _online_cpus()
+        pages = max(16, min(128, _RING_BYTES // mmap.PAGESIZE // len(cpus)))
+        size = (1 << (pages.bit_length() - 1)) * mmap.PAGESIZE
+        try:
+            for cpu in cpus:
+                self._rings.append(_Ring(_open_event(cpu), size))
+        except BaseException:
+            self.close()
+            raise
+
+    def poll(self, *, final: bool = False) -> list[Event]:
+        """What happened since the last call.
+
+        The rings are read one after the other: what is newer than the beginning of this call waits for the next one,
+        or events would come out of order. ``final``: nothing waits.
+        """
+        until = (1 << 64) if final else time.monotonic_ns()
+        for ring in self._rings:
+            self._pending.extend(self._parse(ring.read()))
+        self._pending.sort(key=lambda event: event.time)
+        ready = [event for event in self._pending if event.time < until]
+        del self._pending[: len(ready)]
+        return ready
+
+    def close(self) -> None:
+        for ring in self._rings:
+            ring.close()
+        self._rings = []
+
+    def _parse(self, data: bytes) -> Iterator[Event]:
+        position = 0
+        while position + _HEADER.size <= len(data):
+            kind, misc, size = _HEADER.unpack_from(data, position)
+            if size < _HEADER.size:
+                return
+            body = data[position + _HEADER.size : position + size]
+            position += size
+            if kind == _LOST:
+                self.lost += int.from_bytes(body[8:16], "little")
+            elif event := _event(kind, misc, body):
+                yield event
+
+
+def _event(kind: int, misc: int, body: bytes) -> Event | None:
+    (when,) = _TIME.unpack_from(body, len(body) - 8)
+    if kind in (_FORK, _EXIT):
+        pid, parent, tid, _ = _TASK_BODY.unpack_from(body)
+        if kind == _FORK:
+            return Fork(when, pid, parent) if pid != parent else None
+        return Exit(when, pid) if pid == tid else None
+    if kind == _COMM_RECORD and misc & _MISC_COMM_EXEC:
+        return Exec(when, int.from_bytes(body[:4], "little"), body[8:-8].split(b"\0")[0])
+    if kind == _MMAP2_RECORD:
+        pid, _, start, length, offset, identity, _, _ = _MMAP2_BODY.unpack_from(body)
+        path = body[_MMAP2_BODY.size : -8].split(b"\0")[0]
+        if misc & _MISC_MMAP_BUILD_ID:
+            return Mmap(when, pid, start, length, offset, path, 0, 0, identity[4 : 4 + min(identity[0], 20)].hex())
+        major, minor, inode = struct.unpack_from("<IIQ", identity)
+        return Mmap(when, pid, start, length, offset, path, os.makedev(major, minor), inode, "")
+    return None
+
+
+def _online_cpus() -> list[int]:
+    with open("/sys/devices/system/cpu/online") as file:
+        text = file.read().strip()
+    cpus = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus.extend(range(int(first), int(last or first) + 1))
+    return cpus
