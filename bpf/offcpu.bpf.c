@@ -121,25 +121,38 @@ static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 	t->key.state = WAIT_OTHER;
 }
 
-static __always_inline void send_exit(struct thread *t, struct task_struct *task, bool trusted, u64 now)
+static __always_inline void send_thread(struct thread *t, struct task_struct *task, u64 now)
 {
 	struct thread_record *r;
-	u32 tid = t->key.tid;
 
 	flush(t);
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);
-	} else {
-		r->type = RECORD_EXIT;
-		r->pad = 0;
-		r->end = now;
-		bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-		bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
-		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+		return;
 	}
-	if (!(trusted && use_storage))
-		bpf_map_delete_elem(&thread_hash, &tid);
+	r->type = RECORD_EXIT;
+	r->pad = 0;
+	r->end = now;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+/* A thread is sent twice: on its way out, while it is sure to be seen, and at its last switch, when its time is complete.
+ * The last switch can come after the end of a trace that its process's end has ended. */
+static __always_inline int on_exit(bool trusted)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct thread *t = trusted ? find_thread(bpf_get_current_task_btf(), true) : find_thread(task, false);
+	u64 now;
+
+	if (!running() || !t || t->phase != PHASE_ON_CPU)
+		return 0;
+	now = bpf_ktime_get_ns();
+	end_phase(t, now);
+	send_thread(t, task, now);
+	return 0;
 }
 
 /* With trace_all every thread is in scope from the start of the trace on, whether the iterator has been there or not. */
@@ -181,6 +194,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	struct task_struct *next = (void *)ctx[2];
 	struct thread *t;
 	u64 now, runtime;
+	bool woken;
 	u32 state;
 
 	if (!running())
@@ -192,9 +206,11 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t = first_seen(prev, trusted, PHASE_ON_CPU, WAIT_OTHER);
 	if (t) {
 		state = task_state(prev, trusted);
-		/* The state may be TASK_WAKING by now; prev_state is what __schedule() acted on (fa2c3254d7cf, 5.18). But 0
-		 * means that a pending signal kept the thread runnable. */
-		if (switch_has_state && state)
+		/* It runs again already: a signal was pending, or __schedule() let go of the run queue's lock while it looked
+		 * for other work, and somebody woke the thread. */
+		woken = !(state & TASK_REPORT_BITS);
+		/* The state may be TASK_WAKING by now; prev_state is what __schedule() acted on (9c2136be0878, 5.18). */
+		if (switch_has_state)
 			state = (u32)ctx[3];
 		runtime = TASK_FIELD(trusted, prev, se.sum_exec_runtime);
 		if (t->phase != PHASE_ON_CPU)
@@ -202,7 +218,12 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		end_phase(t, now);
 		t->exec_runtime = runtime;
 		if (state & TASK_DEAD) {
-			send_exit(t, prev, trusted, now);
+			u32 tid = t->key.tid;
+
+			send_thread(t, prev, now);
+			t->phase = PHASE_GONE;
+			if (!(trusted && use_storage))
+				bpf_map_delete_elem(&thread_hash, &tid);
 		} else {
 			t->switches++;
 			t->out = now;
@@ -211,7 +232,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 				t->phase = PHASE_RUNNABLE;
 				t->key.state = WAIT_PREEMPTED;
 			} else {
-				t->phase = PHASE_BLOCKED;
+				t->phase = woken ? PHASE_RUNNABLE : PHASE_BLOCKED;
+				t->woken = woken ? now : 0;
 				t->key.state = wait_state(state);
 			}
 			capture_stacks(ctx, prev, trusted, t);
@@ -274,4 +296,16 @@ SEC("raw_tp/sched_wakeup")
 int offcpu_wakeup_raw(u64 *ctx)
 {
 	return on_wakeup((void *)ctx[0], false);
+}
+
+SEC("tp_btf/sched_process_exit")
+int offcpu_exit(u64 *ctx)
+{
+	return on_exit(true);
+}
+
+SEC("raw_tp/sched_process_exit")
+int offcpu_exit_raw(u64 *ctx)
+{
+	return on_exit(false);
 }

@@ -199,7 +199,7 @@ int scope_dump(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	t = find_thread(task, true);
-	if (!t)
+	if (!t || t->phase == PHASE_GONE)
 		return 0;
 	out.type = RECORD_EXIT;
 	out.end = run.stopped;

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .core import cli, options
+from .core.engine import OFF_CPU_PROBES
 from .core.record import record
 from .core.records import STATES
 from .core.report import Report
@@ -52,8 +53,8 @@ def main(**given: Any) -> None:
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     report = Report.plan("offcpu", given)
     knobs = {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
-    probes = ("offcpu_switch", "offcpu_wakeup")
-    capture = record(options.make_engine_options(given, scope, probes, knobs), given["command"], given["duration"])
+    engine = options.make_engine_options(given, scope, OFF_CPU_PROBES, knobs)
+    capture = record(engine, given["command"], given["duration"])
 
     from .core.assemble import Filter, off_cpu_profile
 

@@ -13,9 +13,9 @@
 #endif
 
 /* Knobs: set by the loader before the object is verified, constants after. */
-SHARED const volatile bool trace_all;       /* every thread but the tracer's */
-SHARED const volatile bool follow_children; /* processes forked by a traced one */
-SHARED const volatile bool use_storage;     /* task storage (5.11+); else the hash by tid */
+SHARED const volatile bool trace_all;	     /* every thread but the tracer's */
+SHARED const volatile bool follow_children;  /* processes forked by a traced one */
+SHARED const volatile bool use_storage;	     /* task storage (5.11+); else the hash by tid */
 SHARED const volatile bool switch_has_state; /* sched_switch passes prev_state (5.18+) */
 SHARED const volatile bool user_stacks;
 SHARED const volatile bool kernel_stacks;

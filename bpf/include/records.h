@@ -23,6 +23,7 @@ enum phase {
 	PHASE_ON_CPU,
 	PHASE_BLOCKED,
 	PHASE_RUNNABLE,
+	PHASE_GONE, /* exited, and reported */
 };
 
 /* ustack / kstack of a wait: 0 none (kernel thread, switched off, or not known), else the hash of the frames. */
@@ -47,12 +48,12 @@ struct wait_sum {
 
 /* Everything known about one thread. Lives in task storage, or in a hash by tid. */
 struct thread {
-	u64 start;  /* accounting began */
-	u64 since;  /* the present phase began */
-	u64 out;    /* last switched out */
-	u64 woken;  /* woken from the present wait; 0: not yet */
+	u64 start;	  /* accounting began */
+	u64 since;	  /* the present phase began */
+	u64 out;	  /* last switched out */
+	u64 woken;	  /* woken from the present wait; 0: not yet */
 	u64 exec_runtime; /* the kernel's count of the thread's CPU time, when its last switch was seen */
-	u64 on_cpu; /* sums of ended phases */
+	u64 on_cpu;	  /* sums of ended phases */
 	u64 runnable;
 	u64 blocked[WAIT_STATES];
 	u64 switches;
@@ -101,16 +102,16 @@ struct seed_record {
 };
 
 enum counter {
-	LOST_STACKS,  /* ring buffer full: the stack's waits are counted, its frames are not known */
-	LOST_WAITS,   /* no room for a new key: intervals not attributed to a stack */
-	LOST_THREADS, /* no memory for a thread's state: not traced */
-	LOST_RECORDS, /* ring buffer full: exec or exit not reported */
+	LOST_STACKS,	  /* ring buffer full: the stack's waits are counted, its frames are not known */
+	LOST_WAITS,	  /* no room for a new key: intervals not attributed to a stack */
+	LOST_THREADS,	  /* no memory for a thread's state: not traced */
+	LOST_RECORDS,	  /* ring buffer full: exec or exit not reported */
 	STACK_TABLE_FULL, /* a stack was sent again, because the table of known ones is full */
-	STACKS_CUT,   /* stacks deeper than MAX_FRAMES */
-	STACKS_FAILED, /* nothing could be read of a user stack */
-	MISSED_INS,   /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
+	STACKS_CUT,	  /* stacks deeper than MAX_FRAMES */
+	STACKS_FAILED,	  /* nothing could be read of a user stack */
+	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
-	NEW_WAITS,    /* entries in the map of waits */
+	NEW_WAITS, /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,
 };

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ..symbols.kallsyms import Kallsyms
-from ..symbols.symboliser import Symboliser
+from ..symbols.symboliser import UNMAPPED, Symboliser
 from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
 from .session import Capture
 
@@ -47,13 +47,10 @@ class _Part(NamedTuple):
 
 def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
     """The profile with `OFF_CPU_VALUES`; labels pid, process, tid, thread, state and open, as the model lists them."""
-    waits = [(key, total, False) for key, total in capture.waits]
+    waits = [(key, total, False) for key, total in _closed_waits(capture).items()]
     for record in capture.threads:
-        thread = record.thread
-        if not record.exited and thread.sum.count:
-            waits.append((thread.sum_key, thread.sum, False))
         if not record.exited and (open_wait := _open_wait(record, chosen)):
-            waits.append((thread.key, open_wait, True))
+            waits.append((record.thread.key, open_wait, True))
     stacks = _Stacks(capture, [key for key, _, _ in waits])
     names = _Names(capture)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
@@ -81,12 +78,23 @@ def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
     )
 
 
+def _closed_waits(capture: Capture) -> dict[WaitKey, WaitSum]:
+    """The map of waits, and what threads that are still there had not written to it yet."""
+    waits = dict(capture.waits)
+    for record in capture.threads:
+        thread = record.thread
+        if not record.exited and thread.sum.waits:
+            key = thread.sum_key
+            waits[key] = waits[key] + thread.sum if key in waits else thread.sum
+    return waits
+
+
 def _parts(key: WaitKey, total: WaitSum) -> Iterator[_Part]:
-    runnable = (total.runnable, total.count, total.runnable_min, total.runnable_max)
+    runnable = (total.runnable, total.waits, total.runnable_min, total.runnable_max)
     if key.state in (PREEMPTED, NEW):
         yield _Part(PREEMPTED_LABEL if key.state == PREEMPTED else WOKEN, runnable)
         return
-    yield _Part(STATES[key.state], (total.blocked, total.count, total.blocked_min, total.blocked_max))
+    yield _Part(STATES[key.state], (total.blocked, total.waits, total.blocked_min, total.blocked_max))
     if total.runnable:
         yield _Part(WOKEN, runnable)
 
@@ -114,6 +122,7 @@ class _Stacks:
     def __init__(self, capture: Capture, keys: list[WaitKey]) -> None:
         self.missing = 0
         self.cut = 0
+        self.broken = 0
         self._capture = capture
         symboliser = Symboliser(capture.spaces, Kallsyms.read())
         known = capture.stacks
@@ -140,12 +149,22 @@ class _Stacks:
         frames: Stack = ()
         for wanted, found in ((user[2], self._user.get(user)), (kernel, self._kernel.get(kernel))):
             if found is not None:
-                frames += found
+                whole = _without_strays(found)
+                self.broken += len(whole) < len(found)
+                frames += whole
                 self.cut += len(self._capture.stacks[wanted]) >= MAX_FRAMES
             elif wanted:
                 frames += (_LOST_STACK,)
                 self.missing += 1
         return frames or (_UNKNOWN,)
+
+
+def _without_strays(stack: Stack) -> Stack:
+    """Without what lies outward of an address that no mapping holds: there the walk had lost its way."""
+    for i in range(len(stack) - 2, -1, -1):
+        if stack[i].name == UNMAPPED:
+            return stack[i + 1 :]
+    return stack
 
 
 def _without_tracing(stack: Stack) -> Stack:
@@ -221,6 +240,7 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
         "exit and exec records": counters["lost_records"],
         "address space records": capture.lost_sideband,
         f"stacks cut at {MAX_FRAMES} frames": stacks.cut,
+        "stacks broken off for want of frame pointers": stacks.broken,
         "frames without a name": sum(stacks.unnamed.values()),
     }
     return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}

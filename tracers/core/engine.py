@@ -42,7 +42,7 @@ _IDS = 1 << 14
 
 @dataclass(frozen=True)
 class Shape:
-    """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid instead of BTF-typed ones and task storage.
+    """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
 
     ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
     """
@@ -75,6 +75,7 @@ SHAPES = (
     # With --btf: a kernel without BTF of its own has no BTF-typed programs and no iterators.
     Shape("raw tracepoints, hash by thread id", raw=True, knobs={}),
 )
+OFF_CPU_PROBES = ("offcpu_switch", "offcpu_wakeup", "offcpu_exit")
 _BTF_SHAPES, _RAW_SHAPES = SHAPES[:2], SHAPES[2:]
 
 
@@ -107,7 +108,7 @@ class Engine:
         self._iterator: Link | None = None
         privilege.require()
         self.object, self.shape = _load(options)
-        self._ring = RingBuffer(self.object.map("records"), on_record)
+        self._ring = RingBuffer(self.object.find_map("records"), on_record)
         self._attach()
 
     def _attach(self) -> None:
@@ -127,7 +128,7 @@ class Engine:
     def begin(self) -> list[tuple[int, int]]:
         """Starts the clock and takes the scope's threads in; returns their (tid, tgid)."""
         self.began = time.monotonic_ns()
-        self.object.set("run", self.began)
+        self.object.set_variable("run", self.began)
         return self.seed()
 
     def seed(self) -> list[tuple[int, int]]:
@@ -143,7 +144,7 @@ class Engine:
         self._add_ids("scope_tgids", {pid})
 
     def _add_ids(self, name: str, ids: set[int]) -> None:
-        target = self.object.map(name)
+        target = self.object.find_map(name)
         for number in ids:
             target.update(number.to_bytes(4, "little"), b"\1")
 
@@ -153,7 +154,7 @@ class Engine:
         wanted = set(procfs.pids()) - {os.getpid()} if scope.everything else scope.tgids
         threads = [(tid, tgid) for tgid in wanted for tid in procfs.tids(tgid)]
         threads += [(tid, tgid) for tid in scope.tids if (tgid := procfs.tgid_of(tid))]
-        hash_by_tid = self.object.map("thread_hash")
+        hash_by_tid = self.object.find_map("thread_hash")
         for tid, tgid in threads:
             key = tid.to_bytes(4, "little")
             if hash_by_tid.lookup(key) is None:
@@ -169,7 +170,7 @@ class Engine:
     def stop(self) -> list[ThreadRecord]:
         """Ends the trace; returns the threads that are still there. The programs are detached."""
         self.stopped = time.monotonic_ns()
-        self.object.set("run", self.began | self.stopped << 64)
+        self.object.set_variable("run", self.began | self.stopped << 64)
         self._detach()
         self.consume()
         if not self.shape.dump:
@@ -184,7 +185,7 @@ class Engine:
 
     def _dump_hash(self) -> list[ThreadRecord]:
         records = []
-        for _, value in self.object.map("thread_hash").items():
+        for _, value in self.object.find_map("thread_hash").items():
             thread = parse_thread(value)
             comm = os.fsencode(procfs.comm(thread.key.tgid, thread.key.tid))
             records.append(ThreadRecord(self.stopped, comm, thread, exited=False))
@@ -192,7 +193,7 @@ class Engine:
 
     def counters(self) -> dict[str, int]:
         """The programs' counters by name."""
-        counters = self.object.map("counters")
+        counters = self.object.find_map("counters")
         return {name: counters.lookup_percpu_u64(i) for i, name in enumerate(COUNTERS)}
 
     def _detach(self) -> None:
@@ -253,7 +254,7 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
             **options.knobs,
         }
         for name, value in knobs.items():
-            loaded.set(name, value)
+            loaded.set_variable(name, value)
         _size_maps(loaded, options, shape)
         loaded.load()
     except BaseException:
@@ -264,15 +265,15 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
 
 def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
     for name in ("waits", "known_stacks"):
-        loaded.map(name).set_max_entries(options.table_entries)
+        loaded.find_map(name).set_max_entries(options.table_entries)
     for name in ("scope_tgids", "scope_tids"):
-        loaded.map(name).set_max_entries(_IDS)
-    loaded.map("records").set_max_entries(options.buffer_bytes)
+        loaded.find_map(name).set_max_entries(_IDS)
+    loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):
-        loaded.map("thread_hash").set_max_entries(1)
+        loaded.find_map("thread_hash").set_max_entries(1)
     else:
-        loaded.map("thread_hash").set_max_entries(_THREADS)
-        loaded.map("thread_storage").set_autocreate(False)
+        loaded.find_map("thread_hash").set_max_entries(_THREADS)
+        loaded.find_map("thread_storage").set_autocreate(False)
 
 
 def _reason(log: list[str]) -> str:

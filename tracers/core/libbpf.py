@@ -7,6 +7,8 @@ libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
 from __future__ import annotations
 
 import ctypes
+import errno
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
@@ -76,6 +78,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "ring_buffer__new": (c_void_p, [c_int, _RingCallback, c_void_p, c_void_p]),
     "ring_buffer__consume": (c_int, [c_void_p]),
     "ring_buffer__free": (None, [c_void_p]),
+    "libbpf_version_string": (c_char_p, []),
     "libbpf_num_possible_cpus": (c_int, []),
     "libbpf_set_print": (c_void_p, [_PrintCallback]),
     "bpf_linker__new": (c_void_p, [c_char_p, c_void_p]),
@@ -87,7 +90,6 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 _log: list[str] = []
 
 
-@_PrintCallback
 def _collect_log(level: int, fmt: bytes, arguments: int) -> int:
     """libbpf's own messages: kept, and shown only where they explain an error."""
     if level > 1 or len(_log) > 200:  # LIBBPF_WARN 0, LIBBPF_INFO 1, LIBBPF_DEBUG 2
@@ -97,6 +99,10 @@ def _collect_log(level: int, fmt: bytes, arguments: int) -> int:
     ctypes.CDLL(None).vsnprintf(line, c_size_t(len(line)), c_char_p(fmt), c_void_p(arguments))
     _log.append(line.value.decode(errors="replace").rstrip())
     return 0
+
+
+_PRINT = _PrintCallback(_collect_log)
+"""libbpf keeps a pointer to it: it must live as long as the library."""
 
 
 def _load_library() -> ctypes.CDLL:
@@ -110,7 +116,7 @@ def _load_library() -> ctypes.CDLL:
         raise StallscopeError(
             f"libbpf.so.1 cannot be used: {error}", "install it: apt-get install libbpf1 (version 1.0 or newer)"
         ) from None
-    library.libbpf_set_print(_collect_log)
+    library.libbpf_set_print(_PRINT)
     return library
 
 
@@ -125,6 +131,11 @@ def library() -> ctypes.CDLL:
     return _library
 
 
+def version() -> str:
+    """libbpf's version, ``v1.1``."""
+    return str(library().libbpf_version_string().decode())
+
+
 class BpfError(StallscopeError):
     """A refusal by the kernel or by libbpf: ``number`` is the errno, ``log`` what the verifier or libbpf said."""
 
@@ -135,13 +146,15 @@ class BpfError(StallscopeError):
         self.log = log
 
 
-def _check(result: int, what: str) -> int:
+def check(result: int, what: str) -> int:
+    """``result``, or BpfError when it is a negative errno."""
     if result < 0:
         raise BpfError(what, -result, _take_log())
     return result
 
 
-def _check_pointer(result: int | None, what: str) -> int:
+def check_pointer(result: int | None, what: str) -> int:
+    """``result``, or BpfError when it is NULL."""
     if not result:
         raise BpfError(what, ctypes.get_errno(), _take_log())
     return result
@@ -166,7 +179,7 @@ class Link:
 
     def read_iterator(self) -> bytes:
         """Runs an iterator program over everything and returns what it wrote."""
-        fd = _check(library().bpf_iter_create(library().bpf_link__fd(self._pointer)), "BPF iterator")
+        fd = check(library().bpf_iter_create(library().bpf_link__fd(self._pointer)), "BPF iterator")
         chunks = []
         try:
             while chunk := os.read(fd, 1 << 16):
@@ -185,7 +198,7 @@ class Program:
         self._log_buffer: ctypes.Array[ctypes.c_char] | None = None
 
     def set_autoload(self, wanted: bool) -> None:
-        _check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
+        check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
 
     def keep_verifier_log(self) -> None:
         """Lets the verifier write down why, should it refuse this program. Before load."""
@@ -197,10 +210,10 @@ class Program:
         return self._log_buffer.value.decode(errors="replace").splitlines() if self._log_buffer else []
 
     def attach(self) -> Link:
-        return Link(_check_pointer(library().bpf_program__attach(self._pointer), f"attach {self.name}"))
+        return Link(check_pointer(library().bpf_program__attach(self._pointer), f"attach {self.name}"))
 
     def attach_iterator(self) -> Link:
-        return Link(_check_pointer(library().bpf_program__attach_iter(self._pointer, None), f"attach {self.name}"))
+        return Link(check_pointer(library().bpf_program__attach_iter(self._pointer, None), f"attach {self.name}"))
 
 
 class Map:
@@ -227,67 +240,60 @@ class Map:
         return int(library().bpf_map__max_entries(self._pointer))
 
     def set_max_entries(self, count: int) -> None:
-        _check(library().bpf_map__set_max_entries(self._pointer, count), f"map {self.name}")
+        check(library().bpf_map__set_max_entries(self._pointer, count), f"map {self.name}")
 
     def set_autocreate(self, wanted: bool) -> None:
-        _check(library().bpf_map__set_autocreate(self._pointer, wanted), f"map {self.name}")
+        check(library().bpf_map__set_autocreate(self._pointer, wanted), f"map {self.name}")
 
     def memory(self) -> ctypes.Array[ctypes.c_char]:
         """The initial value of a global-data map (.rodata, .bss)."""
         size = c_size_t()
         address = library().bpf_map__initial_value(self._pointer, byref(size))
-        return (ctypes.c_char * size.value).from_address(_check_pointer(address, f"memory of {self.name}"))
+        return (ctypes.c_char * size.value).from_address(check_pointer(address, f"memory of {self.name}"))
 
     def update(self, key: bytes, value: bytes) -> None:
-        _check(library().bpf_map_update_elem(self.fd, key, value, 0), f"map {self.name}")
+        check(library().bpf_map_update_elem(self.fd, key, value, 0), f"map {self.name}")
 
     def lookup(self, key: bytes) -> bytes | None:
-        """The value, or None. Of a per-CPU map: the values of all possible CPUs in a row, each padded to 8 bytes."""
-        value = ctypes.create_string_buffer(self._lookup_size())
+        """The value, or None. Not for per-CPU maps."""
+        value = ctypes.create_string_buffer(self.value_size)
         return value.raw if library().bpf_map_lookup_elem(self.fd, key, value) == 0 else None
 
     def lookup_percpu_u64(self, index: int) -> int:
         """Sum over the CPUs of entry ``index`` of a per-CPU array of u64."""
-        size = 8 * int(library().libbpf_num_possible_cpus())
-        values = ctypes.create_string_buffer(size)
-        _check(
-            library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}"
-        )
+        values = ctypes.create_string_buffer(8 * int(library().libbpf_num_possible_cpus()))
+        check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
         return sum(memoryview(values.raw).cast("Q"))
 
     def items(self, batch: int = 4096) -> Iterator[tuple[bytes, bytes]]:
-        """All (key, value) of a hash, read in batches. Every entry that is there throughout is returned once."""
-        yield from self._items_by_batch(batch)
-
-    def _lookup_size(self) -> int:
-        return (self.value_size + 7) // 8 * 8
-
-    def _items_by_batch(self, batch: int) -> Iterator[tuple[bytes, bytes]]:
-        key_size, value_size = self.key_size, self.value_size
+        """All (key, value) of a hash that nobody changes meanwhile."""
         batch = min(batch, self.max_entries)
-        while True:
-            keys = ctypes.create_string_buffer(key_size * batch)
-            values = ctypes.create_string_buffer(value_size * batch)
-            cursor = ctypes.create_string_buffer(max(key_size, 8))
-            first = True
-            while True:
-                count = c_uint32(batch)
-                error = library().bpf_map_lookup_batch(
-                    self.fd, None if first else cursor, cursor, keys, values, byref(count), None
-                )
-                if error == -28 and first:  # ENOSPC: one hash bucket holds more than a batch
-                    break
-                if error not in (0, -2):  # ENOENT: that was the last batch
-                    _check(error, f"map {self.name}")
-                for i in range(count.value):
-                    yield (
-                        keys[i * key_size : (i + 1) * key_size],
-                        values[i * value_size : (i + 1) * value_size],
-                    )
-                if error:
-                    return
-                first = False
+        while (found := self._read_batches(batch)) is None:
             batch *= 2
+        yield from found
+
+    def _read_batches(self, batch: int) -> list[tuple[bytes, bytes]] | None:
+        """None: one of the kernel's hash buckets holds more than ``batch`` entries."""
+        keys = ctypes.create_string_buffer(self.key_size * batch)
+        values = ctypes.create_string_buffer(self.value_size * batch)
+        cursor = ctypes.create_string_buffer(max(self.key_size, 8))
+        found: list[tuple[bytes, bytes]] = []
+        error = 0
+        while not error:
+            count = c_uint32(batch)
+            begin = cursor if found else None
+            error = library().bpf_map_lookup_batch(self.fd, begin, cursor, keys, values, byref(count), None)
+            if error == -errno.ENOSPC:
+                return None
+            if error != -errno.ENOENT:  # that was the last batch
+                check(error, f"map {self.name}")
+            pairs = zip(_cut(keys.raw, self.key_size), _cut(values.raw, self.value_size), strict=True)
+            found.extend(itertools.islice(pairs, count.value))
+        return found
+
+
+def _cut(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[i : i + size] for i in range(0, len(data), size))
 
 
 class RingBuffer:
@@ -305,7 +311,7 @@ class RingBuffer:
             return 0
 
         self._callback = _RingCallback(on_record)
-        self._pointer: int | None = _check_pointer(
+        self._pointer: int | None = check_pointer(
             library().ring_buffer__new(source.fd, self._callback, None, None), "ring buffer"
         )
 
@@ -315,7 +321,7 @@ class RingBuffer:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        return _check(count, "ring buffer")
+        return check(count, "ring buffer")
 
     def close(self) -> None:
         if self._pointer:
@@ -335,7 +341,7 @@ class Object:
         if btf is not None:
             options.btf_custom_path = os.fsencode(btf)
         pointer = library().bpf_object__open_file(os.fsencode(path), byref(options))
-        self._pointer: int | None = _check_pointer(pointer, f"open {path.name}")
+        self._pointer: int | None = check_pointer(pointer, f"open {path.name}")
         self._loaded = False
         self.programs = {program.name: program for program in self._each_program()}
         self._variables = {**self._section(".rodata"), **self._section(".bss")}
@@ -361,17 +367,17 @@ class Object:
             variables[name] = (section, info.offset, info.size)
         return variables
 
-    def map(self, name: str) -> Map:
+    def find_map(self, name: str) -> Map:
         pointer = library().bpf_object__find_map_by_name(self._pointer, name.encode())
-        return Map(_check_pointer(pointer, f"map {name}"), name)
+        return Map(check_pointer(pointer, f"map {name}"), name)
 
-    def set(self, name: str, value: int) -> None:
+    def set_variable(self, name: str, value: int) -> None:
         """Sets a global variable: a knob (`const volatile`) before load, others at any time. KeyError: no such one."""
         section, offset, size = self._variables[name]
-        memory = self.map(section).memory()
-        memory[offset : offset + size] = value.to_bytes(size, "little")
+        memory = self.find_map(section).memory()
+        ctypes.memmove(ctypes.addressof(memory) + offset, value.to_bytes(size, "little"), size)
         if self._loaded:  # the mapped memory only ever was the initial value
-            self.map(section).update(bytes(4), memory.raw)
+            self.find_map(section).update(bytes(4), memory.raw)
 
     def select(self, names: set[str]) -> None:
         """Loads these programs and no others. KeyError: no such program."""
@@ -392,14 +398,3 @@ class Object:
         if self._pointer:
             library().bpf_object__close(self._pointer)
         self._pointer = None
-
-
-def link_objects(output: Path, inputs: list[Path]) -> None:
-    """Static linking of BPF object files into one. BpfError when they do not fit together."""
-    linker = _check_pointer(library().bpf_linker__new(os.fsencode(output), None), "BPF linker")
-    try:
-        for path in inputs:
-            _check(library().bpf_linker__add_file(linker, os.fsencode(path), None), f"link {path.name}")
-        _check(library().bpf_linker__finalize(linker), f"link {output.name}")
-    finally:
-        library().bpf_linker__free(linker)

@@ -1,13 +1,25 @@
-"""Build step: ``python -m stallscope.tracers.core.linker OUT IN…`` links BPF objects into one (bpftool is not needed)."""
+"""Build step: ``python -m stallscope.tracers.core.linker OUT IN…`` links BPF objects, without bpftool."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
-from .libbpf import BpfError, link_objects
+from .libbpf import BpfError, check, check_pointer, library
 
 _DEFINES_MAPS = "scope.bpf.o"
+
+
+def link_objects(output: Path, inputs: list[Path]) -> None:
+    """Static linking of BPF object files into one. BpfError when they do not fit together."""
+    linker = check_pointer(library().bpf_linker__new(os.fsencode(output), None), "BPF linker")
+    try:
+        for path in inputs:
+            check(library().bpf_linker__add_file(linker, os.fsencode(path), None), f"link {path.name}")
+        check(library().bpf_linker__finalize(linker), f"link {output.name}")
+    finally:
+        library().bpf_linker__free(linker)
 
 
 def main(arguments: list[str]) -> int:

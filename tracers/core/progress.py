@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
+from ...converters.units import plural
+
 _INTERVAL = 0.25
 """Seconds between two writes, at least."""
 _CLEAR = "\r\x1b[K"
@@ -78,7 +80,8 @@ class Progress:
 def _line(elapsed: float, planned: float | None, threads: int, stacks: int, lost: int) -> str:
     until = f"of {planned:g} s" if planned is not None else "(Ctrl-C ends it)"
     # Lost intervals come first among the counts: a narrow terminal must not hide them.
-    return f"tracing {elapsed:.1f} s {until}, {lost:,} lost intervals, {threads:,} threads, {stacks:,} stacks"
+    counts = plural(lost, "lost interval"), plural(threads, "thread"), plural(stacks, "stack")
+    return f"tracing {elapsed:.1f} s {until}, {', '.join(counts)}"
 
 
 def _is_capable(file: TextIO | None) -> bool:

@@ -59,13 +59,27 @@ class WaitKey(NamedTuple):
 class WaitSum(NamedTuple):
     """Times in ns. Every wait counts in both parts; a preempted thread was blocked for 0 ns."""
 
-    count: int
+    waits: int
     blocked: int
     blocked_min: int
     blocked_max: int
     runnable: int
     runnable_min: int
     runnable_max: int
+
+    def __add__(self, other: object) -> WaitSum:
+        """Both together."""
+        if not isinstance(other, WaitSum):
+            return NotImplemented
+        return WaitSum(
+            self.waits + other.waits,
+            self.blocked + other.blocked,
+            min(self.blocked_min, other.blocked_min),
+            max(self.blocked_max, other.blocked_max),
+            self.runnable + other.runnable,
+            min(self.runnable_min, other.runnable_min),
+            max(self.runnable_max, other.runnable_max),
+        )
 
 
 class Thread(NamedTuple):
@@ -172,7 +186,7 @@ class RecordSink:
 
     def __init__(self) -> None:
         self.stacks: dict[int, tuple[int, ...]] = {}
-        self.exited: list[ThreadRecord] = []
+        self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
 
     def __call__(self, data: bytes) -> None:
@@ -180,9 +194,19 @@ class RecordSink:
         if isinstance(record, StackRecord):
             self.stacks[record.id] = record.frames
         elif isinstance(record, ThreadRecord):
-            self.exited.append(record)
+            # Sent on its way out, and again at its last switch: the later one holds more.
+            self._exited[record.thread.key.tid, record.thread.start] = record
         else:
             self._execs.append(record)
+
+    @property
+    def exit_count(self) -> int:
+        return len(self._exited)
+
+    def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
+        """The threads that exited and, of ``remaining`` at the end, those that were not about to."""
+        there = [r for r in remaining if (r.thread.key.tid, r.thread.start) not in self._exited]
+        return [*self._exited.values(), *there]
 
     def take_execs(self) -> list[ExecRecord]:
         taken, self._execs = self._execs, []

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ...converters import output
 from ...converters.options import WriteOptions
@@ -36,7 +36,7 @@ class Report:
 
     def write(self, profile: Profile) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file."""
-        stream = sys.stderr if output.STDOUT in self.paths else sys.stdout
+        stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout
         self._print_summary(profile, stream)
         options = WriteOptions(per_thread=self.per_thread)
         try:
@@ -47,18 +47,17 @@ class Report:
                 if path != output.STDOUT and Path(path).exists():
                     print(f"wrote {printable(path)}", file=listing)
 
-    def _print_summary(self, profile: Profile, stream: object) -> None:
+    def _print_summary(self, profile: Profile, stream: TextIO) -> None:
         from ...converters.summarize import summarize
 
         summary = summarize(profile)
-        target = sys.stderr if stream is sys.stderr else sys.stdout
         if self.as_json:
             import json
 
-            json.dump(summary.to_json(), target, indent=2)
-            print(file=target)
+            json.dump(summary.to_json(), stream, indent=2)
+            print(file=stream)
         else:
             from ...converters.summary_text import render
 
-            render(summary, target)
-        target.flush()
+            render(summary, stream)
+        stream.flush()

@@ -37,7 +37,8 @@ class Scope:
                 raise StallscopeError(f"there is no process {pid}", "see `ps -e`; a name can be given with -n REGEX")
             if tgid != pid:
                 raise StallscopeError(
-                    f"{pid} is a thread of process {tgid}", f"trace the process with -p {tgid}, the thread with -t {pid}"
+                    f"{pid} is a thread of process {tgid}",
+                    f"trace the process with -p {tgid}, the thread with -t {pid}",
                 )
             self.tgids.add(pid)
         for tid in self.threads:

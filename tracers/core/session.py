@@ -95,7 +95,7 @@ class Interrupts:
         os.close(self.wakeup)
         os.close(self._write)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
@@ -140,7 +140,7 @@ class Session:
                 self._poll(sink)
                 if on_poll:
                     counters = self._engine.counters()
-                    on_poll(len(threads) + len(sink.exited), len(sink.stacks), counters["lost_waits"])
+                    on_poll(len(threads) + sink.exit_count, len(sink.stacks), counters["lost_waits"])
             ends.close()
             records = self._engine.stop()
         return self._finish(sink, records, wall)
@@ -203,7 +203,7 @@ class Session:
         self._without_sideband(sink)
         while self._to_adopt:
             self._spaces.adopt(self._to_adopt.popleft())
-        waits = [parse_wait(key, value) for key, value in engine.object.map("waits").items()]
+        waits = [parse_wait(key, value) for key, value in engine.object.find_map("waits").items()]
         for pid in {key.tgid for key, _ in waits} | {record.thread.key.tgid for record in records}:
             if pid in self._spaces.processes:
                 self._spaces.refresh(pid)
@@ -214,7 +214,7 @@ class Session:
             engine.stopped,
             wall,
             waits,
-            sink.exited + records,
+            sink.threads(records),
             sink.stacks,
             engine.counters(),
             self._sideband.lost if self._sideband else 0,

@@ -223,7 +223,7 @@ def _event(kind: int, misc: int, body: bytes) -> Event | None:
 def _online_cpus() -> list[int]:
     with open("/sys/devices/system/cpu/online") as file:
         text = file.read().strip()
-    cpus = []
+    cpus: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         cpus.extend(range(int(first), int(last or first) + 1))

@@ -1,0 +1,157 @@
+# make help explains the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+PREFIX ?= /usr/local
+N ?= 8
+SECONDS_TRACED ?= 5
+DIST ?= dist
+
+VENV := .venv
+BIN := $(VENV)/bin
+MACHINE := $(shell uname -m)
+BPF_ARCH := $(patsubst x86_64,x86,$(patsubst aarch64,arm64,$(MACHINE)))
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+export DEBIAN_FRONTEND := noninteractive
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PROBES := $(sort $(wildcard bpf/*.bpf.c))
+PROBE_OBJECTS := $(PROBES:bpf/%.bpf.c=build/bpf/%.bpf.o)
+BPF_OBJECT := bpf/stallscope.bpf.o
+BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
+
+WORKLOAD_PARTS := workload libdemo_cuda
+WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
+WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so
+# Frame pointers: see tests/workloads/README.md.
+WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
+	-fno-omit-frame-pointer -fno-optimize-sibling-calls
+
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/workloads/*.c tests/workloads/*.h)
+
+.PHONY: help build demo test lint types bench install uninstall wheel clean \
+	workloads dev speedscope-schema \
+	packages-build packages-lint packages-test packages-bench FORCE
+
+help: ## this list
+	@echo 'stallscope: where the time of a training host goes'
+	@echo
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@echo
+	@echo 'Variables: PYTHON (python3; 3.10 or newer), PREFIX (/usr/local), N (processes of the demo, 8),'
+	@echo '           REQUIRE_LIVE=1 (a test that cannot trace here fails instead of being skipped)'
+
+build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, .venv, compiled probes
+
+demo: build workloads ## trace N=8 demo processes for 5 s, leave the flame graph in build/demo/
+	@mkdir -p build/demo
+	@$(SUDO) $(BIN)/python tests/workloads/demo.py --processes $(N) --seconds $(SECONDS_TRACED)
+
+test: build dev workloads speedscope-schema | packages-test ## all tests; those that trace need root
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: dev | packages-lint ## ruff and clang-format, both only look
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	clang-format --dry-run -Werror $(C_FILES)
+
+types: dev ## mypy --strict
+	@mkdir -p build/types/stallscope
+	@ln -sfn ../../../converters build/types/stallscope/converters
+	@ln -sfn ../../../tracers build/types/stallscope/tracers
+	MYPYPATH=build/types $(BIN)/mypy -p stallscope.converters -p stallscope.tracers
+	$(BIN)/mypy scripts
+
+bench: build dev workloads | packages-bench ## what tracing costs, beside other tools
+	@for bench in $(sort $(wildcard tests/bench/*.py)); do echo "== $$bench"; $(SUDO) $(BIN)/python "$$bench"; done
+
+install: wheel ## the commands in PREFIX/bin, where sudo finds them
+	@mkdir -p $(PREFIX) 2>/dev/null && [[ -w $(PREFIX) ]] || as_root=$(SUDO); \
+	$${as_root:-} "$$(command -v $(PYTHON))" scripts/installer.py install $(PREFIX) $(DIST)/stallscope-*.whl
+
+uninstall: ## remove exactly what install put there
+	@[[ -w $(PREFIX) ]] || as_root=$(SUDO); \
+	$${as_root:-} "$$(command -v $(PYTHON))" scripts/installer.py uninstall $(PREFIX)
+
+wheel: build ## DIST/stallscope-*.whl with the compiled probes, for this architecture
+	@rm -rf build/wheel $(DIST)/stallscope-*.whl
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(DIST) \
+		--config-settings=--build-option=--plat-name=linux_$(MACHINE) .
+	@ls $(DIST)/stallscope-*.whl
+
+clean: ## remove what was built; .venv stays
+	rm -rf build $(DIST)/stallscope-*.whl $(BPF_OBJECT) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find bpf converters scripts stap tests tracers -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# System packages: asked for every time (it takes 0.1 s), so that one that was removed comes back.
+packages-build packages-lint packages-test packages-bench: packages-%:
+	@scripts/system-packages.sh $*
+
+# The virtual environment, then the test tools in it: one after the other, pip does not like company.
+$(VENV)/.installed: setup.cfg pyproject.toml | packages-build
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo '$(PYTHON) is not Python 3.10 or newer: name one that is, as in make build PYTHON=python3.12' >&2; exit 1; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || \
+		{ echo 'no virtual environment: $(PYTHON) lacks ensurepip (Debian: the package python3-venv of its version)' >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet 'pip>=23' -e .
+	@touch $@
+
+dev: $(VENV)/.dev
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -e '.[lint,test]'
+	@touch $@
+
+# The probes: each to an object, all linked into one.
+build/bpf/%.bpf.o: bpf/%.bpf.c Makefile | packages-build
+	@mkdir -p $(@D)
+	clang $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+build/bpf/probes: FORCE
+	@mkdir -p $(@D)
+	@cmp -s $@ <<<'$(PROBES)' || echo '$(PROBES)' >$@
+
+$(BPF_OBJECT): $(PROBE_OBJECTS) build/bpf/probes tracers/core/linker.py | $(VENV)/.installed
+	$(BIN)/python -m stallscope.tracers.core.linker build/bpf/stallscope.linked.o $(PROBE_OBJECTS)
+	llvm-strip -g -o build/bpf/stallscope.stripped.o build/bpf/stallscope.linked.o
+	@mv build/bpf/stallscope.stripped.o $@
+
+# The workloads.
+workloads: $(WORKLOAD_FILES)
+
+build/workloads/%.o: tests/workloads/%.c Makefile | packages-build
+	@mkdir -p $(@D)
+	gcc $(WORKLOAD_CFLAGS) -MMD -MP -c $< -o $@
+
+# After the compiler, for no assembler takes such names from it.
+build/workloads/hostile.o: tests/workloads/hostile.c tests/workloads/hostile.syms Makefile | packages-build
+	@mkdir -p $(@D)
+	gcc $(WORKLOAD_CFLAGS) -MMD -MP -c $< -o $@
+	objcopy --redefine-syms=tests/workloads/hostile.syms $@
+
+build/workloads/libdemo_cuda.so: build/workloads/libdemo_cuda.o
+	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ $<
+
+build/workloads/demo: build/workloads/demo.o build/workloads/workload.o build/workloads/libdemo_cuda.so
+	gcc -pthread -Wl,-z,now -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+
+$(filter-out build/workloads/demo,$(WORKLOADS:%=build/workloads/%)): build/workloads/%: build/workloads/%.o build/workloads/workload.o
+	gcc -pthread -Wl,-z,now -o $@ $^
+
+# speedscope's published JSON schema, for the test of its writer: the one file of its npm package that we need.
+SPEEDSCOPE := build/npm/node_modules/speedscope
+speedscope-schema:
+	@[[ ! -e $(SPEEDSCOPE)/package.json ]] || exit 0; \
+	if ! command -v npm >/dev/null; then \
+		[[ $${REQUIRE_LIVE:-} == 1 ]] || { echo 'no npm: the test against the schema of speedscope is skipped'; exit 0; }; \
+		scripts/system-packages.sh npm; \
+	fi; \
+	mkdir -p $(SPEEDSCOPE); \
+	npm pack --silent --pack-destination build/npm speedscope@1 >/dev/null; \
+	tar -xzf build/npm/speedscope-*.tgz -C $(SPEEDSCOPE) --strip-components=1 package/package.json package/dist/release/file-format-schema.json
+
+.SECONDARY:
+-include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS))

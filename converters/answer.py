@@ -1,0 +1,95 @@
+"""Says in one or two sentences where the time goes, from the numbers of a summary and no further than they go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .summary import Summary, Wait, Who
+from .units import duration, plural, share
+
+_SIGNIFICANT = 0.05
+"""A wait is worth the first sentence from this share of its threads' time, and of all active threads' time."""
+
+
+def answer(summary: Summary) -> tuple[str, ...]:
+    """One or two sentences. Names in them are as they are: hostile.
+
+    What holds threads up (a lock, a device, memory, the cores) comes before waits that others end: a
+    thread that waits on a condition variable shows the effect, not the cause.
+    """
+    waits = [wait for wait in summary.waits if not wait.runnable]
+    if not summary.times.threads:
+        return ("No thread was seen.",)
+    if not waits and not summary.times.wall:
+        return ("No wait was recorded.",)
+    significant = [wait for wait in waits if not wait.idle and _is_significant(wait, summary)]
+    causes = [wait for wait in significant if not wait.told_by_others]
+    top = next(iter(causes or significant), None)
+    longest = max(waits, key=lambda wait: wait.time, default=None)
+    busy = summary.active.on_cpu + summary.active.runnable
+    if longest is None or (busy > (top.time if top else 0) and busy >= _SIGNIFICANT * summary.active.wall):
+        first, second = _busy_sentence(summary), top or longest
+    else:
+        told = top or longest
+        first = _wait_sentence(told)
+        second = max((wait for wait in waits if wait is not told), key=lambda wait: wait.time, default=None)
+    if second is None or not (second in significant or second.time >= _SIGNIFICANT * summary.times.wall):
+        return (first,)
+    return first, _wait_sentence(second)
+
+
+def _is_significant(wait: Wait, summary: Summary) -> bool:
+    return wait.time >= _SIGNIFICANT * wait.threads_wall and wait.time >= _SIGNIFICANT * summary.active.wall
+
+
+def _busy_sentence(summary: Summary) -> str:
+    times, everyone = summary.active, summary.times.threads
+    if times.threads == everyone:
+        whom = "the thread" if everyone == 1 else f"all {everyone} threads"
+    else:
+        whom = f"the threads that are not idle ({times.threads} of {everyone})"
+    sentence = f"{share(times.on_cpu, times.wall)} of the wall time of {whom} is on-CPU"
+    return f"{sentence}, {share(times.runnable, times.wall)} is waiting for a core."
+
+
+def _wait_sentence(wait: Wait) -> str:
+    much = share(wait.time, wait.threads_wall) if wait.threads_wall else duration(wait.time)
+    where = " → ".join(wait.frames)
+    text = f"{much} of the time of {_subject(wait)} is blocked" + (f" in {where}" if where else "")
+    if wait.kernel:
+        text += f", waiting in {wait.kernel}"
+    details = [plural(wait.processes, "process")] if wait.processes > 1 else []
+    details += [plural(wait.count, "wait"), f"mean {duration(wait.mean)}", f"max {duration(wait.max)}"]
+    text += f" ({', '.join(details)})"
+    return text + (": idle, or waiting for others." if wait.idle else ".")
+
+
+def _subject(wait: Wait) -> str:
+    """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name too."""
+    names = list(dict.fromkeys(who.pattern for who in wait.who))
+    processes = list(dict.fromkeys(who.process for who in wait.who))
+    of = f" of {processes[0]}" if len(processes) == 1 else ""
+    if len(names) > 1:
+        return f"{wait.threads} threads{of} ({_listed(names)})"
+    one = "thread" if wait.threads_alike == 1 else "threads"
+    if wait.threads == wait.threads_alike:
+        number = "" if wait.threads == 1 else f"{wait.threads} "
+    else:
+        number = f"{wait.threads} of the {wait.threads_alike} "
+        return f"{number}{names[0]} {one}{of}"
+    return f"the {number}{names[0]} {one}{of}"
+
+
+def people(who: Sequence[Who]) -> str:
+    """Whose wait it is, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``."""
+    kinds: dict[str, int] = {}
+    for entry in who:
+        name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        kinds[name] = kinds.get(name, 0) + entry.threads
+    return _listed([f"{threads} × {name}" if threads > 1 else name for name, threads in kinds.items()])
+
+
+def _listed(names: Sequence[str], limit: int = 3) -> str:
+    if len(names) <= limit + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:limit])} and {len(names) - limit} more names"

@@ -1,0 +1,200 @@
+"""New files in folders that other users may control, written by a process that may be root.
+
+The folder is opened once and everything happens relative to it. The content is written aside under a random
+name and takes its place only when it is complete, so nothing half-written is ever seen or left.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from .errors import StallscopeError
+from .text import printable
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_LINKS = 40
+"""Symbolic links on one path, as in the kernel (MAXSYMLINKS)."""
+_FULL = {
+    errno.ENOSPC: "no space is left on its file system",
+    errno.EDQUOT: "the owner's disk quota is used up",
+    errno.EFBIG: "the file size limit is reached (ulimit -f, or the file system's)",
+}
+
+
+class Owner(NamedTuple):
+    """Who a file that root writes shall belong to."""
+
+    uid: int
+    gid: int
+
+
+def sudo_owner() -> Owner | None:
+    """The user behind sudo (SUDO_UID, SUDO_GID); None when not root, not under sudo or the variables are no ids."""
+    if os.geteuid() != 0:
+        return None
+    ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
+    if not all(text.isascii() and text.isdigit() for text in ids):
+        return None
+    uid, gid = map(int, ids)
+    highest = 2**32 - 2  # -1 means "leave it" to chown
+    return Owner(uid, gid) if uid <= highest and gid <= highest else None
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """A descriptor of the folder ``path``, for use as dir_fd.
+
+    As root, a symbolic link on the way is followed only if root or the user behind sudo made it.
+    Raises StallscopeError.
+    """
+    try:
+        folder = _walk(path) if os.geteuid() == 0 else os.open(path, _FOLDER & ~os.O_NOFOLLOW)
+    except OSError as error:
+        raise StallscopeError(
+            f"the folder {printable(str(path))} cannot be used: {error.strerror}",
+            "create it, or choose another one",
+        ) from error
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _walk(path: Path) -> int:
+    """Opens ``path`` one name at a time."""
+    owner = sudo_owner()
+    trusted = {0, owner.uid} if owner else {0}
+    names = deque(path.parts or (".",))
+    folder = os.open("/" if path.is_absolute() else ".", _FOLDER)
+    links = 0
+    try:
+        while names:
+            name = names.popleft()
+            try:
+                below = os.open(name, _FOLDER, dir_fd=folder)
+            except NotADirectoryError:
+                target = _trusted_link(name, folder, trusted)
+                links += 1
+                if links > _MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+                names.extendleft(reversed(Path(target).parts))
+                continue
+            os.close(folder)
+            folder = below
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+def _trusted_link(name: str, folder: int, trusted: set[int]) -> str:
+    """Where the symbolic link ``name`` leads, if one of ``trusted`` made it."""
+    link = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        status = os.fstat(link)
+        if not stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if status.st_uid not in trusted:
+            raise OSError(errno.ELOOP, f"{printable(name)} is a symbolic link that user {status.st_uid} made")
+        return os.readlink("", dir_fd=link)
+    finally:
+        os.close(link)
+
+
+def check_target(path: Path, folder: int, force: bool) -> None:
+    """Raises StallscopeError if `create` would refuse to write ``path``, whose folder is open."""
+    shown = printable(str(path))
+    if not path.name or path.name == "..":
+        raise StallscopeError(f"{shown or 'an empty path'} is not the name of a file", "add a file name", exit_code=2)
+    try:
+        mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _failure(path, error) from error
+    if not stat.S_ISREG(mode):
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise StallscopeError(f"{shown} is {what} and will not be written to", "choose another name")
+    if not force:
+        raise StallscopeError(f"{shown} exists", "choose another name, or overwrite it with --force")
+
+
+def check_writable(path: Path, folder: int) -> None:
+    """Raises StallscopeError if no file can be created in the folder of ``path``."""
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
+        raise StallscopeError(
+            f"no file can be created in {printable(str(path.parent))}: it is read-only for this user",
+            "choose another folder",
+        )
+
+
+@contextmanager
+def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> Iterator[BinaryIO]:
+    """A file to write ``path`` with; it appears under that name when the block ends without an exception.
+
+    Mode 0644 as far as the umask allows; belongs to ``owner`` if given. An existing file is replaced with ``force``
+    and is an error without; anything that is not a regular file is left alone. Raises StallscopeError.
+    """
+    with open_folder(path.parent) as folder:
+        check_target(path, folder, force)
+        aside = f".stallscope-{secrets.token_hex(8)}"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(aside, flags, 0o644, dir_fd=folder)
+        except OSError as error:
+            raise _failure(path, error) from error
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                if owner is not None:
+                    os.fchown(descriptor, *owner)
+            (_replace if force else _publish)(aside, path, folder)
+        except OSError as error:
+            raise _failure(path, error) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(aside, dir_fd=folder)
+
+
+def _replace(aside: str, path: Path, folder: int) -> None:
+    check_target(path, folder, force=True)
+    os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _publish(aside: str, path: Path, folder: int) -> None:
+    """Gives the file its name unless that is taken, without a moment in which it could be taken unseen."""
+    try:
+        os.link(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        check_target(path, folder, force=False)
+        raise
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+            raise
+        _publish_without_links(aside, path, folder)
+
+
+def _publish_without_links(aside: str, path: Path, folder: int) -> None:
+    """For file systems such as FAT: takes the name with an empty file first, then replaces that."""
+    os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder))
+    try:
+        os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(path.name, dir_fd=folder)
+        raise
+
+
+def _failure(path: Path, error: OSError) -> StallscopeError:
+    shown = printable(str(path))
+    if error.errno in _FULL:
+        cause = f"{shown} was not written: {_FULL[error.errno]}"
+        return StallscopeError(cause, "free some space, or choose a folder on another file system")
+    return StallscopeError(f"{shown} cannot be written: {error.strerror or error}", "choose another folder or name")

@@ -1,0 +1,225 @@
+"""Adds up the samples of an off-CPU profile: per thread, then equal waits of all threads together."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+
+from .answer import answer
+from .errors import StallscopeError
+from .model import Profile, Sample, Stack, ThreadTimes
+from .summary import IDLE_PERCENT, RUNNABLE, STATES, Process, Summary, Times, Wait, Who, thread_pattern
+from .waits import Site, site
+
+_Thread = tuple[int, int]
+"""(pid, tid)"""
+
+
+@dataclass(slots=True)
+class _Sum:
+    time: int = 0
+    count: int = 0
+    min: int = 0
+    max: int = 0
+    open_time: int = 0
+    open_count: int = 0
+
+    def add(self, other: _Sum) -> None:
+        # A minimum counts only where there was an interval.
+        self.min = min(self.min, other.min) if self.count and other.count else self.min or other.min
+        self.max = max(self.max, other.max)
+        self.time += other.time
+        self.count += other.count
+        self.open_time += other.open_time
+        self.open_count += other.open_count
+
+
+_Place = tuple[str, Site]
+"""(state, site)"""
+_Sums = dict[_Thread, dict[_Place, _Sum]]
+
+
+def summarize(profile: Profile) -> Summary:
+    """The summary of an off-CPU profile.
+
+    It needs the value types ``off-cpu``, ``count``, ``min`` and ``max``, StallscopeError when one is
+    missing. Shares of threads come from ``profile.threads``; where a thread is not among them they
+    are unknown, never guessed.
+    """
+    threads = _merged_threads(profile.threads)
+    sums = _sum_samples(profile, threads)
+    idle = _idle_threads(sums, threads)
+    waits = _group(sums, threads, idle)
+    summary = Summary(
+        title=profile.title,
+        host=profile.host,
+        start_ns=profile.start_ns,
+        duration_ns=profile.duration_ns,
+        answer=(),
+        processes=_processes(threads),
+        times=_times(list(threads.values())),
+        active=_times([times for thread, times in threads.items() if thread not in idle]),
+        waits=tuple(sorted(waits, key=lambda w: (w.idle, -w.time, w.frames, w.kernel, w.state))),
+        lost=dict(profile.lost),
+        comments=tuple(profile.comments),
+    )
+    return replace(summary, answer=answer(summary))
+
+
+def _merged_threads(times: list[ThreadTimes]) -> dict[_Thread, ThreadTimes]:
+    """By (pid, tid). A thread id that was used twice counts as one thread with both times."""
+    threads: dict[_Thread, ThreadTimes] = {}
+    for new in times:
+        old = threads.get((new.pid, new.tid))
+        if old is not None:
+            states = {*old.blocked, *new.blocked}
+            new = replace(
+                new,
+                wall=old.wall + new.wall,
+                on_cpu=old.on_cpu + new.on_cpu,
+                runnable=old.runnable + new.runnable,
+                blocked={state: old.blocked.get(state, 0) + new.blocked.get(state, 0) for state in states},
+            )
+        threads[new.pid, new.tid] = new
+    return threads
+
+
+def _sum_samples(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> _Sums:
+    """Waits per thread; a thread that only the samples know is added to ``threads``, without times."""
+    columns = _columns(profile)
+    sites: dict[int, Site] = {}
+    sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
+    for sample in profile.samples:
+        labels = dict(sample.labels)
+        thread = _number(labels.get("pid")), _number(labels.get("tid"))
+        if thread not in threads:
+            process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
+            threads[thread] = ThreadTimes(thread[0], process, thread[1], name, 0, 0, 0, {})
+        state = str(labels.get("state", "other"))
+        place = state, _site_of(sample.stack, state, sites)
+        sums[thread][place].add(_sample_sum(sample, columns, labels.get("open") == "yes"))
+    return sums
+
+
+def _columns(profile: Profile) -> tuple[int, int, int, int]:
+    try:
+        return profile.index("off-cpu"), profile.index("count"), profile.index("min"), profile.index("max")
+    except KeyError as missing:
+        raise StallscopeError(
+            f"the profile has no value called {missing}: it is not of off-CPU time",
+            "record it with trace-offcpu",
+        ) from None
+
+
+def _number(label: str | int | None) -> int:
+    return label if isinstance(label, int) else 0
+
+
+def _site_of(stack: Stack, state: str, known: dict[int, Site]) -> Site:
+    """Cached by identity: samples share their stacks, and hashing 40 frames costs more than it saves."""
+    found = known.get(id(stack))
+    if found is None:
+        found = known[id(stack)] = site(stack)
+    # One who waits for a core no longer waits for what the kernel stack shows.
+    return Site(found.frames, "") if state.startswith(RUNNABLE) else found
+
+
+def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> _Sum:
+    time, count, least, most = (sample.values[i] for i in columns)
+    return _Sum(time, count, least, most, time if is_open else 0, count if is_open else 0)
+
+
+def _idle_threads(sums: _Sums, threads: dict[_Thread, ThreadTimes]) -> dict[_Thread, _Place]:
+    """Threads that sit in one place that others end, with the place."""
+    return {
+        thread: place
+        for thread, places in sums.items()
+        for place, total in places.items()
+        if _told_by_others(place) and 0 < threads[thread].wall * IDLE_PERCENT <= total.time * 100
+    }
+
+
+def _told_by_others(place: _Place) -> bool:
+    state, where = place
+    return state == "idle" or (state == "interruptible" and where.told_by_others)
+
+
+def _group(sums: _Sums, threads: dict[_Thread, ThreadTimes], idle: dict[_Thread, _Place]) -> list[Wait]:
+    """Equal waits of all threads together; idle threads apart from busy ones that wait in the same place."""
+    groups: dict[tuple[_Place, bool], dict[_Thread, _Sum]] = defaultdict(dict)
+    for thread, places in sums.items():
+        for place, total in places.items():
+            groups[place, idle.get(thread) == place][thread] = total
+    alike = Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads.values())
+    return [_wait(place, is_idle, members, threads, alike) for (place, is_idle), members in groups.items()]
+
+
+def _wait(
+    place: _Place,
+    is_idle: bool,
+    members: dict[_Thread, _Sum],
+    threads: dict[_Thread, ThreadTimes],
+    alike: Counter[tuple[str, str]],
+) -> Wait:
+    total = _Sum()
+    for part in members.values():
+        total.add(part)
+    walls = [threads[thread].wall for thread in members]
+    by_time = sorted(members, key=lambda thread: (-members[thread].time, thread))
+    who = _who([threads[thread] for thread in by_time])
+    state, where = place
+    return Wait(
+        state=state,
+        frames=where.frames,
+        kernel=where.kernel,
+        time=total.time,
+        count=total.count,
+        min=total.min,
+        max=total.max,
+        open_time=total.open_time,
+        open_count=total.open_count,
+        idle=is_idle,
+        told_by_others=_told_by_others(place),
+        processes=len({pid for pid, _ in members}),
+        threads=len(members),
+        threads_wall=sum(walls) if all(walls) else 0,
+        threads_alike=sum(alike[kind] for kind in {(entry.process, entry.pattern) for entry in who}),
+        who=who,
+    )
+
+
+def _who(members: list[ThreadTimes]) -> tuple[Who, ...]:
+    """By process name and thread name, in the order of ``members``."""
+    groups: dict[tuple[str, str, bool], list[ThreadTimes]] = defaultdict(list)
+    for times in members:
+        groups[times.process, times.thread, times.pid == times.tid].append(times)
+    return tuple(
+        Who(process, thread, main, len({times.pid for times in found}), len(found))
+        for (process, thread, main), found in groups.items()
+    )
+
+
+def _processes(threads: dict[_Thread, ThreadTimes]) -> tuple[Process, ...]:
+    names: dict[int, str] = {}
+    for (pid, tid), times in threads.items():
+        if pid == tid or pid not in names:
+            names[pid] = times.process
+    pids: dict[str, list[int]] = defaultdict(list)
+    for pid, name in sorted(names.items()):
+        pids[name].append(pid)
+    by_number = sorted(pids.items(), key=lambda entry: (-len(entry[1]), entry[1]))
+    return tuple(Process(name, tuple(numbers)) for name, numbers in by_number)
+
+
+def _times(threads: list[ThreadTimes]) -> Times:
+    blocked = dict.fromkeys(STATES, 0)
+    for times in threads:
+        for state, time in times.blocked.items():
+            blocked[state] = blocked.get(state, 0) + time
+    return Times(
+        threads=len(threads),
+        wall=sum(times.wall for times in threads),
+        on_cpu=sum(times.on_cpu for times in threads),
+        runnable=sum(times.runnable for times in threads),
+        blocked=blocked,
+    )

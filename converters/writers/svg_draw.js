@@ -1,0 +1,167 @@
+// Places frames and labels for the window and the zoom.
+
+// ---- Text that fits
+
+const probe = document.createElementNS(SVG, "text");
+probe.setAttribute("visibility", "hidden");
+probe.setAttribute("aria-hidden", "true");
+
+function measure(text) {
+    probe.textContent = text;
+    return probe.getComputedTextLength();
+}
+
+// 0 if the font turns out not to be monospaced; then every label is measured.
+function asciiAdvance() {
+    labelsGroup.appendChild(probe);
+    const wide = measure("WWWWWWWWWWWWWWWWWWWW") / 20;
+    const thin = measure("iiiiiiiiiiiiiiiiiiii") / 20;
+    probe.remove();
+    return Math.abs(wide - thin) < 0.05 ? Math.max(wide, thin) : 0;
+}
+
+function fitAscii(text, room, advance) {
+    const most = Math.floor(room / advance);
+    if (text.length <= most) {
+        return text;
+    }
+    return most >= 4 ? text.slice(0, most - 2) + ".." : "";
+}
+
+// The longest start of the text (with "..") that is no wider than room; needs the probe in place.
+function fitMeasured(text, room) {
+    if (measure(text) <= room) {
+        return text;
+    }
+    const chars = Array.from(text);
+    let low = 0;
+    let high = chars.length - 1;
+    while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (measure(chars.slice(0, middle).join("") + "..") <= room) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low >= 2 ? chars.slice(0, low).join("") + ".." : "";
+}
+
+const ASCII = /^[\x20-\x7e]*$/;
+let advance = 0;
+
+function fitLabel(text, room) {
+    if (room < 2 * (advance || 6)) {
+        return "";
+    }
+    return advance && ASCII.test(text) ? fitAscii(text, room, advance) : fitMeasured(text, room);
+}
+
+// ---- Drawing
+
+const lines = Array.from(page.querySelectorAll(".heading,.line,.warning,.nothing"))
+    .filter((line) => line.parentNode === page)
+    .map((line) => [line, line.textContent]);
+
+function windowWidth() {
+    const viewport = window.visualViewport;
+    const inner = viewport ? viewport.width * viewport.scale : window.innerWidth;
+    return Math.max(360, Math.floor(inner));
+}
+
+function layout() {
+    pageWidth = windowWidth();
+    shift = pageWidth < NARROW ? BAR_ROW : 0;
+    const height = HEIGHT + shift;
+    for (const element of [svg, paper]) {
+        element.setAttribute("width", pageWidth);
+        element.setAttribute("height", height);
+    }
+    svg.setAttribute("viewBox", "0 0 " + pageWidth + " " + height);
+    page.setAttribute("transform", "translate(0," + shift + ")");
+    placeFrames();
+    drawLabels();
+    placeBar();
+    fitLines();
+}
+
+function placeFrames() {
+    const full = pageWidth - 2 * PAD;
+    const scale = full / total[zoomed];
+    for (let i = 0; i < count; i++) {
+        let x = PAD;
+        let w = 0;
+        const above = i <= zoomed && end[i] > zoomed;
+        if (above) {
+            w = full;
+        } else if (i > zoomed && i < end[zoomed]) {
+            x = PAD + (start[i] - start[zoomed]) * scale;
+            w = total[i] * scale;
+        }
+        left[i] = x;
+        width[i] = w;
+        place(rects[i], i, x, w);
+    }
+    framesGroup.querySelectorAll(".up").forEach((rect) => rect.classList.remove("up"));
+    for (let i = parent[zoomed]; i >= 0; i = parent[i]) {
+        rects[i].classList.add("up");
+    }
+}
+
+function place(rect, i, x, w) {
+    const visible = w >= MIN_WIDTH ? 1 : 0;
+    if (visible) {
+        rect.setAttribute("x", x.toFixed(2));
+        rect.setAttribute("width", (w > 4 * GAP ? w - GAP : w).toFixed(2));
+    }
+    if (visible !== shown[i]) {
+        shown[i] = visible;
+        if (!visible) {
+            rect.setAttribute("width", "0"); // far cheaper than display="none"
+        }
+    }
+}
+
+function drawLabels() {
+    const texts = [];
+    labelsGroup.appendChild(probe);
+    for (let i = 0; i < count; i++) {
+        if (!shown[i]) {
+            continue;
+        }
+        const text = fitLabel(names[i], width[i] - GAP - 2 * LABEL_PAD);
+        if (text) {
+            texts.push([i, text]);
+        }
+    }
+    probe.remove();
+    while (labelsGroup.childElementCount > texts.length) {
+        labelsGroup.lastElementChild.remove();
+    }
+    while (labelsGroup.childElementCount < texts.length) {
+        labelsGroup.appendChild(document.createElementNS(SVG, "text"));
+    }
+    let label = labelsGroup.firstElementChild;
+    for (const [i, text] of texts) {
+        label.removeAttribute("textLength");
+        label.setAttribute("x", (left[i] + LABEL_PAD).toFixed(2));
+        label.setAttribute("y", tops[i] + 13);
+        label.setAttribute("data-i", i);
+        label.setAttribute("class", hit[i] ? "hit" : i < zoomed && end[i] > zoomed ? "up" : "");
+        label.textContent = text;
+        label = label.nextElementSibling;
+    }
+}
+
+function fitLines() {
+    for (const [line, text] of lines) {
+        const barBeside = !shift && line.classList.contains("heading");
+        const room = pageWidth - 2 * PAD - (barBeside ? barWidth() + 2 * PAD : 0);
+        line.textContent = text;
+        const chars = Array.from(text);
+        while (chars.length > 3 && line.getComputedTextLength() > room) {
+            chars.splice(-Math.max(1, chars.length >> 4));
+            line.textContent = chars.join("").trimEnd() + "..";
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// The frames of the graph, read back from the document, and values for people.
+// The svg_*.js are one script, in the order tree, draw, search, page; svg.py puts them into one function.
+
+const SVG = "http://www.w3.org/2000/svg";
+const XHTML = "http://www.w3.org/1999/xhtml";
+const svg = document.documentElement;
+const rects = Array.from(document.querySelectorAll("#frames rect"));
+
+const paper = document.getElementById("paper");
+const page = document.getElementById("page");
+const framesGroup = document.getElementById("frames");
+const labelsGroup = document.getElementById("labels");
+const PAD = Number(svg.dataset.pad);
+const INVERTED = svg.dataset.inverted === "1";
+const NANOSECONDS = Number(svg.dataset.ns); // in one unit; 0 when the values are no times
+const UNIT = svg.dataset.unit;
+const HEIGHT = Number(svg.getAttribute("height"));
+const MIN_WIDTH = 0.1;
+const GAP = 1;
+const LABEL_PAD = 4;
+const NARROW = 820;
+const BAR_ROW = 42;
+
+// ---- The tree, in pre-order: frame i has the descendants i + 1 … end[i] - 1.
+
+const count = rects.length;
+const names = new Array(count);
+const amounts = new Array(count); // the value, for people
+const origins = new Array(count); // kind and module
+const tops = new Float64Array(count);
+const depth = new Int32Array(count);
+const start = new Float64Array(count);
+const total = new Float64Array(count);
+const own = new Float64Array(count);
+const times = new Float64Array(count).fill(-1);
+const parent = new Int32Array(count).fill(-1);
+const end = new Int32Array(count);
+const indexOf = new Map();
+
+(function readTree() {
+    const path = [];
+    for (let i = 0; i < count; i++) {
+        const rect = rects[i];
+        const lines = rect.firstChild.textContent.split("\n");
+        names[i] = lines[0];
+        amounts[i] = lines[1].split(" · ")[0];
+        origins[i] = lines[2];
+        const numbers = rect.getAttribute("data-v").split(" ").map(Number);
+        depth[i] = numbers[0];
+        start[i] = numbers[1];
+        total[i] = numbers[2];
+        own[i] = numbers[3];
+        if (numbers.length > 4) {
+            times[i] = numbers[4];
+        }
+        tops[i] = Number(rect.getAttribute("y"));
+        while (path.length > depth[i]) {
+            end[path.pop()] = i;
+        }
+        parent[i] = path.length ? path[path.length - 1] : -1;
+        path.push(i);
+        indexOf.set(rect, i);
+    }
+    while (path.length) {
+        end[path.pop()] = count;
+    }
+})();
+
+// ---- State
+
+let zoomed = 0;
+let pattern = "";
+let matchCase = false;
+let focused = 0;
+const hit = new Uint8Array(count);
+const shown = new Uint8Array(count).fill(1);
+const left = new Float64Array(count);
+const width = new Float64Array(count);
+let pageWidth = 0;
+let shift = 0; // px by which a narrow window moves the page down, to make room for the bar
+
+// ---- Values for people, written as units.py and svg_text.py write them
+
+const TIMES = [["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+const BYTES = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+
+function human(value) {
+    if (NANOSECONDS) {
+        return duration(Math.round(value * NANOSECONDS));
+    }
+    if (UNIT === "bytes") {
+        const scale = BYTES.find((candidate) => value >= candidate[1]);
+        return scale ? grouped((value / scale[1]).toFixed(1)) + " " + scale[0] : value.toFixed(0) + " B";
+    }
+    return grouped(value.toFixed(0)) + (UNIT === "count" ? "" : " " + UNIT);
+}
+
+function duration(ns) {
+    if (ns < 1000) {
+        return ns + " ns";
+    }
+    for (const [unit, size] of TIMES) {
+        const value = ns / size;
+        if (unit === "s" && value >= 59.95) {
+            break;
+        }
+        if (value < 999.5) {
+            return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0) + " " + unit;
+        }
+    }
+    return longDuration(Math.round(ns / 1e9));
+}
+
+function longDuration(seconds) {
+    const two = (number) => String(number).padStart(2, "0");
+    if (seconds < 3600) {
+        return Math.floor(seconds / 60) + " min " + two(seconds % 60) + " s";
+    }
+    const minutes = Math.round(seconds / 60);
+    if (minutes < 1440) {
+        return Math.floor(minutes / 60) + " h " + two(minutes % 60) + " min";
+    }
+    const hours = Math.round(seconds / 3600);
+    return Math.floor(hours / 24) + " d " + two(hours % 24) + " h";
+}
+
+function grouped(digits) {
+    const point = digits.indexOf(".");
+    const whole = point < 0 ? digits : digits.slice(0, point);
+    return whole.replace(/\B(?=(\d{3})+$)/g, ",") + digits.slice(whole.length);
+}
+
+function share(part, whole) {
+    const text = (100 * part / whole).toFixed(1);
+    if (text === "0.0" && part > 0) {
+        return "<0.1 %";
+    }
+    return (text === "100.0" && part < whole ? ">99.9" : text) + " %";
+}

@@ -1,0 +1,112 @@
+"""``make install`` and ``make uninstall``: the wheel in a virtual environment of its own, its commands in PREFIX/bin.
+
+Usage: ``installer.py install PREFIX WHEEL`` and ``installer.py uninstall PREFIX``. The environment is
+PREFIX/lib/stallscope; each command is a symbolic link to it. Nothing that is not ours is overwritten or removed: the
+environment is known by a marker file in it, a link by where it points. Standard library only: any Python runs it.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+_MARKER = "installed-by-stallscope"
+
+
+class _Refused(Exception):
+    pass
+
+
+def _commands(wheel: Path) -> list[str]:
+    """Names of the wheel's console scripts."""
+    with zipfile.ZipFile(wheel) as archive:
+        (entry_points,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        parser = configparser.ConfigParser()
+        parser.read_string(archive.read(entry_points).decode())
+    return list(parser["console_scripts"])
+
+
+def _is_ours(link: Path, home: Path) -> bool:
+    return link.is_symlink() and Path(os.readlink(link)).parent == home / "bin"
+
+
+def _check(home: Path, links: list[Path]) -> None:
+    foreign = [link for link in links if os.path.lexists(link) and not _is_ours(link, home)]
+    if os.path.lexists(home) and (home.is_symlink() or not (home / _MARKER).is_file()):
+        foreign.append(home)
+    if foreign:
+        raise _Refused(f"exists and is not ours: {', '.join(map(str, foreign))}\nmove it away or choose another PREFIX")
+
+
+def install(prefix: Path, wheel: Path) -> None:
+    """Replaces an older installation of ours; refuses before it has touched anything."""
+    home = prefix / "lib" / "stallscope"
+    names = _commands(wheel)
+    links = [prefix / "bin" / name for name in names]
+    _check(home, links)
+    _remove(prefix)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    (prefix / "bin").mkdir(exist_ok=True)
+    home.mkdir()
+    (home / _MARKER).touch()  # first: what a failure below leaves can be installed over and uninstalled
+    venv.create(home, with_pip=True)
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
+    subprocess.run([*pip, str(wheel)], check=True)
+    for name, link in zip(names, links, strict=True):
+        link.symlink_to(home / "bin" / name)
+    print(f"installed in {home}: {', '.join(map(str, links))}")
+
+
+def _remove(prefix: Path) -> list[Path]:
+    home = prefix / "lib" / "stallscope"
+    binaries = prefix / "bin"
+    links = [link for link in binaries.iterdir() if _is_ours(link, home)] if binaries.is_dir() else []
+    for link in links:
+        link.unlink()
+    if os.path.lexists(home):
+        shutil.rmtree(home)
+    return links
+
+
+def uninstall(prefix: Path) -> None:
+    """Removes the links that point into our environment, and the environment."""
+    home = prefix / "lib" / "stallscope"
+    if not os.path.lexists(home):
+        print(f"nothing of ours in {prefix}")
+        return
+    _check(home, [])
+    links = _remove(prefix)
+    print(f"removed {', '.join(map(str, [*links, home]))}")
+
+
+def main(arguments: list[str]) -> int:
+    """1 when it was refused or pip failed."""
+    os.umask(0o022)
+    try:
+        match arguments:
+            case ["install", prefix, wheel]:
+                install(Path(prefix).absolute(), Path(wheel))
+            case ["uninstall", prefix]:
+                uninstall(Path(prefix).absolute())
+            case _:
+                print("usage: installer.py install PREFIX WHEEL | uninstall PREFIX", file=sys.stderr)
+                return 2
+    except _Refused as refusal:
+        print(refusal, file=sys.stderr)
+    except PermissionError as error:
+        print(f"{error.filename}: {error.strerror}\nrun it as root, or choose a PREFIX that is yours", file=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        print(f"pip failed (status {error.returncode}); make uninstall removes what is there", file=sys.stderr)
+    else:
+        return 0
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

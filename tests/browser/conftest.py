@@ -1,0 +1,77 @@
+"""A headless Chromium for tests of what opens in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium(require: Callable[[bool, str], None]) -> Iterator[Browser]:
+    """The browser of the distribution, driven through playwright."""
+    require(CHROMIUM.exists(), f"there is no {CHROMIUM}: apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        require(False, "playwright is not installed: pip install -e .[test]")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_file(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """``open_file(path, fragment="", **context options)`` → page.
+
+    At the end of the test: no script error, no console message, no dialog, and no request but for the
+    files that were opened.
+    """
+    contexts: list[Any] = []
+    faults: list[str] = []
+    opened: set[str] = set()
+
+    def watch_request(url: str) -> None:
+        if url.split("#", maxsplit=1)[0] not in opened:
+            faults.append(f"request: {url}")
+
+    def watch_dialog(dialog: Any) -> None:
+        faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open_file(path: Path, fragment: str = "", **options: Any) -> Page:
+        opened.add(path.as_uri())
+        context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page: Page = context.new_page()
+        page.on("request", lambda request: watch_request(request.url))
+        page.on("dialog", watch_dialog)
+        page.on("console", lambda message: faults.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+        page.goto(path.as_uri() + fragment)
+        return page
+
+    open_file.opened = opened  # type: ignore[attr-defined]
+    yield open_file
+    for context in contexts:
+        context.close()
+    assert not faults

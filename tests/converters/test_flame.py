@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.flame import Key, Node, Tree, build
+from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
+from stallscope.converters.options import WriteOptions
+
+LIBC = Module("/lib/libc.so.6")
+NS = ValueType("off-cpu", "nanoseconds")
+COUNT = ValueType("count", "count")
+LONGEST = ValueType("longest", "nanoseconds", "max")
+
+
+def native(name: str, address: int = 0, module: Module | None = LIBC) -> Frame:
+    return Frame(name, "native", module, address)
+
+
+def labels(pid: int, process: str, tid: int = 0, thread: str = "") -> Labels:
+    return (("pid", pid), ("process", process), ("thread", thread), ("tid", tid))
+
+
+def profile(*samples: Sample, types: tuple[ValueType, ...] = (NS,)) -> Profile:
+    return Profile(list(types), list(samples))
+
+
+def outline(tree: Tree) -> list[tuple[int, str, int, int, int]]:
+    return [(node.depth, node.key.name, node.start, node.total, node.own) for node in tree.nodes]
+
+
+def children(tree: Tree, parent: int) -> Iterator[Node]:
+    for node in tree.nodes[parent + 1 :]:
+        if node.depth <= tree.nodes[parent].depth:
+            return
+        if node.depth == tree.nodes[parent].depth + 1:
+            yield node
+
+
+def test_merges_stacks_into_a_tree_in_pre_order_children_by_name() -> None:
+    main, topk, ioctl, wait = native("main"), native("topk"), native("ioctl"), native("a_wait")
+    tree = build(
+        profile(
+            Sample((main, topk, ioctl), (60,), labels(7, "job")),
+            Sample((main, wait), (25,), labels(7, "job")),
+            Sample((main, topk), (5,), labels(7, "job")),
+            Sample((wait,), (10,), labels(9, "aux")),
+        ),
+        WriteOptions(),
+    )
+    assert outline(tree) == [
+        (0, "all", 0, 100, 0),
+        (1, "aux-9", 0, 10, 0),
+        (2, "a_wait", 0, 10, 10),
+        (1, "job-7", 10, 90, 0),
+        (2, "main", 10, 90, 0),
+        (3, "a_wait", 10, 25, 25),
+        (3, "topk", 35, 65, 5),
+        (4, "ioctl", 35, 60, 60),
+    ]
+    assert (tree.total, tree.levels, tree.hidden, tree.counted) == (100, 5, 0, False)
+
+
+def test_call_sites_merge_but_kinds_and_modules_do_not() -> None:
+    tree = build(
+        profile(
+            Sample((native("read", 1),), (1,)),
+            Sample((native("read", 2),), (2,)),
+            Sample((native("read", 1, Module("/opt/read.so")),), (4,)),
+            Sample((Frame("read", "kernel"),), (8,)),
+        ),
+        WriteOptions(),
+    )
+    assert [(node.key, node.total) for node in tree.nodes[1:]] == [
+        (Key("read", "kernel", ""), 8),
+        (Key("read", "native", "/lib/libc.so.6"), 3),
+        (Key("read", "native", "/opt/read.so"), 4),
+    ]
+
+
+def test_equal_frames_that_are_different_objects_merge() -> None:
+    samples = [Sample((native("a"), native("b")), (1,)) for _ in range(5)]
+    assert outline(build(profile(*samples), WriteOptions())) == [
+        (0, "all", 0, 5, 0),
+        (1, "a", 0, 5, 0),
+        (2, "b", 0, 5, 5),
+    ]
+
+
+def test_counts_stand_beside_the_chosen_value_and_are_no_value_of_themselves() -> None:
+    data = profile(Sample((native("a"),), (100, 3, 50)), Sample((native("b"),), (50, 4, 9)), types=(NS, COUNT, LONGEST))
+    times = build(data, WriteOptions())
+    assert times.counted
+    assert [(node.key.name, node.total, node.events) for node in times.nodes] == [
+        ("all", 150, 7),
+        ("a", 100, 3),
+        ("b", 50, 4),
+    ]
+    events = build(data, WriteOptions(value="count"))
+    assert not events.counted
+    assert events.value_type == COUNT
+    assert [(node.key.name, node.total, node.events) for node in events.nodes] == [
+        ("all", 7, 0),
+        ("a", 3, 0),
+        ("b", 4, 0),
+    ]
+
+
+@pytest.mark.parametrize("value", ["nonsense", "longest"])
+def test_a_column_that_cannot_be_drawn_is_a_usage_error(value: str) -> None:
+    with pytest.raises(StallscopeError) as caught:
+        build(profile(types=(NS, LONGEST)), WriteOptions(value=value))
+    assert caught.value.exit_code == 2
+    assert "off-cpu" in caught.value.remedy
+
+
+def test_threads_stand_on_their_process() -> None:
+    tree = build(
+        profile(
+            Sample((native("f"),), (1,), labels(7, "job", 8, "worker")),
+            Sample((native("f"),), (2,), labels(7, "job", 9, "worker")),
+        ),
+        WriteOptions(per_thread=True),
+    )
+    assert [(node.depth, node.key.name, node.total) for node in tree.nodes] == [
+        (0, "all", 3),
+        (1, "job-7", 3),
+        (2, "worker-8", 1),
+        (3, "f", 1),
+        (2, "worker-9", 2),
+        (3, "f", 2),
+    ]
+
+
+def test_samples_without_labels_stand_on_all_and_a_few_without_are_said_to_be_unknown() -> None:
+    bare = Sample((native("f"),), (1,))
+    assert [node.key.name for node in build(profile(bare), WriteOptions(per_thread=True)).nodes] == ["all", "f"]
+    mixed = build(
+        profile(bare, Sample((native("g"),), (1,), labels(7, "job")), Sample((), (1,), (("pid", 0),))), WriteOptions()
+    )
+    assert {node.key.name for node in mixed.nodes if node.depth == 1} == {"[unknown process]", "job-7", "[unknown]-0"}
+
+
+def test_values_of_zero_and_below_are_ignored() -> None:
+    tree = build(
+        profile(Sample((native("a"),), (0,)), Sample((native("b"),), (-5,)), Sample((native("c"),), (3,))),
+        WriteOptions(),
+    )
+    assert outline(tree) == [(0, "all", 0, 3, 0), (1, "c", 0, 3, 3)]
+
+
+def test_nothing_gives_no_nodes() -> None:
+    tree = build(profile(Sample((native("a"),), (0,))), WriteOptions())
+    assert (tree.nodes, tree.levels, tree.total) == ([], 0, 0)
+
+
+def test_narrow_branches_are_left_out_counted_and_keep_their_room() -> None:
+    tree = build(
+        profile(
+            Sample((native("a"), native("deep"), native("deeper")), (1,)),
+            Sample((native("b"),), (989,)),
+            Sample((native("c"),), (10,)),
+        ),
+        WriteOptions(),
+        minimum=0.01,
+    )
+    assert outline(tree) == [(0, "all", 0, 1000, 0), (1, "b", 1, 989, 989), (1, "c", 990, 10, 10)]
+    assert tree.hidden == 1
+
+
+def test_a_stack_of_20000_frames() -> None:
+    stack = tuple(native(f"f{i % 7}") for i in range(20_000))
+    tree = build(profile(Sample(stack, (3,)), Sample(stack[:10_000], (4,))), WriteOptions())
+    assert tree.levels == 20_001
+    assert [tree.nodes[i].total for i in (0, 10_000, 10_001, 20_000)] == [7, 7, 3, 3]
+    assert tree.nodes[10_000].own == 4
+
+
+def test_order_of_samples_does_not_matter_and_every_node_adds_up() -> None:
+    rng = random.Random(5)
+    frames = [native(f"f{i}") for i in range(6)]
+    samples = [
+        Sample(tuple(rng.choices(frames, k=rng.randint(0, 6))), (rng.randint(1, 99),), labels(rng.randint(1, 3), "p"))
+        for _ in range(400)
+    ]
+    tree = build(profile(*samples), WriteOptions())
+    assert tree.total == sum(sample.values[0] for sample in samples)
+    for i, node in enumerate(tree.nodes):
+        below = list(children(tree, i))
+        assert node.total == node.own + sum(child.total for child in below)
+        edge = node.start
+        for child in below:
+            assert child.start == edge
+            edge += child.total
+    rng.shuffle(samples)
+    assert build(profile(*samples), WriteOptions()).nodes == tree.nodes

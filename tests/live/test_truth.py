@@ -1,0 +1,168 @@
+"""Totals, counts and states against workloads that measure themselves (tests/workloads/README.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stallscope.converters.model import ThreadTimes
+from stallscope.tracers.core.assemble import Filter
+from stallscope.tracers.core.engine import KERNEL_BTF, SHAPES, Shape
+from tracing import RUNNABLE, Trace, Traced
+
+MS = 1_000_000
+
+
+def near(value: int, truth: int) -> bool:
+    """The bound that the project promises: 3 % or 2 ms."""
+    return abs(value - truth) <= slack(truth)
+
+
+def slack(truth: int) -> float:
+    return max(0.03 * truth, 2 * MS)
+
+
+def check_waits(traced: Traced, *, per_thread: bool = True) -> None:
+    """Every function's time and count against the truth.
+
+    The truth is the time around the system call: it holds the call's own CPU time and preemptions inside it, too.
+    """
+    for wait in traced.truth["waits"]:
+        tid = wait["tid"] if per_thread else None
+        function, ns = wait["function"], wait["ns"]
+        assert traced.blocks(function, tid) == wait["blocks"], function
+        busy = sum(t["cpu_ns"] for t in traced.truth["threads"] if tid in (None, t["tid"])) + traced.preempted(tid)
+        waited = traced.waited(function, tid)
+        assert ns - busy - slack(ns) <= waited <= ns + slack(ns), (function, waited, busy, wait)
+
+
+def check_lost(traced: Traced) -> None:
+    for kind in ("intervals", "stacks", "threads", "exit and exec records", "address space records"):
+        assert traced.profile.lost[kind] == 0, kind
+
+
+def check_threads(traced: Traced) -> None:
+    """On-CPU and runnable time of every thread against the kernel's own accounts."""
+    for times in traced.profile.threads:
+        assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
+    for tid, (on_cpu, runnable) in traced.kernel.items():
+        times = traced.thread(tid)
+        assert near(times.on_cpu, on_cpu), (times, on_cpu)
+        assert near(times.runnable, runnable), (times, runnable)
+    for truth in traced.truth["threads"]:
+        times = traced.thread(truth["tid"])
+        # The thread's own account leaves out how it began and how it ended.
+        assert truth["cpu_ns"] - slack(truth["cpu_ns"]) <= times.on_cpu
+        assert truth["runnable_ns"] - slack(truth["runnable_ns"]) <= times.runnable
+
+
+def sum_of(times: ThreadTimes) -> int:
+    return times.on_cpu + times.runnable + sum(times.blocked.values())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_sleeps(trace: Trace, shape: Shape) -> None:
+    options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
+    traced = trace("sleeps", 10, shape=shape, **options)
+    check_waits(traced)
+    check_threads(traced)
+    check_lost(traced)
+    states = {s.label("state") for s in traced.samples("sleep_10ms")} - set(RUNNABLE)
+    assert states == {"interruptible"}
+    (blocked,) = [s for s in traced.samples("sleep_25ms") if s.label("state") == "interruptible"]
+    names = [frame.name for frame in blocked.stack]
+    assert names.index("main") < names.index("sleep_25ms") < names.index("do_nanosleep") < names.index("__schedule")
+    assert names[-1] == "__schedule"
+    assert blocked.values[2] >= 25 * MS
+    assert blocked.values[3] >= blocked.values[2]
+
+
+def test_futex_pingpong(trace: Trace) -> None:
+    traced = trace("futex_pingpong", 3000)
+    check_waits(traced)
+    check_threads(traced)
+    check_lost(traced)
+
+
+def test_pipe_chain(trace: Trace) -> None:
+    traced = trace("pipe_chain", 4, 1000)
+    check_waits(traced)
+    check_threads(traced)
+    check_lost(traced)
+    assert not traced.blocks("write_token")
+
+
+def test_spinner_is_never_blocked(trace: Trace) -> None:
+    traced = trace("spinner", 500)
+    (truth,) = traced.truth["threads"]
+    assert traced.blocks("spin") == 0
+    check_threads(traced)
+    # Outside of spin() it waits for its gate and for the end.
+    begin_to_end = sum(s.values[0] for s in traced.samples("spin") if s.label("state") not in RUNNABLE)
+    assert begin_to_end == 0
+    assert near(traced.preempted(truth["tid"]), truth["wall_ns"] - truth["cpu_ns"])
+
+
+def test_two_spinners_on_one_core_are_runnable(trace: Trace) -> None:
+    traced = trace("two_spinners", 1000)
+    check_threads(traced)
+    for truth in traced.truth["threads"]:
+        waiting = [s for s in traced.samples("spin", truth["tid"]) if s.label("state") == "runnable-preempted"]
+        assert near(sum(s.values[0] for s in waiting), truth["runnable_ns"])
+        assert truth["runnable_ns"] > 0.3 * truth["wall_ns"]
+
+
+@pytest.mark.parametrize("arguments", [(200, 1), ("--exec", 200, 1), ("--exec", 100, 4)])
+def test_short_lived_children_keep_their_names(trace: Trace, arguments: tuple[object, ...]) -> None:
+    traced = trace("fork_storm", *arguments)
+    check_waits(traced, per_thread=False)
+    check_lost(traced)
+    children, exec_mode = int(str(arguments[-2])), arguments[0] == "--exec"
+    function, process = ("exec_child_sleep", "storm_child") if exec_mode else ("child_sleep", "fork_storm")
+    sleeping = [s for s in traced.samples(function) if s.label("state") == "interruptible"]
+    assert len({s.label("pid") for s in sleeping}) == children
+    assert {s.label("process") for s in sleeping} == {process}
+    assert sum(s.values[1] for s in sleeping) == children
+    for times in traced.profile.threads:
+        assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
+    assert sum(times.exited for times in traced.profile.threads) >= children
+
+
+def test_demo_shows_the_lock(trace: Trace) -> None:
+    """The model case with one process: who waits for whom is the same, only less long."""
+    traced = trace("demo", 500)
+    (worker,) = {t.tid for t in traced.profile.threads if t.thread == "worker"}
+    inside = traced.samples("cudaGetDeviceProperties", worker)
+    assert inside
+    for sample in inside:
+        names = [frame.name for frame in sample.stack]
+        assert names.index("worker") < names.index("topk") < names.index("cudaGetDeviceProperties")
+    assert any("ioctl" in frame.name for sample in inside for frame in sample.stack if frame.kind == "kernel")
+    check_lost(traced)
+
+
+def test_open_intervals_are_counted_up_to_the_end(trace: Trace) -> None:
+    """The parent of the chain sleeps for the whole trace; so do processes that wait at their gate."""
+    traced = trace("sleeps", 1, duration=0.5)
+    for times in traced.profile.threads:
+        assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
+
+
+def test_filters(trace: Trace) -> None:
+    shortest = trace("sleeps", 5, knobs={"min_wait": 5 * MS}, chosen=Filter(shortest=5 * MS))
+    assert shortest.blocks("sleep_1ms") == 0
+    assert shortest.blocks("sleep_10ms") == 10
+    longest = trace("sleeps", 5, knobs={"max_wait": 5 * MS}, chosen=Filter(longest=5 * MS))
+    assert longest.blocks("sleep_1ms") > 0
+    assert longest.blocks("sleep_10ms") == 0
+    runnable = trace("two_spinners", 300, chosen=Filter(states=frozenset({"runnable-preempted"})))
+    assert {s.label("state") for s in runnable.profile.samples} == {"runnable-preempted"}
+
+
+def test_one_kind_of_stacks(trace: Trace) -> None:
+    user = trace("sleeps", 2, kernel_stacks=False)
+    assert user.blocks("sleep_10ms") == 4
+    assert not any(frame.kind == "kernel" for s in user.profile.samples for frame in s.stack)
+    kernel = trace("sleeps", 2, user_stacks=False)
+    assert kernel.blocks("do_nanosleep") == 14
+    assert not any(frame.kind == "native" for s in kernel.profile.samples for frame in s.stack)

@@ -1,0 +1,101 @@
+"""Tracing for real, in this process: `run_traced` runs the engine over a workload and gives back the profile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner import Workload
+from stallscope.converters.model import Profile, Sample, ThreadTimes
+from stallscope.tracers.core.assemble import Filter, off_cpu_profile
+from stallscope.tracers.core.engine import Engine, EngineOptions
+from stallscope.tracers.core.records import RecordSink
+from stallscope.tracers.core.session import Session
+
+RUNNABLE = ("runnable-woken", "runnable-preempted")
+
+
+@dataclass
+class Traced:
+    """A profile and what the workload says of itself."""
+
+    profile: Profile
+    truth: dict[str, Any]
+    kernel: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By tid, of the threads that lived throughout: ns on a CPU and ns waiting for one, by /proc/TID/schedstat."""
+
+    def samples(self, function: str, tid: int | None = None) -> list[Sample]:
+        """Samples with ``function`` on the stack."""
+        return [
+            sample
+            for sample in self.profile.samples
+            if any(frame.name == function for frame in sample.stack) and tid in (None, sample.label("tid"))
+        ]
+
+    def waited(self, function: str, tid: int | None = None) -> int:
+        """ns blocked, or woken and waiting for a core; without preemptions, which hit any instruction."""
+        return sum(s.values[0] for s in self.samples(function, tid) if s.label("state") != "runnable-preempted")
+
+    def preempted(self, tid: int | None = None) -> int:
+        """ns that the thread, or all of them, waited for a core after a preemption."""
+        samples = self.profile.samples
+        return sum(
+            s.values[0] for s in samples if s.label("state") == "runnable-preempted" and tid in (None, s.label("tid"))
+        )
+
+    def blocks(self, function: str, tid: int | None = None) -> int:
+        """How often a thread was switched out in ``function`` because it waited."""
+        samples = self.samples(function, tid)
+        return sum(s.values[1] for s in samples if s.label("state") not in RUNNABLE and s.label("open") != "yes")
+
+    def thread(self, tid: int) -> ThreadTimes:
+        (found,) = [times for times in self.profile.threads if times.tid == tid]
+        return found
+
+
+Trace = Callable[..., Traced]
+
+
+def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, duration: float | None) -> Traced:
+    """Releases the workload when every thread has been taken in; Ctrl-C when it has told its truth and lingers."""
+    sink = RecordSink()
+    engine = Engine(options, sink)
+    truth: dict[str, Any] = {}
+    before: dict[int, tuple[int, int]] = {}
+    after: dict[int, tuple[int, int]] = {}
+
+    def work() -> None:
+        before.update(_schedstats(workload.tids))
+        workload.release()
+        truth.update(workload.truth())
+        if workload.pid in workload.pids and duration is None:
+            after.update(_schedstats(workload.tids))
+            os.kill(os.getpid(), signal.SIGINT)  # it lingers: nothing else ends the trace
+        else:
+            workload.finish()
+
+    worker = threading.Thread(target=work)
+    try:
+        session = Session(engine, None, duration)
+        capture = session.run(sink, lambda *_: worker.start() if not worker.ident else None)
+        worker.join()
+    finally:
+        engine.close()
+    kernel = {tid: (after[tid][0] - before[tid][0], after[tid][1] - before[tid][1]) for tid in after}
+    return Traced(off_cpu_profile(capture, chosen), truth, kernel)
+
+
+def _schedstats(tids: list[int]) -> dict[int, tuple[int, int]]:
+    found = {}
+    for tid in tids:
+        try:
+            on_cpu, runnable, _ = Path(f"/proc/{tid}/schedstat").read_text().split()
+        except OSError:
+            continue  # it ended
+        found[tid] = (int(on_cpu), int(runnable))
+    return found

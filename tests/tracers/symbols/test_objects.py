@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import lzma
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stallscope.tracers.symbols.files import HOST
+from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.symbols.objects import ObjectFile
+
+Nm = Callable[..., list[tuple[int, int, str, str]]]
+
+
+def mapping_of(path: Path) -> Mapping:
+    status = path.stat()
+    return Mapping(0x1000, 0x2000, 0, str(path), status.st_dev, status.st_ino)
+
+
+def opened(path: Path) -> ObjectFile:
+    return ObjectFile(mapping_of(path), HOST, os.open(path, os.O_RDONLY), time.time_ns())
+
+
+def names(file: ObjectFile, *addresses: int) -> list[str | None]:
+    return file.names(np.array(addresses, np.uint64))
+
+
+def test_module_and_names(program: Path, nm: Nm) -> None:
+    file = opened(program)
+    at = {name: value for value, _, _, name in nm(program)}
+    assert names(file, at["main"], at["outer_local"], 0) == ["main", "outer_local", None]
+    listed = subprocess.run(["readelf", "-nW", program], capture_output=True, text=True, check=True).stdout
+    assert file.module.path == str(program)
+    assert file.module.build_id in listed
+    assert file.module.size > at["main"]
+    assert file.problem == ""
+    file.close()
+
+
+def test_debug_file_adds_what_was_stripped(program: Path, tmp_path: Path, nm: Nm) -> None:
+    at = {name: value for value, _, _, name in nm(program)}
+    stripped, debug = tmp_path / "stripped", tmp_path / "program.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program, stripped], check=True)
+    assert names(opened(stripped), at["main"], at["outer_local"]) == ["main", "outer_local"]
+    debug.unlink()
+    assert names(opened(stripped), at["main"], at["outer_local"]) == [None, None]
+
+
+def test_damaged_debug_file_costs_only_its_own_names(
+    compile_program: Callable[..., Path], tmp_path: Path, nm: Nm
+) -> None:
+    library = compile_program("int exported(void) { return 1; } static int hidden(void) { return 2; } "
+                              "int (*keep)(void) = hidden;", "-shared", "-fPIC")  # fmt: skip
+    at = {name: value for value, _, _, name in nm(library)}
+    stripped, debug = tmp_path / "stripped", tmp_path / "program.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", library, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", library, stripped], check=True)
+    data = bytearray(debug.read_bytes())
+    shoff = int.from_bytes(data[40:48], "little")
+    for i in range(int.from_bytes(data[60:62], "little")):
+        if data[shoff + 64 * i + 4] == 2:
+            data[shoff + 64 * i + 40] = 99  # linked to no string table
+    debug.write_bytes(data)
+    assert names(opened(stripped), at["exported"], at["hidden"]) == ["exported", None]
+
+
+def test_embedded_symbols_are_used(program: Path, tmp_path: Path, nm: Nm) -> None:
+    at = {name: value for value, _, _, name in nm(program)}
+    packed = tmp_path / "mini.xz"
+    packed.write_bytes(lzma.compress(program.read_bytes()))
+    stripped = tmp_path / "stripped"
+    subprocess.run(["objcopy", "--strip-all", f"--add-section=.gnu_debugdata={packed}", program, stripped], check=True)
+    assert names(opened(stripped), at["outer_local"]) == ["outer_local"]
+
+
+def test_late_opening(program: Path, tmp_path: Path, nm: Nm) -> None:
+    at = {name: value for value, _, _, name in nm(program)}
+    copy = Path(shutil.copy(program, tmp_path / "copy"))
+    mapping = mapping_of(copy)
+    late = ObjectFile(mapping, HOST, None, time.time_ns() + 10**9)
+    assert not late.is_open
+    assert names(late, at["main"]) == ["main"]
+    changed = ObjectFile(mapping, HOST, None, copy.stat().st_ctime_ns - 10**9)
+    assert names(changed, at["main"]) == [None]
+    assert "replaced" in changed.problem
+    copy.unlink()
+    gone = ObjectFile(mapping, HOST, None, time.time_ns())
+    assert names(gone, at["main"]) == [None]
+    assert "No such file" in gone.problem
+    assert gone.module.path == str(copy)
+
+
+@pytest.mark.parametrize("content", [b"", b"no ELF", b"\x7fELF" + bytes(200)])
+def test_files_that_are_no_programs(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    file = opened(path)
+    offsets, known = file.to_vaddrs(np.array([5], np.uint64))
+    assert (offsets.tolist(), known.tolist()) == ([5], [False])
+    assert names(file, 5) == [None]
+    assert file.problem
+    assert file.code_at(0, 4) == b""
+
+
+def test_close_is_final(program: Path) -> None:
+    file = opened(program)
+    file.close()
+    assert names(file, 0x1100) == [None]
+    assert file.problem == "closed"

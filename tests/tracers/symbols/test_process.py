@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.symbols.maps import REMAPPED, Mapping
+from stallscope.tracers.symbols.process import GONE, NO_DESCRIPTORS, NOT_OPENED, ProcessSpaces
+
+A = Mapping(0x1000, 0x2000, 0, "/nonexistent/a", 1, 101)
+B = Mapping(0x1000, 0x2000, 0, "/nonexistent/b", 1, 102)
+NO_PID = 2**22 + 5
+NO_PID_2 = NO_PID + 1
+
+
+def paths(processes: ProcessSpaces, pid: int, epoch: int) -> list[str] | None:
+    space = processes.space(pid, epoch)
+    return None if space is None else [m.path for m in space]
+
+
+@pytest.fixture
+def processes() -> ProcessSpaces:
+    return ProcessSpaces()
+
+
+def test_adopt(processes: ProcessSpaces, program: Path, start: Callable) -> None:
+    running = start(program)
+    process = processes.adopt(running.pid)
+    assert process is not None
+    assert (process.pid, process.nspid, process.uid, process.comm) == (
+        running.pid,
+        running.pid,
+        os.geteuid(),
+        "program",
+    )
+    assert abs(process.started_ns - time.time_ns()) < 60 * 10**9
+    mapping = process.space.find(running.main)
+    assert mapping is not None
+    assert mapping.path == str(program)
+    file = processes.object_of(mapping)
+    assert file is not None
+    assert file.is_open
+    assert processes.lost == dict.fromkeys(processes.lost, 0)
+
+
+def test_files_are_shared_between_processes(processes: ProcessSpaces, program: Path, start: Callable) -> None:
+    first, second = start(program), start(program)
+    before = len(os.listdir("/proc/self/fd"))
+    processes.adopt(first.pid)
+    opened = len(os.listdir("/proc/self/fd")) - before
+    processes.adopt(second.pid)
+    assert len(os.listdir("/proc/self/fd")) - before == opened >= 3
+    processes.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_out_of_descriptors(program: Path, start: Callable) -> None:
+    processes = ProcessSpaces(fd_budget=1)
+    running = start(program)
+    process = processes.adopt(running.pid)
+    assert process is not None
+    assert processes.lost[NO_DESCRIPTORS] >= 2
+    files = [processes.object_of(m) for m in process.space if m.is_file]
+    assert sum(f is not None and f.is_open for f in files) == 1
+    # Files that are still where they were are opened when they are needed.
+    assert all(f is not None and f.elf() is not None for f in files)
+
+
+def test_processes_that_are_gone(processes: ProcessSpaces) -> None:
+    assert processes.adopt(NO_PID) is None
+    assert processes.lost[GONE] == 1
+    processes.exit(NO_PID)
+    processes.refresh(NO_PID)
+    processes.fork(NO_PID_2, NO_PID)
+    processes.mmap(NO_PID, A)
+    processes.exec(NO_PID)
+    processes.exit(NO_PID)
+    assert processes.lost[NOT_OPENED] == 1
+    assert paths(processes, NO_PID, 0) == [A.path]
+    assert paths(processes, NO_PID, 1) == []
+    assert paths(processes, NO_PID, 2) is None
+    assert paths(processes, 1_000_000_000, 0) is None
+
+
+def test_fork_copies_and_parts(processes: ProcessSpaces) -> None:
+    processes.mmap(NO_PID, A)
+    processes.exec(NO_PID)
+    processes.mmap(NO_PID, B)
+    processes.fork(NO_PID, NO_PID_2)
+    assert paths(processes, NO_PID_2, 0) == [B.path]
+    processes.mmap(NO_PID_2, A._replace(start=0x8000, end=0x9000))
+    assert paths(processes, NO_PID, 1) == [B.path]
+    assert paths(processes, NO_PID_2, 0) == [B.path, A.path]
+
+
+def test_exec_numbers(processes: ProcessSpaces) -> None:
+    processes.mmap(NO_PID, A)
+    processes.exec(NO_PID, epoch=3)
+    processes.mmap(NO_PID, B)
+    processes.exec(NO_PID, epoch=3)  # told twice
+    processes.exec(NO_PID, epoch=2)  # out of order
+    processes.exec(NO_PID, epoch=2**31)  # nonsense
+    assert [paths(processes, NO_PID, i) for i in range(5)] == [[A.path], [], [], [B.path], None]
+
+
+def test_maps_read_after_an_exec_are_the_new_programs(processes: ProcessSpaces, program: Path, start: Callable) -> None:
+    running = start(program)
+    processes.adopt(running.pid, time_ns=1000)
+    processes.exec(running.pid, time_ns=500)
+    assert paths(processes, running.pid, 0) == []
+    assert str(program) in (paths(processes, running.pid, 1) or [])
+    processes.exec(running.pid, time_ns=2000)
+    assert str(program) in (paths(processes, running.pid, 1) or [])
+    assert paths(processes, running.pid, 2) == []
+
+
+def test_a_fork_event_older_than_the_maps_changes_nothing(
+    processes: ProcessSpaces, program: Path, start: Callable
+) -> None:
+    running = start(program)
+    processes.mmap(NO_PID, A)
+    processes.adopt(running.pid, time_ns=1000)
+    before = paths(processes, running.pid, 0)
+    processes.fork(NO_PID, running.pid, time_ns=500)
+    assert paths(processes, running.pid, 0) == before
+
+
+def test_replayed_events_change_nothing(processes: ProcessSpaces, program: Path, start: Callable) -> None:
+    running = start(program)
+    process = processes.adopt(running.pid)
+    assert process is not None
+    before = list(process.space)
+    for mapping in before:
+        processes.mmap(running.pid, mapping, time_ns=1)
+    assert list(process.space) == before
+
+
+def test_what_was_remapped_is_in_doubt(processes: ProcessSpaces) -> None:
+    processes.mmap(NO_PID, A)
+    processes.mmap(NO_PID, B)
+    assert paths(processes, NO_PID, 0) == [REMAPPED]
+
+
+def test_a_pid_used_again(processes: ProcessSpaces) -> None:
+    """Both lives count from 0: where they differ neither is believed."""
+    processes.mmap(NO_PID, A)
+    processes.mmap(NO_PID, A._replace(start=0x5000, end=0x6000))
+    processes.exit(NO_PID)
+    processes.mmap(NO_PID_2, B)
+    processes.fork(NO_PID_2, NO_PID)
+    space = processes.space(NO_PID, 0)
+    assert space is not None
+    assert [(m.start, m.path) for m in space] == [(0x1000, REMAPPED), (0x5000, A.path)]
+    assert not processes.processes[NO_PID].exited
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [A._replace(end=0), A._replace(end=A.start), A._replace(start=-5), A._replace(end=2**64 + 1)],
+)
+def test_absurd_mmaps_are_ignored(processes: ProcessSpaces, mapping: Mapping) -> None:
+    processes.mmap(NO_PID, mapping)
+    assert not paths(processes, NO_PID, 0)
+
+
+def test_refresh_fills_gaps(processes: ProcessSpaces, program: Path, start: Callable) -> None:
+    running = start(program)
+    processes.mmap(running.pid, B)
+    processes.refresh(running.pid)
+    found = paths(processes, running.pid, 0) or []
+    assert B.path in found
+    assert str(program) in found
+
+
+def test_files_of_the_dead_stay_open(
+    processes: ProcessSpaces, program: Path, tmp_path: Path, start: Callable, as_root: None
+) -> None:
+    copy = Path(shutil.copy(program, tmp_path / "short"))
+    running = start(copy)
+    processes.adopt(running.pid)
+    os.kill(running.pid, 9)
+    copy.unlink()
+    processes.exit(running.pid)
+    mapping = processes.processes[running.pid].space.find(running.main)
+    assert mapping is not None
+    file = processes.object_of(mapping)
+    assert file is not None
+    assert file.elf() is not None
+
+
+JIT = r"""
+import os, sys, time
+with open(f"/tmp/perf-{os.getpid()}.map", "w") as file:
+    file.write("7000 100 generated\n")
+print("0 0 0 0 0", flush=True)
+sys.stdin = None
+time.sleep(60)
+"""
+
+
+def test_jit_map_of_a_live_and_of_a_dead_process(processes: ProcessSpaces, start: Callable) -> None:
+    running = start(JIT, sys.executable, "-c")
+    file = Path(f"/tmp/perf-{running.pid}.map")
+    try:
+        process = processes.adopt(running.pid)
+        assert process is not None
+        found = processes.jit_map(process)
+        assert found is not None
+        assert len(found) == 1
+        os.kill(running.pid, 9)
+        processes.exit(running.pid)
+        assert processes.jit_map(process) is not None
+        processes.exec(running.pid)
+        assert process.perf_map is None
+    finally:
+        file.unlink()
+
+
+def test_pid_namespace_and_another_root(
+    processes: ProcessSpaces, start: Callable, as_root: None, require: Callable[[bool, str], None]
+) -> None:
+    """The map is called by the pid that the process itself sees, and lies in its own /tmp."""
+    unshare = ["unshare", "-m", "-p", "-f", "--kill-child"]
+    require(subprocess.run([*unshare, "true"], capture_output=True).returncode == 0, "unshare is refused")
+    script = f"mount -t tmpfs none /tmp && exec {sys.executable} -c '{JIT}'"
+    running = start(script, *unshare, "sh", "-c")
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    assert not Path("/tmp/perf-1.map").exists()
+    process = processes.adopt(int(children[0]))
+    assert process is not None
+    assert process.nspid == 1
+    found = processes.jit_map(process)
+    assert found is not None
+    assert len(found) == 1

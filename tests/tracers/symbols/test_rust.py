@@ -1,0 +1,92 @@
+"""Symbols of rustc 1.95 and what llvm-cxxfilt makes of them; for the legacy scheme, by rustc's escapes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stallscope.tracers.symbols.rust import demangle_rust
+
+
+@pytest.mark.parametrize(
+    ("mangled", "readable"),
+    [
+        ("_RNvCs6xxl1lAjzDf_1a4main", "a::main"),
+        ("_RNvC6_123foo3bar", "123foo::bar"),
+        ("_RINvCs6xxl1lAjzDf_1a3genPhEB2_", "a::gen::<*const u8>"),
+        ("_RINvCs6xxl1lAjzDf_1a3genFKChElEB2_", 'a::gen::<extern "C" fn(u8) -> i32>'),
+        ("_RINvCs6xxl1lAjzDf_1a3genTRShAcj2_uEEB2_", "a::gen::<(&[u8], [char; 2], ())>"),
+        ("_RNvXsi_NtNtNtCsgEmfK2I1SDS_4core3fmt3num3impjNtB9_7Display3fmt", "<usize as core::fmt::Display>::fmt"),
+        (
+            "_RNvYINtNtCslNYArtu3iFV_5alloc3vec3VechENtNtCsjrHSEGnQ3l9_3std2io5Write9write_fmtBF_",
+            "<alloc::vec::Vec<u8> as std::io::Write>::write_fmt",
+        ),
+        (
+            "_RINvNtCs6xxl1lAjzDf_1au11ncode_cta3gu9gre_6ka8iINtNtCsgEmfK2I1SDS_4core6option6OptionlEEB4_",
+            "a::ünïcode::größe::<core::option::Option<i32>>",
+        ),
+        ("_RNCNvMs4_NtCsgY6Mt91CT9J_14rustc_demangle2v0NtB7_7Printer10print_type0B9_",
+         "<rustc_demangle::v0::Printer>::print_type::{closure#0}"),
+        ("_RNvCs6xxl1lAjzDf_1a4main.llvm.1234", "a::main"),
+        ("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE", "core::fmt::Formatter::write_str"),
+        ("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE.llvm.99", "core::fmt::Formatter::write_str"),
+        ("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
+         "<Test + 'static as foo::Bar<Test>>::bar"),
+        ("_ZN13$RF$a$BP$b$C$4main17h0123456789abcdefE", "&a*b,::main"),
+    ],
+)  # fmt: skip
+def test_names(mangled: str, readable: str) -> None:
+    assert demangle_rust(mangled) == readable
+
+
+@pytest.mark.parametrize(
+    "mangled",
+    [
+        "",
+        "main",
+        "_R",
+        "_RNv",
+        "_RNvC6_123foo",
+        "_RNvC9999_a3bar",
+        "_RNvC6_123foo3ba",
+        "_RB_",
+        "_RNvB0_3foo",
+        "_ZN4core3fmtE",
+        "_ZN4core3fmt17hzzzzzzzzzzzzzzzzE",
+        "_ZN99core17h0123456789abcdefE",
+        "_ZNSt6vectorIiE17h0123456789abcdefE",
+        "_RIC1a" + "T" * 50,
+    ],
+)
+def test_others_are_left_alone(mangled: str) -> None:
+    assert demangle_rust(mangled) is None
+
+
+def test_bombs_are_refused_soon() -> None:
+    """Tuples of references to the tuple before: 2^60 characters if one believed it."""
+    text = "_RINvC1a1bTuuE"
+    previous = 7
+    for _ in range(60):
+        here = len(text) - 2
+        digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        number, reference = previous - 1, ""
+        while True:
+            reference = digits[number % 62] + reference
+            number //= 62
+            if not number:
+                break
+        text += f"TB{reference}_B{reference}_E"
+        previous = here
+    before = time.monotonic()
+    assert demangle_rust(text + "E") is None
+    assert demangle_rust("_R" + "IS" * 100_000) is None
+    assert demangle_rust("_RINvC1a1b" + "S" * 100_000 + "uE") is None
+    assert time.monotonic() - before < 5
+
+
+@given(st.text("RNvCMXYITBSAKELGFDpsuhe0123456789_abE", max_size=60))
+def test_any_text_is_survived(tail: str) -> None:
+    result = demangle_rust("_R" + tail)
+    assert result is None or len(result) <= 8192

@@ -1,0 +1,146 @@
+"""What this machine allows a tracer to do: each check says what it found and, where it failed, what mends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...converters.errors import StallscopeError
+from . import privilege, procfs
+
+_PMUS = Path("/sys/bus/event_source/devices")
+_LOCKDOWN = Path("/sys/kernel/security/lockdown")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``needed``: `trace-offcpu` cannot run without. ``detail`` is what was found, or why not."""
+
+    name: str
+    ok: bool
+    needed: bool
+    detail: str
+    remedy: str = ""
+
+
+def check_all(btf: Path | None = None) -> Iterator[Finding]:
+    """Every check in turn. The later ones need what the earlier ones look for, and say so by failing too."""
+    yield _privilege()
+    yield _pid_namespace()
+    yield _lockdown()
+    yield _libbpf()
+    yield _btf(btf)
+    yield _programs(btf)
+    yield _sideband()
+    yield _kernel_symbols()
+    yield from _optional()
+
+
+def _privilege() -> Finding:
+    ok = privilege.allowed()
+    detail = f"uid {os.geteuid()}, capabilities {privilege.effective_capabilities():#x}"
+    remedy = "sudo trace-doctor; in a container: docker run --privileged --pid=host"
+    return Finding("privilege", ok, True, detail, remedy)
+
+
+def _pid_namespace() -> Finding:
+    ok = procfs.in_host_pid_namespace()
+    detail = "the host's" if ok else "a container's own: process ids here are not those that the kernel reports"
+    return Finding("pid namespace", ok, False, detail, "docker run --pid=host, or run on the host itself")
+
+
+def _lockdown() -> Finding:
+    try:
+        text = _LOCKDOWN.read_text()
+    except OSError:
+        return Finding("kernel lockdown", True, False, "none")
+    mode = re.search(r"\[(\w+)\]", text)
+    found = mode[1] if mode else text.strip()
+    remedy = "boot without lockdown=confidentiality (Secure Boot can switch it on)"
+    return Finding("kernel lockdown", found != "confidentiality", True, found, remedy)
+
+
+def _libbpf() -> Finding:
+    from . import libbpf
+
+    try:
+        version = libbpf.version()
+    except StallscopeError as error:
+        return Finding("libbpf", False, True, error.cause, error.remedy)
+    return Finding("libbpf", True, True, version)
+
+
+def _btf(btf: Path | None) -> Finding:
+    from .engine import KERNEL_BTF
+
+    path = btf or KERNEL_BTF
+    try:
+        detail = f"{path}, {path.stat().st_size:,} bytes"
+        return Finding("type information (BTF)", True, True, detail)
+    except OSError as error:
+        remedy = "trace-offcpu --btf PATH with a file for this kernel, or a kernel with CONFIG_DEBUG_INFO_BTF=y"
+        return Finding("type information (BTF)", False, True, f"{path}: {error.strerror}", remedy)
+
+
+def _programs(btf: Path | None) -> Finding:
+    """The real thing: load, attach, trace ourselves for a moment."""
+    from .engine import OFF_CPU_PROBES, Engine, EngineOptions
+    from .scope import Scope
+
+    name = "BPF programs"
+    begin = time.monotonic()
+    try:
+        options = EngineOptions(Scope(tgids={os.getpid()}), OFF_CPU_PROBES, btf=btf)
+        engine = Engine(options, lambda _: None)
+    except StallscopeError as error:
+        return Finding(name, False, True, error.cause, error.remedy)
+    took = time.monotonic() - begin
+    try:
+        engine.begin()
+        engine.stop()
+    except StallscopeError as error:
+        return Finding(name, False, True, error.cause, error.remedy)
+    finally:
+        engine.close()
+    return Finding(name, True, True, f"loaded and attached in {took * 1000:.0f} ms ({engine.shape.name})")
+
+
+def _sideband() -> Finding:
+    from .sideband import Sideband
+
+    try:
+        Sideband().close()
+    except OSError as error:
+        remedy = "allow perf_event_open (a container's seccomp profile forbids it: --privileged)"
+        return Finding("perf events", False, False, f"{error.strerror}: names of short-lived programs get lost", remedy)
+    return Finding("perf events", True, False, "mmap, exec and fork events of all processes")
+
+
+def _kernel_symbols() -> Finding:
+    try:
+        with open("/proc/kallsyms", "rb") as file:
+            first = file.readline()
+    except OSError as error:
+        return Finding("kernel symbols", False, False, f"/proc/kallsyms: {error.strerror}")
+    hidden = not first.split()[:1] or int(first.split()[0], 16) == 0
+    detail = "/proc/kallsyms shows no addresses: kernel frames have no names" if hidden else "/proc/kallsyms"
+    return Finding(
+        "kernel symbols", not hidden, False, detail, "sysctl kernel.kptr_restrict=1 (2 hides them from root)"
+    )
+
+
+def _optional() -> Iterator[Finding]:
+    """What other ways of tracing would find here."""
+    checks = [
+        ("kprobes", _PMUS / "kprobe", "a kernel with CONFIG_KPROBES=y"),
+        ("uprobes", _PMUS / "uprobe", "a kernel with CONFIG_UPROBE_EVENTS=y"),
+        ("hardware counters", _PMUS / "cpu", "few virtual machines have them"),
+        ("tracefs", Path("/sys/kernel/tracing/events"), "mount -t tracefs tracefs /sys/kernel/tracing"),
+    ]
+    for name, folder, remedy in checks:
+        ok = folder.is_dir()
+        yield Finding(name, ok, False, "here" if ok else "not here (trace-offcpu does not need it)", remedy)

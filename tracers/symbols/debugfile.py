@@ -1,0 +1,75 @@
+"""Separate debug files, by build-id and by .gnu_debuglink, where GDB's manual says that they are.
+
+A debug file must carry the program's build-id; where neither has one, it must have the CRC-32 that the
+link states.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable
+
+from .elf import ElfError, ElfFile, FileSource
+from .files import Root
+from .symtab import has_symtab
+
+_DEBUG = "/usr/lib/debug"
+_MAX_CRC_BYTES = 1 << 30
+
+
+def find_debug_file(elf: ElfFile, path: str, roots: Iterable[Root]) -> tuple[ElfFile, int] | None:
+    """The debug file of the program that is at ``path`` in its root, as (file, its descriptor: the caller's).
+
+    None when no root has one that matches and has symbols.
+    """
+    build_id = elf.build_id()
+    link = elf.debug_link()
+    for root in roots:
+        found = None
+        if len(build_id) > 2:
+            found = _open(root, f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug", build_id, None)
+        if found is None and link is not None:
+            found = _by_link(root, path, link, build_id)
+        if found is not None:
+            return found
+    return None
+
+
+def _by_link(root: Root, path: str, link: tuple[str, int], build_id: str) -> tuple[ElfFile, int] | None:
+    name, crc = link
+    folder = os.path.dirname(path)
+    for candidate in (f"{folder}/{name}", f"{folder}/.debug/{name}", f"{_DEBUG}{folder}/{name}"):
+        found = _open(root, candidate, build_id, crc)
+        if found is not None:
+            return found
+    return None
+
+
+def _open(root: Root, path: str, build_id: str, crc: int | None) -> tuple[ElfFile, int] | None:
+    try:
+        fd = root.open_regular(path)
+    except (OSError, ValueError):
+        return None
+    try:
+        elf = ElfFile(FileSource(fd))
+        if elf.build_id() != build_id:
+            raise ElfError("another build-id")
+        # A build-id is the better proof, and the CRC of a debug file of gigabytes takes seconds.
+        if not has_symtab(elf) or (not build_id and _crc32(fd) != crc):
+            raise ElfError("of no use")
+    except (ElfError, OSError):
+        os.close(fd)
+        return None
+    return elf, fd
+
+
+def _crc32(fd: int) -> int:
+    crc = at = 0
+    while at < _MAX_CRC_BYTES:
+        data = os.pread(fd, 1 << 20, at)
+        if not data:
+            return crc
+        crc = zlib.crc32(data, crc)
+        at += len(data)
+    return -1

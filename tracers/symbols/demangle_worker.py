@@ -1,0 +1,33 @@
+"""The process in which `demangle` runs the C++ demangler: mangled names on stdin, answers on stdout, a line each."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+_MEMORY = 256 << 20
+_CPU_SECONDS = 3
+
+
+def main() -> None:
+    """Answer each line of stdin with at most ``argv[1]`` characters; with an empty line when it is no C++ name."""
+    for what, limit in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_CPU, _CPU_SECONDS), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(what)
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(what, (limit, limit))
+    import cxxfilt
+
+    longest = int(sys.argv[1])
+    names = sys.stdin.buffer.read().split(b"\n")
+    for name in names:
+        try:
+            answer = cxxfilt.demangleb(name)[: 4 * longest].decode("utf-8", "ignore")[:longest]
+        except (cxxfilt.Error, MemoryError):
+            answer = ""
+        # Flushed each, so that the parent knows on which one we died.
+        sys.stdout.buffer.write(answer.replace("\n", " ").encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

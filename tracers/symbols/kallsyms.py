@@ -1,0 +1,142 @@
+"""Kernel symbols: /proc/kallsyms, read once, names decoded only when asked for.
+
+kallsyms states no sizes. A symbol covers addresses up to the next one of any type, and never beyond
+the text that it belongs to: [_stext, _etext) for the kernel proper; for the last symbol of a
+module, and for BPF programs, which come and go, the end of the page in which it begins.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ...converters.model import Module
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+KERNEL = Module("[kernel.kallsyms]")
+_BPF = "bpf"
+_PAGE = 4096
+_MAX_GAP = 1 << 20
+_MAX_ALIASES = 64
+
+# Labels that the linker script puts between functions; a function at the same address is the better name.
+_MARKER = re.compile(r"_s?text$|_etext$|__pi__|__\w*text\w*$|_\w+_(start|end|begin)$")
+
+
+class Kallsyms:
+    """The running kernel's symbols by address."""
+
+    def __init__(self, text: bytes) -> None:
+        """``text`` is a /proc/kallsyms: lines ``ADDRESS TYPE NAME[\\t[MODULE]]``; others are left out."""
+        import numpy as np
+
+        self._text = text
+        addresses, types, self._line = _parse(text)
+        order = np.argsort(addresses, kind="stable")
+        self._addresses, self._types, self._line = addresses[order], types[order], self._line[order]
+        self.restricted = bool(len(addresses)) and not addresses.any()
+        """Whether kptr_restrict hides the addresses: then nothing has a name."""
+        self._low, self._high = self._kernel_text()
+
+    @classmethod
+    def read(cls, path: str = "/proc/kallsyms") -> Kallsyms:
+        """The running kernel's. OSError when it cannot be read."""
+        with open(path, "rb") as file:
+            return cls(file.read())
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def find(self, addresses: NDArray[np.uint64]) -> list[tuple[str, Module] | None]:
+        """(name, module) of the code at each absolute address, None where there is none."""
+        import numpy as np
+
+        last = np.searchsorted(self._addresses, addresses, side="right") - 1
+        cache: dict[int, tuple[str, Module, int] | None] = {}
+        result: list[tuple[str, Module] | None] = []
+        for address, i in zip(addresses.tolist(), last.tolist(), strict=True):
+            if i not in cache:
+                cache[i] = self._symbol(i)
+            symbol = cache[i]
+            result.append(symbol[:2] if symbol and address < symbol[2] else None)
+        return result
+
+    def _symbol(self, last: int) -> tuple[str, Module, int] | None:
+        """(name, module, end) of the best text symbol among those at the same address as symbol ``last``."""
+        import numpy as np
+
+        if last < 0 or not self._addresses[last]:
+            return None
+        first = int(np.searchsorted(self._addresses, self._addresses[last], side="left"))
+        best: tuple[tuple[object, ...], str, str] | None = None
+        for i in range(max(first, last - _MAX_ALIASES), last + 1):
+            kind = chr(self._types[i])
+            if kind in "tTwW":
+                name, module = self._split(i)
+                key = (bool(_MARKER.match(name)), len(name) - len(name.lstrip("_")), kind in "wW", kind == "t")
+                candidate = ((*key, len(name), name), name, module)
+                best = candidate if best is None else min(best, candidate)
+        if best is None:
+            return None
+        _, name, module = best
+        end = self._end(int(self._addresses[last]), last, module)
+        return (name, _module(module), end) if end else None
+
+    def _end(self, start: int, last: int, module: str) -> int:
+        following = int(self._addresses[last + 1]) if last + 1 < len(self._addresses) else 1 << 64
+        if not module:
+            return min(following, self._high) if self._low <= start < self._high else 0
+        if module != _BPF and last + 1 < len(self._addresses) and self._split(last + 1)[1] == module:
+            # The gap between two parts of a module (text, init text, data) is not code.
+            return min(following, start + _MAX_GAP)
+        return min(following, (start // _PAGE + 1) * _PAGE)
+
+    def _kernel_text(self) -> tuple[int, int]:
+        found = []
+        for name in (b" _stext\n", b" _etext\n"):
+            at = self._text.find(name)
+            line = self._text[self._text.rfind(b"\n", 0, max(at, 0)) + 1 : max(at, 0)]
+            match = re.fullmatch(rb"([0-9a-f]{1,16}) [A-Za-z]", line)
+            found.append(int(match[1], 16) if match else 0)
+        return found[0], found[1]
+
+    def _split(self, i: int) -> tuple[str, str]:
+        start, end = (int(x) for x in self._line[i])
+        name, _, module = self._text[start:end].decode("utf-8", "backslashreplace").partition("\t")
+        return name, module.strip().removeprefix("[").removesuffix("]")
+
+
+def _module(name: str) -> Module:
+    if not name:
+        return KERNEL
+    return Module(f"[{name}]" if name == _BPF or name.startswith("__builtin") else f"{name}.ko")
+
+
+def _parse(text: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64]]:
+    """(address, type, (start, end) of name and module) of each well-formed line."""
+    import numpy as np
+
+    data = np.frombuffer(text, np.uint8)
+    width = text.find(b" ")
+    ends = np.flatnonzero(data == ord("\n"))
+    starts = np.concatenate([np.zeros(1, ends.dtype), ends[:-1] + 1])[: len(ends)]
+    long_enough = ends - starts > width + 3
+    if not 0 < width <= 16 or not long_enough.any():
+        return np.zeros(0, np.uint64), np.zeros(0, np.uint8), np.zeros((0, 2), np.int64)
+    starts, ends = starts[long_enough], ends[long_enough]
+    value = np.full(256, 255, np.uint8)
+    value[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+
+    # Each row of the view is the text from one byte on: taking the rows at line starts copies whole numbers.
+    rows = np.lib.stride_tricks.sliding_window_view(data, width + 3)[starts]
+    digits = value[rows[:, :width]]
+    good = (digits.max(axis=1) < 16) & (rows[:, width] == ord(" ")) & (rows[:, width + 2] == ord(" "))
+    padded = np.zeros((len(starts), 16), np.uint8)
+    padded[:, 16 - width :] = digits
+    octets = (padded[:, ::2] << 4) | padded[:, 1::2]
+    addresses = np.ascontiguousarray(octets).view(">u8").ravel().astype(np.uint64)
+    lines = np.stack([starts + width + 3, ends], axis=1).astype(np.int64)
+    return addresses[good], rows[good, width + 1], lines[good]

@@ -1,0 +1,136 @@
+"""One mapped file as the symboliser sees it: opened while surely the right one, read when names are asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ...converters.model import Module
+from .debugfile import find_debug_file
+from .elf import ElfError, ElfFile, FileSource
+from .files import HOST, Root, open_left
+from .maps import Mapping
+from .symtab import SymbolTable, has_symtab
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class ObjectFile:
+    """The file behind a mapping. Nothing is parsed before :meth:`names` or another question needs it.
+
+    ``fd`` belongs to it; None when the file could not be opened (or kept open) in time, and then it is
+    looked for by path once more when needed. ``mapped_ns`` is when it was mapped (Unix epoch).
+    """
+
+    def __init__(self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int) -> None:
+        self.path = mapping.file_path
+        self.problem = ""
+        """Why there are no names, "" while nothing is wrong."""
+        self._mapping = mapping
+        self._root = root
+        self._fd = fd
+        self._mapped_ns = mapped_ns
+        self._debug_fd: int | None = None
+        self._elf: ElfFile | None = None
+        self._table: SymbolTable | None = None
+        self._module: Module | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file's content is ours for as long as we want it."""
+        return self._fd is not None
+
+    def elf(self) -> ElfFile | None:
+        """Its headers; None when it is gone, replaced or no sound ELF file (see ``problem``)."""
+        if self._elf is None and not self.problem:
+            try:
+                if self._fd is None:
+                    self._fd = open_left([self._root, HOST], self._mapping, self._mapped_ns)
+                self._elf = ElfFile(FileSource(self._fd))
+            except (OSError, ValueError) as error:
+                self.problem = f"cannot be opened: {error}"
+            except ElfError as error:
+                self.problem = str(error)
+        return self._elf
+
+    @property
+    def module(self) -> Module:
+        """What the profile says of the file."""
+        if self._module is None:
+            elf = self.elf()
+            build_id = self._mapping.build_id
+            if elf is not None:
+                try:
+                    build_id = elf.build_id() or build_id
+                except ElfError as error:
+                    self.problem = str(error)
+            self._module = Module(self.path, build_id, elf.code_end if elf else 0)
+        return self._module
+
+    def to_vaddrs(self, offsets: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """File offsets as ELF virtual addresses, and which of them are code; the offsets themselves without a file."""
+        import numpy as np
+
+        elf = self.elf()
+        if elf is None:
+            return offsets, np.zeros(len(offsets), bool)
+        vaddrs, known = elf.to_vaddrs(offsets)
+        return np.where(known, vaddrs, offsets), known
+
+    def names(self, vaddrs: NDArray[np.uint64]) -> list[str | None]:
+        """The raw name of the function at each virtual address, None where there is none."""
+        if self._table is None and self.elf() is not None:
+            try:
+                self._table = self._load()
+            except ElfError as error:
+                self.problem = str(error)
+        return self._table.find(vaddrs) if self._table is not None else [None] * len(vaddrs)
+
+    def code_at(self, vaddr: int, size: int) -> bytes:
+        """``size`` bytes of its code, b"" when there are none."""
+        elf = self.elf()
+        try:
+            return elf.code_at(vaddr, size) if elf is not None else b""
+        except ElfError:
+            return b""
+
+    def close(self) -> None:
+        """Let go of the descriptors. Names that were not asked for cannot be any more."""
+        for fd in (self._fd, self._debug_fd):
+            if fd is not None:
+                os.close(fd)
+        self._fd = self._debug_fd = None
+        self.problem = self.problem or "closed"
+        self._elf = self._table = None
+
+    def _load(self) -> SymbolTable:
+        import numpy as np
+
+        assert self._elf is not None
+        files = [self._elf]
+        if not has_symtab(self._elf):
+            found = find_debug_file(self._elf, self.path, [self._root, HOST])
+            if found is not None:
+                debug, self._debug_fd = found
+                files.append(debug)
+            else:
+                files += _embedded(self._elf)
+        try:
+            fde_starts = self._elf.fde_starts()
+        except ElfError:
+            fde_starts = np.zeros(0, np.uint64)
+        try:
+            return SymbolTable(files, fde_starts)
+        except ElfError:
+            # A damaged debug file must not cost the names that the program itself exports.
+            return SymbolTable(files[:1], fde_starts)
+
+
+def _embedded(elf: ElfFile) -> list[ElfFile]:
+    try:
+        embedded = elf.embedded()
+    except ElfError:
+        return []
+    return [embedded] if embedded is not None else []

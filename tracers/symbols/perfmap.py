@@ -1,0 +1,137 @@
+"""/tmp/perf-PID.map, in which JIT compilers (and ``python -X perf``) name the code that they generate.
+
+The format is that of perf's tools/perf/Documentation/jit-interface.txt: lines ``START SIZE name``, both numbers
+in hex. Anybody can write into /tmp, so the file must be a regular one of the process's user or root,
+reached without a symbolic link, and not older than the process.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import stat
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...converters.model import Frame
+from .files import Root
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAX_BYTES = 64 << 20
+_MAX_LINE = 1 << 13
+_MAX_SIZE = 1 << 30
+_GRAIN_NS = 1_000_000_000
+"""Process start times are in ticks, and the clocks may have been set apart a little."""
+
+_LINE = re.compile(rb"(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S.*)")
+
+
+class Code(NamedTuple):
+    """A piece of generated code: addresses [start, end) and its raw name."""
+
+    start: int
+    end: int
+    name: bytes
+
+
+class PerfMap:
+    """The entries of one map; where several cover an address, the last one written holds."""
+
+    def __init__(self, text: bytes) -> None:
+        self.malformed = 0
+        """Lines that were skipped."""
+        self._code = _flatten(self._parse(text))
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def find(self, addresses: NDArray[np.uint64]) -> list[str | None]:
+        """The raw name at each absolute address, None where there is none."""
+        import numpy as np
+
+        if not self._code:
+            return [None] * len(addresses)
+        starts = np.array([code.start for code in self._code], np.uint64)
+        names: list[str | None] = []
+        found = np.searchsorted(starts, addresses, side="right") - 1
+        for address, i in zip(addresses.tolist(), found.tolist(), strict=True):
+            inside = i >= 0 and address < self._code[i].end
+            names.append(self._code[i].name.decode("utf-8", "backslashreplace") if inside else None)
+        return names
+
+    def _parse(self, text: bytes) -> list[Code]:
+        entries = []
+        for line in text.split(b"\n"):
+            match = _LINE.fullmatch(line) if len(line) <= _MAX_LINE else None
+            if match is None:
+                self.malformed += bool(line.strip())
+                continue
+            start, size = int(match[1], 16), int(match[2], 16)
+            if 0 < size <= _MAX_SIZE and start + size < 1 << 64:
+                entries.append(Code(start, start + size, match[3].rstrip()))
+            else:
+                self.malformed += 1
+        return entries
+
+
+def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | None:
+    """The map of the process that calls itself ``pid`` and runs as ``uid``, in its root.
+
+    ``started_ns`` is when it began (Unix epoch); an older file is another process's. None when there
+    is no file that can be trusted.
+    """
+    try:
+        # Resolved inside the root; O_NOFOLLOW refuses a link as the last component.
+        fd = root.open_regular(f"/tmp/perf-{pid}.map", os.O_NOFOLLOW)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (0, uid):
+            return None
+        if status.st_mtime_ns + _GRAIN_NS < started_ns:
+            return None
+        # Of a file that is too large the end: later entries override earlier ones.
+        at = max(status.st_size - _MAX_BYTES, 0)
+        text = os.pread(fd, min(status.st_size, _MAX_BYTES), at)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    if at:
+        text = text[text.find(b"\n") + 1 :]
+    # A last line without its end is being written right now.
+    return PerfMap(text[: text.rfind(b"\n") + 1])
+
+
+def jit_frame(name: str, address: int) -> Frame:
+    """The frame for an entry. CPython writes ``py::FUNCTION:FILE``."""
+    if name.startswith("py::"):
+        function, _, file = name[4:].partition(":")
+        if function:
+            return Frame(function, "python", None, address, file)
+    return Frame(name, "jit", None, address)
+
+
+def _flatten(entries: list[Code]) -> list[Code]:
+    """Entries cut so that they do not overlap, by address: at each one, the last one in the list holds."""
+    by_start = sorted(range(len(entries)), key=lambda i: (entries[i].start, i))
+    if all(entries[a].end <= entries[b].start for a, b in pairwise(by_start)):
+        return [entries[i] for i in by_start]
+    edges = sorted({edge for entry in entries for edge in entry[:2]})
+    result: list[Code] = []
+    active: list[int] = []  # heap of -index: the last entry on top
+    following = 0
+    for low, high in pairwise(edges):
+        while following < len(by_start) and entries[by_start[following]].start <= low:
+            heapq.heappush(active, -by_start[following])
+            following += 1
+        while active and entries[-active[0]].end <= low:
+            heapq.heappop(active)
+        if active:
+            result.append(Code(low, high, entries[-active[0]].name))
+    return result

@@ -1,0 +1,239 @@
+"""What is known of each process: its address spaces, one per exec, and the files mapped there, held open.
+
+A process may die between any two lines here: what cannot be read any more is counted in ``lost``.
+Processes are known by their tgid. An address space has a number, its *epoch*: how many execs of the
+process were seen while it was traced. A tgid that is used again begins at 0 again; where the two
+lives mapped different files, neither is believed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass, field
+
+from .files import HOST, Root, open_mapped, wall_from_monotonic
+from .maps import AddressSpace, Mapping, read_maps
+from .objects import ObjectFile
+from .perfmap import PerfMap, read_perf_map
+
+GONE = "processes gone before their maps were read"
+NOT_OPENED = "files not opened while they were mapped"
+NO_DESCRIPTORS = "files not kept open for want of descriptors"
+MALFORMED = "malformed lines in JIT maps"
+
+
+@dataclass(slots=True)
+class Process:
+    """One tgid."""
+
+    pid: int
+    nspid: int
+    """The pid as the process itself sees it (innermost namespace)."""
+    uid: int = -1
+    """Effective user, -1 when unknown."""
+    comm: str = ""
+    root: Root = HOST
+    started_ns: int = 0
+    """Unix epoch."""
+    epochs: list[AddressSpace] = field(default_factory=lambda: [AddressSpace()])
+    current: int = 0
+    exited: bool = False
+    adopted_ns: int = 0
+    """CLOCK_MONOTONIC just before its maps were read from /proc; 0: never."""
+    perf_map: PerfMap | None = None
+
+    @property
+    def space(self) -> AddressSpace:
+        """The present address space, or the last one."""
+        return self.epochs[self.current]
+
+
+class ProcessSpaces:
+    """All processes of a trace. Events must come in the order of their times; times are CLOCK_MONOTONIC ns."""
+
+    def __init__(self, fd_budget: int | None = None) -> None:
+        """At most ``fd_budget`` files are held open; by default half of what RLIMIT_NOFILE allows."""
+        self.processes: dict[int, Process] = {}
+        self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED), 0)
+        self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
+        self._roots: dict[tuple[str, int, int], Root] = {}
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._budget = fd_budget if fd_budget is not None else min(soft, 1 << 16) // 2
+
+    def adopt(self, pid: int, time_ns: int = 0) -> Process | None:
+        """Read the maps of a live process and open its files. None, and counted, when it is gone.
+
+        For a process that is known already (a fork event came first) what it maps now is added.
+        """
+        before = time_ns or time.monotonic_ns()
+        try:
+            mappings = read_maps(pid)
+        except OSError:
+            self.lost[GONE] += 1
+            return None
+        process = self.processes.get(pid)
+        if process is None or process.exited:
+            process = self._begin(pid)
+        self._describe(process)
+        process.adopted_ns = before
+        for mapping in mappings:
+            process.space.map_unless_other(mapping)
+            self._open(process, mapping, time.time_ns())
+        return process
+
+    def refresh(self, pid: int) -> None:
+        """Add what a live process maps now at addresses of which nothing is known.
+
+        No event tells that memory became executable by mprotect, as JIT compilers make it.
+        """
+        process = self.processes.get(pid)
+        if process is None or process.exited:
+            return
+        try:
+            mappings = read_maps(pid)
+        except OSError:
+            return
+        for mapping in mappings:
+            process.space.map_in_gaps(mapping)
+            self._open(process, mapping, time.time_ns())
+
+    def fork(self, parent: int, child: int, time_ns: int = 0) -> None:
+        """``parent`` made the process ``child`` (not: a thread), which has the same mappings."""
+        known = self.processes.get(child)
+        if known is not None and not known.exited and known.adopted_ns > time_ns:
+            return  # its maps were read after this event
+        source = self.processes.get(parent)
+        process = self._begin(child)
+        if source is None:
+            return
+        for mapping in source.space:
+            process.space.map_unless_other(mapping)
+        process.uid, process.comm, process.root = source.uid, source.comm, source.root
+        process.started_ns = wall_from_monotonic(time_ns)
+        self._describe(process)
+
+    def exec(self, pid: int, time_ns: int = 0, epoch: int | None = None) -> None:
+        """``pid`` began another program; its new mappings come by :meth:`mmap`.
+
+        ``epoch`` is the new address space's number where the event tells it; else the next one.
+        """
+        process = self.processes.get(pid)
+        if process is None:
+            process = self._begin(pid)
+        old, number = process.space, process.current + 1 if epoch is None else epoch
+        # More numbers than execs means that events were lost, or that someone lies.
+        if number <= process.current or number > process.current + 1024:
+            return
+        while len(process.epochs) <= number:
+            process.epochs.append(AddressSpace())
+        process.perf_map = None
+        if process.adopted_ns > time_ns > 0:
+            # The maps were read after this exec: they are the new program's.
+            process.epochs[process.current] = AddressSpace()
+            for mapping in old:
+                process.epochs[number].map_unless_other(mapping)
+        process.current = number
+        self._describe(process)
+
+    def mmap(self, pid: int, mapping: Mapping, time_ns: int = 0) -> None:
+        """``pid`` mapped executable memory: the content of a PERF_RECORD_MMAP2."""
+        if not 0 <= mapping.start < mapping.end <= 1 << 64:
+            return
+        process = self.processes.get(pid)
+        if process is None:
+            process = self._begin(pid)
+            self._describe(process)
+        if mapping.path == "//anon":
+            mapping = mapping._replace(path="")
+        process.space.map_unless_other(mapping)
+        self._open(process, mapping, wall_from_monotonic(time_ns))
+
+    def exit(self, pid: int) -> None:
+        """The process ended. What is known of it stays; the JIT map is read now if it still can be."""
+        process = self.processes.get(pid)
+        if process is not None and not process.exited:
+            self.jit_map(process)
+            process.exited = True
+
+    def jit_map(self, process: Process) -> PerfMap | None:
+        """Names of the code that the process's present program generated; read anew while it lives."""
+        if not process.exited:
+            found = read_perf_map(process.root, process.nspid, process.uid, process.started_ns)
+            if found is not None:
+                self.lost[MALFORMED] += found.malformed - (process.perf_map.malformed if process.perf_map else 0)
+                process.perf_map = found
+        return process.perf_map
+
+    def space(self, pid: int, epoch: int) -> AddressSpace | None:
+        """The address space that ``pid`` had after ``epoch`` execs; None when nothing is known."""
+        process = self.processes.get(pid)
+        if process is None or not 0 <= epoch < len(process.epochs):
+            return None
+        return process.epochs[epoch]
+
+    def object_of(self, mapping: Mapping) -> ObjectFile | None:
+        """The file behind a mapping, None when there is none."""
+        return self._objects.get(mapping.key) if mapping.is_file else None
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for file in self._objects.values():
+            file.close()
+        for root in self._roots.values():
+            root.close()
+        self._objects.clear()
+        self._roots.clear()
+
+    def _begin(self, pid: int) -> Process:
+        """A new process; where the tgid was another one's before, that one's address spaces stay."""
+        process = Process(pid, pid)
+        before = self.processes.get(pid)
+        if before is not None:
+            process.epochs = before.epochs
+        self.processes[pid] = process
+        return process
+
+    def _open(self, process: Process, mapping: Mapping, mapped_ns: int) -> None:
+        if not mapping.is_file or mapping.key in self._objects:
+            return
+        fd = None
+        if self._budget <= 0:
+            self.lost[NO_DESCRIPTORS] += 1
+        else:
+            try:
+                fd = open_mapped(process.pid, mapping, process.root)
+                self._budget -= 1
+            except (OSError, ValueError):
+                self.lost[NOT_OPENED] += 1
+        self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns)
+
+    def _describe(self, process: Process) -> None:
+        """Fill in what /proc says; what it does not say any more stays as it is."""
+        folder = f"/proc/{process.pid}"
+        try:
+            with open(f"{folder}/status", "rb") as file:
+                status = dict(line.split(b":", 1) for line in file.read().split(b"\n") if b":" in line)
+            process.uid = int(status[b"Uid"].split()[1])
+            process.nspid = int(status.get(b"NSpid", b"%d" % process.pid).split()[-1])
+            with open(f"{folder}/comm", "rb") as file:
+                process.comm = os.fsdecode(file.read().removesuffix(b"\n"))
+            with open(f"{folder}/stat", "rb") as file:
+                ticks = int(file.read().rpartition(b")")[2].split()[19])
+            since_boot = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+            process.started_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot
+            process.root = self._root(folder)
+        except (OSError, KeyError, IndexError, ValueError):
+            return
+
+    def _root(self, folder: str) -> Root:
+        """The root of a process; equal ones (same mount namespace, same folder) share one object."""
+        status = os.stat(f"{folder}/root")
+        key = (os.readlink(f"{folder}/ns/mnt"), status.st_dev, status.st_ino)
+        if key not in self._roots:
+            ours = os.stat("/")
+            if key == (os.readlink("/proc/self/ns/mnt"), ours.st_dev, ours.st_ino):
+                return HOST
+            self._roots[key] = Root(os.open(f"{folder}/root", os.O_PATH | os.O_CLOEXEC))
+        return self._roots[key]

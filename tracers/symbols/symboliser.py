@@ -1,0 +1,243 @@
+"""From addresses to frames, in bulk.
+
+A return address points behind the call, and a call may be the last instruction of its function: all
+frames but the innermost are looked up one byte earlier. The frame that a signal interrupted, which
+calls the kernel's signal trampoline only on paper, is looked up exactly, as the innermost one is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...converters.model import Frame, Module, Stack
+from .demangle import Demangler
+from .kallsyms import KERNEL, Kallsyms
+from .maps import REMAPPED, AddressSpace, Mapping
+from .objects import ObjectFile
+from .perfmap import PerfMap, jit_frame
+from .process import Process, ProcessSpaces
+from .vdso import VDSO, VSYSCALL, special_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Addresses = tuple[int, ...]
+"""A stack as probes deliver it: absolute addresses, innermost first."""
+
+NO_SYMBOL = "frames outside any symbol"
+NO_FILE = "frames in files that could not be read"
+NO_MAPPING = "frames outside any mapping"
+AMBIGUOUS = "frames where two files were mapped in turn"
+ANONYMOUS = "frames in anonymous memory"
+NO_KERNEL_SYMBOL = "kernel frames outside any symbol"
+
+UNMAPPED = "[unmapped]"
+"""Name of a frame whose address no mapping holds."""
+
+_ANONYMOUS = ("[anon", "//anon", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "[heap]", "[stack")
+_SIGRETURN = bytes.fromhex("48c7c00f0000000f05")
+"""mov $__NR_rt_sigreturn,%rax; syscall: the code that unwinders know a signal trampoline by (x86-64)."""
+
+
+class Request(NamedTuple):
+    """A user stack of the process ``tgid`` while it had run ``epoch`` execs."""
+
+    tgid: int
+    epoch: int
+    addresses: Addresses
+
+
+class _Place(NamedTuple):
+    """Where an address was found, and the name if there is one: what a frame is made of."""
+
+    reason: str
+    """Why there is no name; "" when there is one."""
+    name: str
+    address: int
+    module: Module | None = None
+    jit: bool = False
+    trampoline: bool = False
+
+
+class Symboliser:
+    """Names for kernel and user stacks. ``lost`` counts the frames without one, by reason."""
+
+    def __init__(self, processes: ProcessSpaces, kernel: Kallsyms | None = None) -> None:
+        self.lost = dict.fromkeys((NO_SYMBOL, NO_FILE, NO_MAPPING, AMBIGUOUS, ANONYMOUS, NO_KERNEL_SYMBOL), 0)
+        self._processes = processes
+        self._kernel = kernel
+        self._demangler = Demangler()
+        self._frames: dict[Frame, Frame] = {}
+
+    def kernel_stacks(self, stacks: Sequence[Addresses]) -> list[Stack]:
+        """Each stack as frames, outermost first."""
+        import numpy as np
+
+        exact = {stack[0] for stack in stacks if stack}
+        callers = set(chain.from_iterable(stack[1:] for stack in stacks))
+        tables = []
+        for addresses, back in ((sorted(exact), 0), (sorted(callers), 1)):
+            found: list[tuple[str, Module] | None] = [None] * len(addresses)
+            if self._kernel is not None:
+                found = self._kernel.find(np.array([max(a - back, 0) for a in addresses], np.uint64))
+            tables.append({a: self._kernel_frame(a, f) for a, f in zip(addresses, found, strict=True)})
+        result = []
+        for stack in stacks:
+            frames = [tables[i > 0][address] for i, address in enumerate(stack)]
+            self.lost[NO_KERNEL_SYMBOL] += sum(frame.name.startswith("[") for frame in frames)
+            result.append(tuple(reversed(frames)))
+        return result
+
+    def user_stacks(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[Stack]:
+        """Each (tgid, epoch, addresses) as frames, outermost first, in the order of ``requests``."""
+        by_space: dict[tuple[int, int], list[int]] = {}
+        for i, request in enumerate(requests):
+            by_space.setdefault((request[0], request[1]), []).append(i)
+        placed: list[list[_Place]] = [[] for _ in requests]
+        for (tgid, epoch), indices in by_space.items():
+            places = self._place_stacks(tgid, epoch, [requests[i][2] for i in indices])
+            for i, stack in zip(indices, places, strict=True):
+                placed[i] = stack
+        distinct = set(chain.from_iterable(placed))
+        readable = self._demangler.demangle({p.name for p in distinct if not p.reason and not p.jit})
+        frames = {place: self._frame(place, readable) for place in distinct}
+        for place in chain.from_iterable(placed):
+            if place.reason:
+                self.lost[place.reason] += 1
+        return [tuple(frames[place] for place in reversed(stack)) for stack in placed]
+
+    def _place_stacks(self, tgid: int, epoch: int, stacks: list[Addresses]) -> list[list[_Place]]:
+        process = self._processes.processes.get(tgid)
+        space = self._processes.space(tgid, epoch)
+        if process is None or space is None:
+            space = AddressSpace()
+        lookup = _Lookup(self._processes, process if process and epoch == process.current else None, space)
+        exact = lookup.places((stack[0] for stack in stacks if stack), 0)
+        callers = lookup.places(chain.from_iterable(stack[1:] for stack in stacks), 1)
+        trampolines = {address for address, place in callers.items() if place.trampoline}
+        if trampolines:
+            interrupted = {b for stack in stacks for a, b in pairwise(stack[1:]) if a in trampolines}
+            exact.update(lookup.places(interrupted, 0))
+        result = []
+        for stack in stacks:
+            places = []
+            is_exact = True
+            for i, address in enumerate(stack):
+                places.append((exact if is_exact else callers)[address])
+                is_exact = i + 1 < len(stack) and i > 0 and address in trampolines
+            result.append(places)
+        return result
+
+    def _frame(self, place: _Place, readable: dict[str, str]) -> Frame:
+        if place.jit:
+            frame = jit_frame(place.name, place.address)
+        else:
+            frame = Frame(readable.get(place.name, place.name), "native", place.module, place.address)
+        return self._frames.setdefault(frame, frame)
+
+    def _kernel_frame(self, address: int, found: tuple[str, Module] | None) -> Frame:
+        name, module = found or (f"[kernel+{address:#x}]", KERNEL)
+        frame = Frame(name, "kernel", module, address)
+        return self._frames.setdefault(frame, frame)
+
+
+class _Lookup:
+    """Finds addresses of one address space. ``process`` is given where its JIT map belongs to it."""
+
+    def __init__(self, processes: ProcessSpaces, process: Process | None, space: AddressSpace) -> None:
+        self._processes = processes
+        self._process = process
+        self._space = space
+        self._jit: PerfMap | None = None
+
+    def places(self, addresses: Iterable[int], back: int) -> dict[int, _Place]:
+        """The place of each address, looked up ``back`` bytes before it."""
+        import numpy as np
+
+        given = sorted(set(addresses))
+        values = np.array(given, np.uint64)
+        looked_up = values - np.minimum(values, np.uint64(back))
+        index = self._space.bulk_find(looked_up)
+        mappings = list(self._space)
+        result: dict[int, _Place] = {}
+        groups: dict[ObjectFile, list[tuple[Mapping, NDArray[np.intp]]]] = {}
+        for i in np.unique(index).tolist():
+            rows = np.flatnonzero(index == i)
+            mapping = mappings[i] if i >= 0 else None
+            file = self._processes.object_of(mapping) if mapping else None
+            if mapping is not None and file is not None and not _is_generated(mapping, file):
+                groups.setdefault(file, []).append((mapping, rows))
+            else:
+                result.update(self._without_file(mapping, values[rows], looked_up[rows]))
+        for file, parts in groups.items():
+            result.update(self._in_file(file, parts, values, back))
+        return result
+
+    def _in_file(
+        self, file: ObjectFile, parts: list[tuple[Mapping, NDArray[np.intp]]], values: NDArray[np.uint64], back: int
+    ) -> dict[int, _Place]:
+        import numpy as np
+
+        rows = np.concatenate([rows for _, rows in parts])
+        shift = np.concatenate([np.full(len(r), (m.start - m.offset) % (1 << 64), np.uint64) for m, r in parts])
+        absolute = values[rows]
+        vaddrs, known = file.to_vaddrs(absolute - shift - np.uint64(back))
+        returns = (vaddrs + np.uint64(back)).tolist()
+        trampolines = [bool(back) and _is_sigreturn(file, vaddr) for vaddr in returns]
+        # The kernel made up the return address of a signal handler: nothing was called before it.
+        names = file.names(vaddrs + np.where(trampolines, np.uint64(back), np.uint64(0)))
+        module = file.module
+        base = os.path.basename(file.path) or file.path
+        result = {}
+        for i, (address, vaddr) in enumerate(zip(absolute.tolist(), returns, strict=True)):
+            name, reason = names[i], ""
+            if name is None or not known[i]:
+                name, reason = f"[{base}+{vaddr:#x}]", NO_FILE if file.problem else NO_SYMBOL
+            result[address] = _Place(reason, name, vaddr, module, trampoline=trampolines[i])
+        return result
+
+    def _without_file(
+        self, mapping: Mapping | None, values: NDArray[np.uint64], looked_up: NDArray[np.uint64]
+    ) -> dict[int, _Place]:
+        if mapping is None:
+            return {a: _Place(NO_MAPPING, UNMAPPED, a) for a in values.tolist()}
+        if mapping.path == REMAPPED:
+            return {a: _Place(AMBIGUOUS, REMAPPED, a) for a in values.tolist()}
+        if mapping.path in (VDSO, VSYSCALL):
+            return {a: _special(mapping, a, b) for a, b in zip(values.tolist(), looked_up.tolist(), strict=True)}
+        if mapping.path and not mapping.path.startswith(_ANONYMOUS):
+            base = os.path.basename(mapping.file_path).strip("[]") or "file"
+            shift = mapping.start - mapping.offset
+            module = Module(mapping.file_path)
+            return {a: _Place(NO_FILE, f"[{base}+{a - shift:#x}]", a - shift, module) for a in values.tolist()}
+        names: list[str | None] = [None] * len(values)
+        if self._jit is None and self._process is not None:
+            self._jit = self._processes.jit_map(self._process)
+        if self._jit is not None:
+            names = self._jit.find(looked_up)
+        return {
+            a: _Place("", name, a, jit=True) if name else _Place(ANONYMOUS, "[anon]", a)
+            for a, name in zip(values.tolist(), names, strict=True)
+        }
+
+
+def _is_generated(mapping: Mapping, file: ObjectFile) -> bool:
+    """Whether code was written into a memory file by a JIT compiler, as opposed to a program that was put there."""
+    return mapping.path.startswith(_ANONYMOUS) and file.elf() is None
+
+
+def _is_sigreturn(file: ObjectFile, vaddr: int) -> bool:
+    return file.code_at(vaddr, len(_SIGRETURN)) == _SIGRETURN
+
+
+def _special(mapping: Mapping, address: int, looked_up: int) -> _Place:
+    _, name = special_name(mapping, looked_up)
+    offset = address - mapping.start
+    module = Module(mapping.path)
+    if name:
+        return _Place("", name, offset, module)
+    return _Place(NO_SYMBOL, f"[{mapping.path.strip('[]')}+{offset:#x}]", offset, module)

@@ -1,0 +1,228 @@
+"""Function symbols of one file: from an address to the one name that covers it, or to none.
+
+Rules, so that no name is ever wrong:
+
+- A sized symbol covers [value, value + size), cut at the end of its section. Of nested ones the
+  innermost (highest start) wins.
+- A symbol without size (hand-written assembly) is believed only where it comes from a .symtab whose
+  local symbols were not stripped, and covers addresses up to the next symbol of any type, the next
+  function that the unwinder knows, or the end of its section, whichever comes first; never
+  where a sized symbol covers its start.
+- Of several names for one function: exported before local, fewer leading underscores first, strong
+  before weak, then the shortest, then by alphabet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from .elf import SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, read_string
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_STT_NOTYPE, _STT_FUNC, _STT_IFUNC = 0, 2, 10
+_STB_LOCAL, _STB_WEAK = 0, 2
+_MAX_ALIASES = 64
+_MAX_STEPS = 1024
+
+_VERSION = re.compile(r"(?<=.)@{1,2}[A-Za-z_][\w.]*$")
+_MANGLED = re.compile(r"_+(?:Z|R[A-Z])")
+
+
+class _Part(NamedTuple):
+    """What one symbol table contributes. Arrays of equal length, but ``marks``."""
+
+    elf: ElfFile
+    strings: tuple[int, int]
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+    """Equal to start: without size."""
+    limit: NDArray[np.uint64]
+    """End of the section."""
+    name: NDArray[np.uint32]
+    rank: NDArray[np.uint8]
+    marks: NDArray[np.uint64]
+    """Where any symbol of the executable sections starts."""
+    complete: bool
+    """Local symbols are there: what has no symbol is not hidden behind one without size."""
+
+
+def better_name(name: str, *, local: bool, weak: bool) -> tuple[bool, int, bool, int, str]:
+    """Sort key for the names of one function, the best first."""
+    mangled = _MANGLED.match(name)
+    underscores = 0 if mangled else len(name) - len(name.lstrip("_"))
+    return local, underscores, weak, len(name), name
+
+
+class SymbolTable:
+    """The function symbols of ``files`` (a program, its debug file, its embedded table), merged."""
+
+    def __init__(self, files: list[ElfFile], fde_starts: NDArray[np.uint64]) -> None:
+        self._parts = [part for elf in files for part in _read_parts(elf)]
+        self._sized = _Ranges.empty()
+        self._sizeless = _Ranges.empty()
+        if self._parts:
+            self._build(fde_starts)
+
+    def __len__(self) -> int:
+        return len(self._sized.name) + len(self._sizeless.name)
+
+    def find(self, addresses: NDArray[np.uint64]) -> list[str | None]:
+        """The raw (mangled) name of the function that covers each virtual address, None where none does."""
+        names: list[str | None] = [None] * len(addresses)
+        for ranges in (self._sized, self._sizeless):
+            self._find_in(ranges, addresses, names)
+        return names
+
+    def _find_in(self, ranges: _Ranges, addresses: NDArray[np.uint64], names: list[str | None]) -> None:
+        cache: dict[tuple[int, int], str | None] = {}
+        for i, (group, address) in enumerate(zip(ranges.groups(addresses).tolist(), addresses.tolist(), strict=True)):
+            if group < 0 or names[i] is not None:
+                continue
+            # Where the ends in a group differ, other names may hold at another address.
+            key = (group, 0 if ranges.uniform[group] else address)
+            if key not in cache:
+                cache[key] = self._best(ranges, ranges.aliases(group, address))
+            names[i] = cache[key]
+
+    def _best(self, ranges: _Ranges, aliases: tuple[int, ...]) -> str | None:
+        best = None
+        for i in aliases:
+            part = self._parts[ranges.part[i]]
+            offset, size = part.strings
+            raw = read_string(part.elf.source, offset, size, int(ranges.name[i]))
+            if raw:
+                name = _VERSION.sub("", raw.decode("utf-8", "backslashreplace"))
+                rank = int(ranges.rank[i])
+                key = better_name(name, local=rank > 1, weak=rank == 1)
+                best = key if best is None else min(best, key)
+        return best[-1] if best else None
+
+    def _build(self, fde_starts: NDArray[np.uint64]) -> None:
+        import numpy as np
+
+        parts = self._parts
+        start = np.concatenate([p.start for p in parts])
+        end = np.concatenate([p.end for p in parts])
+        name = np.concatenate([p.name for p in parts])
+        rank = np.concatenate([p.rank for p in parts])
+        part = np.concatenate([np.full(len(p.start), i, np.uint8) for i, p in enumerate(parts)])
+        sized = end > start
+        self._sized = _Ranges(start[sized], end[sized], name[sized], rank[sized], part[sized])
+
+        complete = np.concatenate([np.full(len(p.start), p.complete) for p in parts])
+        loose = np.flatnonzero(~sized & complete)
+        loose = loose[self._sized.groups(start[loose]) < 0]
+        marks = np.sort(np.concatenate([p.marks for p in parts] + [fde_starts]))
+        after = np.searchsorted(marks, start[loose], side="right")
+        limit = np.concatenate([p.limit for p in parts])[loose]
+        bounded = after < len(marks)
+        ends = np.where(bounded, np.minimum(marks[np.minimum(after, len(marks) - 1)], limit), limit)
+        self._sizeless = _Ranges(start[loose], ends, name[loose], rank[loose], part[loose])
+
+
+class _Ranges:
+    """Ranges sorted by start; those with the same start form a group."""
+
+    def __init__(
+        self,
+        start: NDArray[np.uint64],
+        end: NDArray[np.uint64],
+        name: NDArray[np.uint32],
+        rank: NDArray[np.uint8],
+        part: NDArray[np.uint8],
+    ) -> None:
+        import numpy as np
+
+        order = np.lexsort((rank, start))
+        start = start[order]
+        self.end, self.name, self.rank, self.part = end[order], name[order], rank[order], part[order]
+        first = np.flatnonzero(np.diff(start, prepend=start[:1] - np.uint64(1))) if len(start) else np.zeros(0, np.intp)
+        self._starts = start[first]
+        self._first = np.append(first, len(start))
+        self._group_end = np.maximum.reduceat(self.end, first) if len(first) else self.end
+        self.uniform = np.minimum.reduceat(self.end, first) == self._group_end if len(first) else self.end
+        """Per group, whether all its ranges end at the same address."""
+        self._reach = np.maximum.accumulate(self._group_end)
+        """Highest end of this group and all before it."""
+
+    @classmethod
+    def empty(cls) -> _Ranges:
+        import numpy as np
+
+        none = np.zeros(0, np.uint64)
+        return cls(none, none, none.astype(np.uint32), none.astype(np.uint8), none.astype(np.uint8))
+
+    def groups(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """For each address the group with the highest start that covers it, -1 where none does."""
+        import numpy as np
+
+        group = np.searchsorted(self._starts, addresses, side="right") - 1
+        covered = np.flatnonzero(group >= 0)
+        covered = covered[self._reach[group[covered]] > addresses[covered]]
+        found = np.full(len(addresses), -1, np.intp)
+        found[covered] = group[covered]
+        open_ = covered
+        for _ in range(_MAX_STEPS):
+            open_ = open_[self._group_end[found[open_]] <= addresses[open_]]
+            if not len(open_):
+                return found
+            found[open_] -= 1
+        # A pathological table: the outermost range that covers the address is right too.
+        found[open_] = np.searchsorted(self._reach, addresses[open_], side="right")
+        return found
+
+    def aliases(self, group: int, address: int) -> tuple[int, ...]:
+        """Rows of ``group`` that cover ``address``, at most 64 of the best rank."""
+        first, last = int(self._first[group]), int(self._first[group + 1])
+        rows = [i for i in range(first, min(last, first + 4 * _MAX_ALIASES)) if self.end[i] > address]
+        return tuple(rows[:_MAX_ALIASES])
+
+
+def _read_parts(elf: ElfFile) -> list[_Part]:
+    parts = []
+    for row in elf.sections:
+        if row["type"] in (SHT_SYMTAB, SHT_DYNSYM) and row["size"]:
+            parts.append(_read_part(elf, row))
+            if len(parts) > 16:
+                raise ElfError("too many symbol tables")
+    return parts
+
+
+def _read_part(elf: ElfFile, table: np.void) -> _Part:
+    import numpy as np
+
+    rows = elf.symbols(table)
+    strings = elf.strings(table)
+    sections = elf.sections
+    wanted = np.uint64(SHF_ALLOC | SHF_EXECINSTR)
+    is_code = (sections["flags"].astype(np.uint64) & wanted) == wanted
+    low = np.where(is_code, sections["addr"], 0).astype(np.uint64)
+    high = np.where(is_code, sections["addr"] + sections["size"], 0).astype(np.uint64)
+
+    shndx = rows["shndx"]
+    rows = rows[(shndx > 0) & (shndx < len(sections))]
+    kind = rows["info"] & 15
+    rows = rows[(kind <= _STT_FUNC) | (kind == _STT_IFUNC)]
+    value = rows["value"].astype(np.uint64)
+    inside = (value >= low[rows["shndx"]]) & (value < high[rows["shndx"]])
+    rows, value = rows[inside], value[inside]
+    kind, binding = rows["info"] & 15, rows["info"] >> 4
+    size = rows["size"].astype(np.uint64)
+    complete = bool(table["type"] == SHT_SYMTAB and np.any(binding == _STB_LOCAL))
+
+    named = (kind == _STT_FUNC) | (kind == _STT_IFUNC) | ((kind == _STT_NOTYPE) & (size > 0))
+    chosen = rows[named]
+    limit = high[chosen["shndx"]]
+    start = value[named]
+    rank = np.where(binding[named] == _STB_LOCAL, 2, np.where(binding[named] == _STB_WEAK, 1, 0)).astype(np.uint8)
+    end = start + np.minimum(size[named], limit - start)
+    return _Part(elf, strings, start, end, limit, chosen["name"].astype(np.uint32), rank, value, complete)
+
+
+def has_symtab(elf: ElfFile) -> bool:
+    """Whether the full symbol table is there (not stripped)."""
+    return any(row["type"] == SHT_SYMTAB and row["size"] for row in elf.sections)
