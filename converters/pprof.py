@@ -32,8 +32,8 @@ from .model import Frame, Kind, Labels, Module, Profile, Sample, Stack, ValueTyp
 from .pprof_comments import Column
 from .pprof_schema import messages
 
-DEFAULT_LIMIT = 256 << 20
-"""Bytes that `load` unpacks at most: about two million samples."""
+DEFAULT_LIMIT = 128 << 20
+"""Bytes that `load` unpacks at most: about a million samples."""
 
 _CHUNK = 1000
 _MAX_PART = 4 << 20
@@ -64,7 +64,8 @@ def load(file: BinaryIO, *, limit: int = DEFAULT_LIMIT) -> Profile:
     What another program's file does not say has the model's default; a location without a function is
     named after its file and address. Addresses become ELF virtual addresses as far as the mapping tells
     (file offsets, which they equal in most files). Raises StallscopeError, and nothing else, for a file that
-    cannot be read, is damaged, or unpacks to more than ``limit`` bytes. Memory stays below about 40 × limit.
+    cannot be read, is damaged, or unpacks to more than ``limit`` bytes. Memory: about 10 × limit for a usual
+    profile, 50 × for a hostile one.
     """
     data = _unpack(file, limit)
     from google.protobuf.message import DecodeError

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +28,8 @@ BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "
 _LOST_STACK = Frame("[stack lost]", "other")
 _UNKNOWN = Frame("[waiting since before the trace]", "other")
 _SCHEDULE = "__schedule"
+_UNNAMED = re.compile(r"\[(?!stack lost|waiting since)")
+"""Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 
@@ -68,7 +72,7 @@ def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
     return Profile(
         list(OFF_CPU_VALUES),
         samples,
-        title="Off-CPU time",
+        title=_title(capture, names),
         host=socket.gethostname(),
         start_ns=capture.wall_ns,
         duration_ns=capture.stopped - capture.began,
@@ -132,7 +136,8 @@ class _Stacks:
         user = sorted({self._space(key) for key in keys if key.ustack in known})
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
         self._user = dict(zip(user, frames, strict=True))
-        self.unnamed = symboliser.lost
+        self.unnamed: Counter[str] = Counter()
+        """Frames without a name in distinct stacks, by the module that they are in."""
         self._whole: dict[tuple[tuple[int, int, int], int], Stack] = {}
 
     def _space(self, key: WaitKey) -> tuple[int, int, int]:
@@ -142,7 +147,8 @@ class _Stacks:
         """User frames, then kernel frames."""
         where = (self._space(key), key.kstack)
         if where not in self._whole:
-            self._whole[where] = self._join(*where)
+            stack = self._whole[where] = self._join(*where)
+            self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
         return self._whole[where]
 
     def _join(self, user: tuple[int, int, int], kernel: int) -> Stack:
@@ -157,6 +163,10 @@ class _Stacks:
                 frames += (_LOST_STACK,)
                 self.missing += 1
         return frames or (_UNKNOWN,)
+
+
+def _place(frame: Frame) -> str:
+    return os.path.basename(frame.module.path) if frame.module else frame.name
 
 
 def _without_strays(stack: Stack) -> Stack:
@@ -231,6 +241,14 @@ class _Names:
         )
 
 
+def _title(capture: Capture, names: _Names) -> str:
+    processes = Counter(names.process(pid) for pid in {record.thread.key.tgid for record in capture.threads})
+    if len(processes) > 3:
+        return f"Off-CPU time of {processes.total()} processes"
+    whom = [f"{count} × {name}" if count > 1 else name for name, count in processes.most_common()]
+    return f"Off-CPU time of {', '.join(whom)}" if whom else "Off-CPU time"
+
+
 def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
     counters = capture.counters
     lost = {
@@ -241,7 +259,7 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
         "address space records": capture.lost_sideband,
         f"stacks cut at {MAX_FRAMES} frames": stacks.cut,
         "stacks broken off for want of frame pointers": stacks.broken,
-        "frames without a name": sum(stacks.unnamed.values()),
+        "frames without a name": stacks.unnamed.total(),
     }
     return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
 
@@ -256,7 +274,8 @@ def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[s
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")
-    reasons = [f"{count} {reason}" for reason, count in stacks.unnamed.items() if count]
-    if reasons:
-        comments.append(f"frames without a name: {', '.join(reasons)}")
+    if stacks.unnamed:
+        where = [f"{count} in {place}" for place, count in stacks.unnamed.most_common(3)]
+        rest = stacks.unnamed.total() - sum(count for _, count in stacks.unnamed.most_common(3))
+        comments.append(f"frames without a name: {', '.join(where)}{f', {rest} elsewhere' if rest else ''}")
     return comments
