@@ -52,8 +52,8 @@ static __always_inline void flush(struct thread *t)
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));
 }
 
-/* The interval that began at t->out ends now. */
-static __always_inline void record_wait(struct thread *t, u64 now)
+/* The interval that began at t->out ends now; `waits` is 1 unless some of them were not seen. */
+static __always_inline void record_waits(struct thread *t, u64 now, u64 waits)
 {
 	u64 woken = t->woken;
 	u64 blocked = 0, runnable;
@@ -75,7 +75,7 @@ static __always_inline void record_wait(struct thread *t, u64 now)
 		flush(t);
 		t->sum_key = t->key;
 	}
-	add_wait(&t->sum, blocked, runnable);
+	add_waits(&t->sum, waits, blocked, runnable);
 }
 
 static __always_inline void end_phase(struct thread *t, u64 now)
@@ -91,8 +91,10 @@ static __always_inline void end_phase(struct thread *t, u64 now)
 	t->since = now;
 }
 
-/* The thread comes off the CPU, but was never seen to get on it (kernels skip sched_switch now and then). Its CPU time
- * since it was last seen going off says when it got on. */
+/* Some kernels do not report every switch through sched_switch. What a thread's own counts of switches and of CPU time
+ * tell then is used, and counted. */
+
+/* Coming off the CPU, never seen to get on it: its CPU time since it was last seen says when. */
 static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -101,10 +103,17 @@ static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
 	count(MISSED_INS);
 	end_phase(t, in);
 	t->phase = PHASE_ON_CPU;
-	record_wait(t, in);
+	record_waits(t, in, 1);
 }
 
-/* The thread gets on the CPU, but was never seen to come off it: where and why it waited is not known. */
+static __always_inline void without_stack(struct thread *t)
+{
+	t->key.ustack = 0;
+	t->key.kstack = 0;
+	t->key.state = WAIT_OTHER;
+}
+
+/* Getting on the CPU, never seen to come off it: where and why it waited is not known. */
 static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -112,13 +121,41 @@ static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 
 	count(MISSED_OUTS);
 	end_phase(t, out);
+	without_stack(t);
 	t->phase = PHASE_BLOCKED;
 	t->out = out;
 	t->woken = 0;
 	t->switches++;
-	t->key.ustack = 0;
-	t->key.kstack = 0;
-	t->key.state = WAIT_OTHER;
+}
+
+/* Coming off the CPU, as it seems after one stretch on it, but it was off `waits` times in between. */
+static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+
+	count(MISSED_WAITS);
+	without_stack(t);
+	t->out = now - t->since > ran ? t->since + ran : now;
+	t->woken = 0;
+	t->switches += waits;
+	t->on_cpu += t->out - t->since;
+	t->blocked[WAIT_OTHER] += now - t->out;
+	t->since = now;
+	record_waits(t, now, waits);
+}
+
+/* Getting on the CPU, as it seems after one wait, but it ran in between. */
+static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+
+	count(MISSED_WAITS);
+	if (ran > now - t->since)
+		ran = now - t->since;
+	t->on_cpu += ran;
+	t->since += ran;
+	t->out += ran;
+	t->switches++;
 }
 
 static __always_inline void send_thread(struct thread *t, struct task_struct *task, u64 now)
@@ -143,13 +180,18 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
  * The last switch can come after the end of a trace that its process's end has ended. */
 static __always_inline int on_exit(bool trusted)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct thread *t = trusted ? find_thread(bpf_get_current_task_btf(), true) : find_thread(task, false);
-	u64 now;
+	struct task_struct *task = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
+	struct thread *t = find_thread(task, trusted);
+	u64 now, missed;
 
 	if (!running() || !t || t->phase != PHASE_ON_CPU)
 		return 0;
 	now = bpf_ktime_get_ns();
+	missed = kernel_switches(task, trusted) - t->kernel_switches;
+	if ((s64)missed > 0) {
+		missed_waits(t, missed, TASK_FIELD(trusted, task, se.sum_exec_runtime), now);
+		t->kernel_switches += missed;
+	}
 	end_phase(t, now);
 	send_thread(t, task, now);
 	return 0;
@@ -193,7 +235,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
 	struct thread *t;
-	u64 now, runtime;
+	u64 now, runtime, switches;
 	bool woken;
 	u32 state;
 
@@ -213,10 +255,14 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		if (switch_has_state)
 			state = (u32)ctx[3];
 		runtime = TASK_FIELD(trusted, prev, se.sum_exec_runtime);
+		switches = kernel_switches(prev, trusted);
 		if (t->phase != PHASE_ON_CPU)
 			missed_in(t, runtime, now);
+		else if ((s64)(switches - t->kernel_switches) > 1)
+			missed_waits(t, switches - t->kernel_switches - 1, runtime, now);
 		end_phase(t, now);
 		t->exec_runtime = runtime;
+		t->kernel_switches = switches;
 		if (state & TASK_DEAD) {
 			u32 tid = t->key.tid;
 
@@ -245,12 +291,16 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t = first_seen(next, trusted, PHASE_RUNNABLE, WAIT_PREEMPTED);
 	if (t) {
 		runtime = TASK_FIELD(trusted, next, se.sum_exec_runtime);
+		switches = kernel_switches(next, trusted);
 		if (t->phase == PHASE_ON_CPU)
 			missed_out(t, runtime, now);
+		else if ((s64)(switches - t->kernel_switches) > 0)
+			missed_run(t, runtime, now);
 		end_phase(t, now);
 		t->phase = PHASE_ON_CPU;
 		t->exec_runtime = runtime;
-		record_wait(t, now);
+		t->kernel_switches = switches;
+		record_waits(t, now, 1);
 	}
 	return 0;
 }

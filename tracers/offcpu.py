@@ -50,6 +50,8 @@ def main(**given: Any) -> None:
     scope = options.make_scope(given)
     shortest = options.microseconds(given["min_block"], 0)
     longest = options.microseconds(given["max_block"], _FOREVER)
+    if shortest > longest:
+        raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     report = Report.plan("offcpu", given)
     knobs = {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}

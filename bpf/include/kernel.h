@@ -72,6 +72,8 @@ struct task_struct {
 	pid_t tgid;
 	char comm[16];
 	struct sched_entity se;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 };
 
 /* Before 5.14 the field was `volatile long state` (renamed by 2f064a59a11f, "sched: Change task_struct::state"). */

@@ -48,12 +48,13 @@ struct wait_sum {
 
 /* Everything known about one thread. Lives in task storage, or in a hash by tid. */
 struct thread {
-	u64 start;	  /* accounting began */
-	u64 since;	  /* the present phase began */
-	u64 out;	  /* last switched out */
-	u64 woken;	  /* woken from the present wait; 0: not yet */
-	u64 exec_runtime; /* the kernel's count of the thread's CPU time, when its last switch was seen */
-	u64 on_cpu;	  /* sums of ended phases */
+	u64 start;	     /* accounting began */
+	u64 since;	     /* the present phase began */
+	u64 out;	     /* last switched out */
+	u64 woken;	     /* woken from the present wait; 0: not yet */
+	u64 exec_runtime;    /* the kernel's count of the thread's CPU time, when its last switch was seen */
+	u64 kernel_switches; /* the kernel's count of its switches, then */
+	u64 on_cpu;	     /* sums of ended phases */
 	u64 runnable;
 	u64 blocked[WAIT_STATES];
 	u64 switches;
@@ -111,7 +112,8 @@ enum counter {
 	STACKS_FAILED,	  /* nothing could be read of a user stack */
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
-	NEW_WAITS, /* entries in the map of waits */
+	MISSED_WAITS, /* neither of the two was reported: the kernel's count of switches tells */
+	NEW_WAITS,    /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,
 };

@@ -34,6 +34,12 @@ static __always_inline enum wait_state wait_state(u32 state)
 	return WAIT_OTHER;
 }
 
+/* How often the kernel has switched a task out. __schedule() counts a switch before it reports it. */
+static __always_inline u64 kernel_switches(struct task_struct *task, bool trusted)
+{
+	return TASK_FIELD(trusted, task, nvcsw) + TASK_FIELD(trusted, task, nivcsw);
+}
+
 static __always_inline struct thread *find_thread(struct task_struct *task, bool trusted)
 {
 	u32 tid;
@@ -58,6 +64,7 @@ static __always_inline struct thread *new_thread(struct task_struct *task, bool 
 	init.out = phase == PHASE_ON_CPU ? 0 : start;
 	init.phase = phase;
 	init.exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
+	init.kernel_switches = kernel_switches(task, trusted);
 	init.key = *key;
 	init.key.tid = tid;
 	init.key.tgid = TASK_FIELD(trusted, task, tgid);
@@ -77,7 +84,7 @@ static __always_inline bool running(void)
 	return run.began && !run.stopped;
 }
 
-static __always_inline void add_wait(struct wait_sum *sum, u64 blocked, u64 runnable)
+static __always_inline void add_waits(struct wait_sum *sum, u64 count, u64 blocked, u64 runnable)
 {
 	if (!sum->count || blocked < sum->blocked_min)
 		sum->blocked_min = blocked;
@@ -87,7 +94,7 @@ static __always_inline void add_wait(struct wait_sum *sum, u64 blocked, u64 runn
 		sum->runnable_min = runnable;
 	if (runnable > sum->runnable_max)
 		sum->runnable_max = runnable;
-	sum->count++;
+	sum->count += count;
 	sum->blocked += blocked;
 	sum->runnable += runnable;
 }

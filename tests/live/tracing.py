@@ -29,6 +29,11 @@ class Traced:
     kernel: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tid, of the threads that lived throughout: ns on a CPU and ns waiting for one, by /proc/TID/schedstat."""
 
+    @property
+    def unseen(self) -> int:
+        """Waits without a stack, because the kernel did not report the switch (`missed_…` in bpf/offcpu.bpf.c)."""
+        return sum(s.values[1] for s in self.profile.samples if s.label("state") == "other" and len(s.stack) == 1)
+
     def samples(self, function: str, tid: int | None = None) -> list[Sample]:
         """Samples with ``function`` on the stack."""
         return [

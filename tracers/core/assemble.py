@@ -268,8 +268,8 @@ def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[s
     """What the reader should know, and which option would have helped."""
     comments = list(capture.notes)
     counters = capture.counters
-    if unseen := counters["missed_ins"] + counters["missed_outs"]:
-        comments.append(f"{unseen} context switches that the kernel did not report, timed by the thread's CPU time")
+    if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
+        comments.append(f"{unseen} waits of which the kernel did not report the begin or the end: timed by CPU time")
     if lost["intervals"] or counters["stack_table_full"]:
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:

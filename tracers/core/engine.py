@@ -106,6 +106,7 @@ class Engine:
         self.stopped = 0
         self._links: list[Link] = []
         self._iterator: Link | None = None
+        self._ids: dict[str, set[int]] = {}
         privilege.require()
         self.object, self.shape = _load(options)
         self._ring = RingBuffer(self.object.find_map("records"), on_record)
@@ -133,20 +134,26 @@ class Engine:
 
     def seed(self) -> list[tuple[int, int]]:
         """Takes in the threads that belong to the scope by now; returns (tid, tgid) of all."""
-        self._add_ids("scope_tgids", self.options.scope.tgids)
-        self._add_ids("scope_tids", self.options.scope.tids)
+        self._set_ids("scope_tgids", self.options.scope.tgids)
+        self._set_ids("scope_tids", self.options.scope.tids)
         if self._iterator:
             return parse_seeds(self._iterator.read_iterator())
         return self._seed_hash()
 
     def expect_exec(self, pid: int) -> None:
         """Takes process ``pid`` in at its next exec."""
-        self._add_ids("scope_tgids", {pid})
+        self._set_ids("scope_tgids", {*self.options.scope.tgids, pid})
 
-    def _add_ids(self, name: str, ids: set[int]) -> None:
+    def _set_ids(self, name: str, ids: set[int]) -> None:
+        if len(ids) > _IDS:
+            raise StallscopeError(f"{len(ids)} processes or threads are too many to list", "trace all with -a")
         target = self.object.find_map(name)
-        for number in ids:
+        known = self._ids.get(name, set())
+        for number in known - ids:
+            target.delete(number.to_bytes(4, "little"))
+        for number in ids - known:
             target.update(number.to_bytes(4, "little"), b"\1")
+        self._ids[name] = set(ids)
 
     def _seed_hash(self) -> list[tuple[int, int]]:
         """What scope_seed does, from /proc: the stacks of threads that sleep already are not known."""

@@ -14,6 +14,7 @@ from . import privilege, procfs
 
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
+_KALLSYMS = Path("/proc/kallsyms")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def _privilege() -> Finding:
 def _pid_namespace() -> Finding:
     ok = procfs.in_host_pid_namespace()
     detail = "the host's" if ok else "a container's own: process ids here are not those that the kernel reports"
-    return Finding("pid namespace", ok, False, detail, "docker run --pid=host, or run on the host itself")
+    return Finding("pid namespace", ok, True, detail, "docker run --pid=host, or run on the host itself")
 
 
 def _lockdown() -> Finding:
@@ -122,12 +123,12 @@ def _sideband() -> Finding:
 
 def _kernel_symbols() -> Finding:
     try:
-        with open("/proc/kallsyms", "rb") as file:
-            first = file.readline()
+        with open(_KALLSYMS, "rb") as file:
+            # Symbols of per-CPU data begin at 0 even where nothing is hidden.
+            hidden = all(line.startswith(b"0000000000000000 ") for line in file)
     except OSError as error:
-        return Finding("kernel symbols", False, False, f"/proc/kallsyms: {error.strerror}")
-    hidden = not first.split()[:1] or int(first.split()[0], 16) == 0
-    detail = "/proc/kallsyms shows no addresses: kernel frames have no names" if hidden else "/proc/kallsyms"
+        return Finding("kernel symbols", False, False, f"{_KALLSYMS}: {error.strerror}")
+    detail = f"{_KALLSYMS} shows no addresses: kernel frames have no names" if hidden else str(_KALLSYMS)
     return Finding(
         "kernel symbols", not hidden, False, detail, "sysctl kernel.kptr_restrict=1 (2 hides them from root)"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -15,6 +16,8 @@ class Launch:
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._status: int | None = None
+        # Who ignores SIGCHLD, perhaps because his parent did, is told no exit status.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gate_read, self._gate = os.pipe2(os.O_CLOEXEC)
         self._report, report_write = os.pipe2(os.O_CLOEXEC)
         self.pid = os.fork()
@@ -27,6 +30,8 @@ class Launch:
                     os.execvp(command[0], command)
             except OSError as error:
                 os.write(report_write, str(error.errno).encode())
+            except Exception as error:
+                os.write(report_write, f"{type(error).__name__}: {error}".encode(errors="replace"))
             finally:
                 os._exit(127)
         os.close(gate_read)
@@ -34,14 +39,15 @@ class Launch:
 
     def go(self) -> None:
         """Let it run. StallscopeError when the command cannot be executed."""
-        os.write(self._gate, b"g")
+        with contextlib.suppress(BrokenPipeError):  # ended already, by a Ctrl-C perhaps
+            os.write(self._gate, b"g")
         os.close(self._gate)
         self._gate = -1
-        error = os.read(self._report, 16)
+        error = os.read(self._report, 512).decode(errors="replace")
         os.close(self._report)
         if error:
             self.wait()
-            reason = os.strerror(int(error))
+            reason = os.strerror(int(error)) if error.isdigit() else error
             raise StallscopeError(
                 f"cannot run {self._command[0]!r}: {reason}", "give a command that your user can run, after `--`"
             )
@@ -75,10 +81,16 @@ def _shell_status(status: int) -> int:
 
 def _become_invoker() -> None:
     """In the child: the user who called sudo, with his groups and home."""
-    uid = os.environ.get("SUDO_UID", "")
-    if os.geteuid() != 0 or not uid.isdigit() or int(uid) == 0:
+    uid, gid = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
+    if os.geteuid() != 0 or not (uid.isascii() and uid.isdigit()) or int(uid) == 0:
         return
-    user = pwd.getpwuid(int(uid))
+    try:
+        user = pwd.getpwuid(int(uid))
+    except KeyError:  # of a directory service that does not answer
+        os.setgroups([])
+        os.setgid(int(gid))
+        os.setuid(int(uid))
+        return
     os.initgroups(user.pw_name, user.pw_gid)
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)

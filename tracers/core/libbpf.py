@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import itertools
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
@@ -17,7 +18,9 @@ from pathlib import Path
 from ...converters.errors import StallscopeError
 
 _BTF_KIND_DATASEC = 15
-_LOG_BYTES = 1 << 16
+_LOG_BYTES = 1 << 24
+"""The longest message: the verifier's log (BPF_LOG_BUF_SIZE in libbpf)."""
+_LOG_KEPT = 1 << 14
 
 _RingCallback = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 _PrintCallback = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
@@ -54,10 +57,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_object__next_program": (c_void_p, [c_void_p, c_void_p]),
     "bpf_program__name": (c_char_p, [c_void_p]),
     "bpf_program__set_autoload": (c_int, [c_void_p, ctypes.c_bool]),
-    "bpf_program__set_log_buf": (c_int, [c_void_p, c_void_p, c_size_t]),
     "bpf_program__attach": (c_void_p, [c_void_p]),
     "bpf_program__attach_iter": (c_void_p, [c_void_p, c_void_p]),
-    "bpf_program__fd": (c_int, [c_void_p]),
     "bpf_link__fd": (c_int, [c_void_p]),
     "bpf_link__destroy": (c_int, [c_void_p]),
     "bpf_iter_create": (c_int, [c_int]),
@@ -70,7 +71,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_map__set_autocreate": (c_int, [c_void_p, ctypes.c_bool]),
     "bpf_map_lookup_elem": (c_int, [c_int, c_void_p, c_void_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_void_p, c_void_p, ctypes.c_uint64]),
-    "bpf_map_get_next_key": (c_int, [c_int, c_void_p, c_void_p]),
+    "bpf_map_delete_elem": (c_int, [c_int, c_void_p]),
     "bpf_map_lookup_batch": (c_int, [c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p]),
     "btf__find_by_name_kind": (ctypes.c_int32, [c_void_p, c_char_p, c_uint32]),
     "btf__type_by_id": (c_void_p, [c_void_p, c_uint32]),
@@ -94,10 +95,13 @@ def _collect_log(level: int, fmt: bytes, arguments: int) -> int:
     """libbpf's own messages: kept, and shown only where they explain an error."""
     if level > 1 or len(_log) > 200:  # LIBBPF_WARN 0, LIBBPF_INFO 1, LIBBPF_DEBUG 2
         return 0
-    line = ctypes.create_string_buffer(_LOG_BYTES)
+    memory = mmap.mmap(-1, _LOG_BYTES)  # only what is written to takes memory
+    text = (ctypes.c_char * _LOG_BYTES).from_buffer(memory)
     # A va_list parameter is passed as a pointer on x86-64 and arm64 alike.
-    ctypes.CDLL(None).vsnprintf(line, c_size_t(len(line)), c_char_p(fmt), c_void_p(arguments))
-    _log.append(line.value.decode(errors="replace").rstrip())
+    size = ctypes.CDLL(None).vsnprintf(text, c_size_t(_LOG_BYTES), c_char_p(fmt), c_void_p(arguments))
+    end = min(size, _LOG_BYTES - 1)
+    # The verifier says why at the end.
+    _log.append(memory[max(end - _LOG_KEPT, 0) : end].decode(errors="replace").rstrip())
     return 0
 
 
@@ -195,19 +199,9 @@ class Program:
     def __init__(self, pointer: int) -> None:
         self._pointer = pointer
         self.name: str = library().bpf_program__name(pointer).decode()
-        self._log_buffer: ctypes.Array[ctypes.c_char] | None = None
 
     def set_autoload(self, wanted: bool) -> None:
         check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
-
-    def keep_verifier_log(self) -> None:
-        """Lets the verifier write down why, should it refuse this program. Before load."""
-        self._log_buffer = ctypes.create_string_buffer(_LOG_BYTES)
-        library().bpf_program__set_log_buf(self._pointer, self._log_buffer, _LOG_BYTES)
-
-    @property
-    def verifier_log(self) -> list[str]:
-        return self._log_buffer.value.decode(errors="replace").splitlines() if self._log_buffer else []
 
     def attach(self) -> Link:
         return Link(check_pointer(library().bpf_program__attach(self._pointer), f"attach {self.name}"))
@@ -253,6 +247,12 @@ class Map:
 
     def update(self, key: bytes, value: bytes) -> None:
         check(library().bpf_map_update_elem(self.fd, key, value, 0), f"map {self.name}")
+
+    def delete(self, key: bytes) -> None:
+        """No error when it is not there."""
+        error = library().bpf_map_delete_elem(self.fd, key)
+        if error != -errno.ENOENT:
+            check(error, f"map {self.name}")
 
     def lookup(self, key: bytes) -> bytes | None:
         """The value, or None. Not for per-CPU maps."""

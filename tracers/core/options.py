@@ -44,7 +44,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
         raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
     try:
         pattern = re.compile(name) if name else None
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise click.BadParameter(f"{name!r} is not a regular expression: {error}", param_hint="'-n'") from None
     return Scope(list(pids), list(tids), pattern, cgroup, everything, children=not given["no_children"])
 

@@ -6,6 +6,7 @@ import os
 import sys
 
 from ...converters.errors import StallscopeError
+from . import procfs
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 """include/uapi/linux/capability.h; the last two since 5.8."""
@@ -33,3 +34,12 @@ def require() -> None:
         command = os.path.basename(sys.argv[0]) or "trace-offcpu"
         what = "root" if os.geteuid() else "CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"
         raise StallscopeError(f"tracing needs {what}", f"run it as `sudo {command} …`; in a container, --privileged")
+
+
+def require_host_pids() -> None:
+    """StallscopeError where processes are numbered apart from the host's: others than those meant would be traced."""
+    if not procfs.in_host_pid_namespace():
+        raise StallscopeError(
+            "process ids here are a container's own, not those that the kernel reports",
+            "run it on the host, or in a container with --pid=host",
+        )

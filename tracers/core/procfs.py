@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
+_LIMIT = 1 << 16
+"""Bytes: a process may say that its command line is all of its memory (PR_SET_MM_ARG_END)."""
 
 
 def pids() -> Iterator[int]:
@@ -39,7 +41,7 @@ def comm(pid: int, tid: int | None = None) -> str:
 
 
 def command_line(pid: int) -> str:
-    """The arguments joined by spaces; "" for kernel threads and where it is gone."""
+    """The arguments joined by spaces, the first 64 KiB; "" for kernel threads and where it is gone."""
     return os.fsdecode(_read(PROC / str(pid) / "cmdline").rstrip(b"\0").replace(b"\0", b" "))
 
 
@@ -47,6 +49,20 @@ def state(tid: int) -> str:
     """The state letter of proc(5): R, S, D, …; "" when the thread is gone."""
     fields = _read(PROC / str(tid) / "stat").rpartition(b")")[2].split()
     return fields[0].decode() if fields else ""
+
+
+def ancestors(pid: int) -> set[int]:
+    """The processes that ``pid`` descends from, as far as they are seen."""
+    found: set[int] = set()
+    while (parent := _parent(pid)) and parent not in found:
+        found.add(parent)
+        pid = parent
+    return found
+
+
+def _parent(pid: int) -> int:
+    fields = _read(PROC / str(pid) / "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
 
 
 def in_host_pid_namespace() -> bool:
@@ -59,6 +75,7 @@ def in_host_pid_namespace() -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read(_LIMIT)
     except OSError:
         return b""

@@ -21,6 +21,7 @@ def record(options: EngineOptions, command: tuple[str, ...], duration: float | N
     the command is ended.
     """
     privilege.require()
+    privilege.require_host_pids()
     scope = options.scope
     launch = Launch(list(command)) if command else None
     try:

@@ -29,6 +29,7 @@ COUNTERS = (
     "stacks_failed",
     "missed_ins",
     "missed_outs",
+    "missed_waits",
     "new_waits",
     "new_stacks",
 )
@@ -36,7 +37,7 @@ COUNTERS = (
 
 WAIT_KEY = struct.Struct("<QQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct("<7Q8QQ32s32s56sB7x")
+_THREAD = struct.Struct("<8Q8QQ32s32s56sB7x")
 _STACK_HEAD = struct.Struct("<IIQ")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
@@ -146,9 +147,9 @@ def parse_thread_record(data: bytes, *, exited: bool) -> ThreadRecord:
 def parse_thread(data: bytes) -> Thread:
     """A ``struct thread``."""
     fields = _THREAD.unpack_from(data)
-    start, since, out, woken, _exec_runtime, on_cpu, runnable = fields[:7]
-    blocked, switches = fields[7:15], fields[15]
-    key, sum_key, total = fields[16:19]
+    start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
+    blocked, switches = fields[8:16], fields[16]
+    key, sum_key, total = fields[17:20]
     return Thread(
         start,
         since,
@@ -161,14 +162,14 @@ def parse_thread(data: bytes) -> Thread:
         WaitKey(*WAIT_KEY.unpack(key)),
         WaitKey(*WAIT_KEY.unpack(sum_key)),
         WaitSum(*WAIT_SUM.unpack(total)),
-        fields[19],
+        fields[20],
     )
 
 
 def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
     """A new ``struct thread``, as new_thread() in thread.bpf.h makes it, in ``state`` (of STATES) since ``now``."""
     key = WAIT_KEY.pack(0, 0, tid, tgid, 0, STATES.index(state))
-    return _THREAD.pack(now, now, now, *[0] * 4, *[0] * len(STATES), 0, key, bytes(32), bytes(56), phase)
+    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, key, bytes(32), bytes(56), phase)
 
 
 def parse_wait(key: bytes, value: bytes) -> tuple[WaitKey, WaitSum]:

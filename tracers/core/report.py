@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...converters import output
@@ -37,14 +37,20 @@ class Report:
     def write(self, profile: Profile) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file."""
         stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout
-        self._print_summary(profile, stream)
+        try:
+            self._print_summary(profile, stream)
+        finally:  # nobody may read the summary to its end: the files are written all the same
+            self._write_files(profile, stream)
+
+    def _write_files(self, profile: Profile, stream: TextIO) -> None:
         options = WriteOptions(per_thread=self.per_thread)
+        before = {path: _identity(path) for path in self.paths}
         try:
             output.write_all(profile, self.paths, options, force=self.force, owner=sudo_owner())
         finally:
             listing = sys.stderr if self.as_json else stream
             for path in self.paths:
-                if path != output.STDOUT and Path(path).exists():
+                if path != output.STDOUT and _identity(path) not in (None, before[path]):
                     print(f"wrote {printable(path)}", file=listing)
 
     def _print_summary(self, profile: Profile, stream: TextIO) -> None:
@@ -61,3 +67,12 @@ class Report:
 
             render(summary, stream)
         stream.flush()
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """Which file has this name; None: no file. One that replaces another may get the number that became free."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns

@@ -28,6 +28,7 @@ class Scope:
     children: bool = True
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
+    _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False)
 
     def resolve(self) -> None:
         """Find the processes that are there. StallscopeError when what was asked for does not exist."""
@@ -64,10 +65,12 @@ class Scope:
         return found - {os.getpid()}
 
     def matches(self, pid: int) -> bool:
-        """Whether ``-n`` means this process."""
+        """Whether ``-n`` means this process. The command lines of sudo and the shell hold ours, expression and all."""
         if self.name is None or pid == os.getpid():
             return False
-        return bool(self.name.search(procfs.comm(pid)) or self.name.search(procfs.command_line(pid)))
+        if self.name.search(procfs.comm(pid)):
+            return True
+        return pid not in self._callers and bool(self.name.search(procfs.command_line(pid)))
 
     @property
     def grows(self) -> bool:

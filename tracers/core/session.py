@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 
 from ..symbols.maps import Mapping
 from ..symbols.process import ProcessSpaces
+from . import procfs
 from .engine import Engine
 from .launch import Launch
 from .records import ExecRecord, RecordSink, ThreadRecord, WaitKey, WaitSum, parse_wait
@@ -22,6 +23,8 @@ from .sideband import Event, Exec, Exit, Fork, Mmap, Sideband
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
+_LOOK_SHARE = 0.1
+"""Of the time, at most, goes into looking for processes that come into the scope: a host may have thousands."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
@@ -60,6 +63,10 @@ class Epochs:
         """The sideband reported an exec."""
         self._seen.setdefault(pid, []).append(when)
 
+    def forked(self, pid: int) -> None:
+        """A process began; what was seen of another one that had this pid before does not count for it."""
+        self._seen.pop(pid, None)
+
     def counted(self, record: ExecRecord) -> None:
         """The probes reported an exec: a moment after the sideband's."""
         self._counted[record.tgid, record.execs] = record.time
@@ -82,6 +89,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # nohup
             self._old[number] = signal.signal(number, self._handle)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         return self
@@ -114,6 +123,7 @@ class Session:
         self._epochs = Epochs()
         self._to_adopt: deque[int] = deque()
         self._notes: list[str] = []
+        self._next_look = 0.0
         self._sideband: Sideband | None = None
         try:
             self._sideband = Sideband()
@@ -149,10 +159,18 @@ class Session:
         self._engine.consume()
         self._follow(self._sideband.poll() if self._sideband else ())
         self._without_sideband(sink)
-        if self._scope.grows and (newcomers := self._scope.newcomers()):
+        if self._scope.grows and time.monotonic() >= self._next_look:
+            self._look_for_newcomers()
+        self._adopt_some()
+
+    def _look_for_newcomers(self) -> None:
+        begin = time.monotonic()
+        self._scope.tgids &= set(procfs.pids())
+        if newcomers := self._scope.newcomers():
             self._scope.tgids |= newcomers
             self._take_in(self._engine.seed())
-        self._adopt_some()
+        end = time.monotonic()
+        self._next_look = end + (end - begin) / _LOOK_SHARE
 
     def _take_in(self, threads: list[tuple[int, int]]) -> list[tuple[int, int]]:
         known = self._spaces.processes
@@ -177,6 +195,7 @@ class Session:
                     self._to_adopt.remove(event.parent)
                     spaces.adopt(event.parent)
                 spaces.fork(event.parent, event.pid, event.time)
+                self._epochs.forked(event.pid)
             elif not (known or every):
                 continue
             elif isinstance(event, Exec):
@@ -244,7 +263,7 @@ class _Ends:
 
     def wait(self, wakeup: int, timeout: float) -> None:
         """Returns after ``timeout`` seconds, or earlier when something happened."""
-        select.select([wakeup, *self._fds.values()], [], [], max(timeout, 0))
+        _poll_any([wakeup, *self._fds.values()], timeout)
 
     def reached(self) -> bool:
         if self._launch:
@@ -254,18 +273,26 @@ class _Ends:
         gone = [pid for pid in self._targets if self._is_gone(pid)]
         for pid in gone:
             self._targets.remove(pid)
-            if fd := self._fds.pop(pid, None):
-                os.close(fd)
+            if pid in self._fds:
+                os.close(self._fds.pop(pid))
         return not self._targets
 
     def _is_gone(self, pid: int) -> bool:
         if pid in self._fds:
-            return bool(select.select([self._fds[pid]], [], [], 0)[0])
+            return _poll_any([self._fds[pid]], 0)
         return not os.path.exists(f"/proc/{pid}")
 
     def close(self) -> None:
         for fd in self._fds.values():
             os.close(fd)
+
+
+def _poll_any(fds: list[int], timeout: float) -> bool:
+    """Whether one of ``fds`` becomes readable within ``timeout`` seconds. Unlike select(), for any number of a file."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(timeout, 0) * 1000))
 
 
 def _mapping(event: Mmap) -> Mapping:

@@ -31,6 +31,9 @@ _MISC_MMAP_BUILD_ID = 1 << 14
 
 _HEADER = struct.Struct("<IHH")
 _TIME = struct.Struct("<Q")
+_POSITIONS = struct.Struct("QQ")
+_POSITION = struct.Struct("Q")
+"""data_head and data_tail, in native form: that one is read and written whole, "<Q" byte by byte."""
 _TASK_BODY = struct.Struct("<IIII")
 _MMAP2_BODY = struct.Struct("<IIQQQ24sII")
 _RING_BYTES = 4 << 20
@@ -133,7 +136,7 @@ class _Ring:
         self._size = size
 
     def read(self) -> bytes:
-        head, tail = struct.unpack_from("<QQ", self._memory, _HEAD_OFFSET)
+        head, tail = _POSITIONS.unpack_from(self._memory, _HEAD_OFFSET)
         if head == tail:
             return b""
         start, end = tail % self._size, head % self._size
@@ -142,7 +145,7 @@ class _Ring:
             data = self._memory[base + start : base + end]
         else:
             data = self._memory[base + start : base + self._size] + self._memory[base : base + end]
-        struct.pack_into("<Q", self._memory, _HEAD_OFFSET + 8, head)
+        _POSITION.pack_into(self._memory, _HEAD_OFFSET + 8, head)
         return data
 
     def close(self) -> None:
@@ -191,7 +194,7 @@ class Sideband:
         position = 0
         while position + _HEADER.size <= len(data):
             kind, misc, size = _HEADER.unpack_from(data, position)
-            if size < _HEADER.size:
+            if size < _HEADER.size + _TIME.size or position + size > len(data):
                 return
             body = data[position + _HEADER.size : position + size]
             position += size

@@ -1,0 +1,37 @@
+"""ns that tracing adds to a context switch, ours beside libbpf-tools' offcputime, interleaved in one run."""
+
+from __future__ import annotations
+
+import statistics
+
+from peers import OURS, PEER, pipe_seconds, running
+
+ROUNDS = 7
+ROUND_TRIPS = 200_000
+GOAL = 0.75
+
+
+def main() -> None:
+    switches = 2 * ROUND_TRIPS
+    bare: list[float] = []
+    traced: dict[str, list[float]] = {OURS: [], PEER: []}
+    for _ in range(ROUNDS):
+        for name in (OURS, PEER):
+            bare.append(pipe_seconds(ROUND_TRIPS))
+            with running(name):
+                traced[name].append(pipe_seconds(ROUND_TRIPS))
+    base = statistics.median(bare)
+    print(f"{ROUNDS} rounds of {switches:,} switches, pinned to one core, the whole host traced, both kinds of stacks")
+    print(f"{'bare':>14} {base / switches * 1e9:8,.0f} ns a switch")
+    added = {}
+    for name, seconds in traced.items():
+        added[name] = (statistics.median(seconds) - base) / switches * 1e9
+        spread = f"{min(seconds) / switches * 1e9:,.0f} … {max(seconds) / switches * 1e9:,.0f}"
+        print(f"{name:>14} {statistics.median(seconds) / switches * 1e9:8,.0f} ns a switch ({spread}), +{added[name]:,.0f}")
+    pairs = [(a - base) / (b - base) for a, b in zip(traced[OURS], traced[PEER], strict=True)]
+    print(f"added time, ours / {PEER}: {added[OURS] / added[PEER]:.2f}, pair by pair {statistics.median(pairs):.2f}", end="")
+    print(f" ({min(pairs):.2f} … {max(pairs):.2f}); goal: at most {GOAL}")
+
+
+if __name__ == "__main__":
+    main()

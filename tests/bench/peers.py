@@ -1,0 +1,89 @@
+"""What the benches share: the commands to compare, started and ended; `perf bench sched pipe` as the load."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+OURS = "trace-offcpu"
+PEER = "offcputime"
+LOAD_CPU, TRACER_CPU = "1", "0"
+"""The load has a core for itself: across cores `perf bench sched pipe` measures remote wake-ups."""
+
+
+def command(name: str) -> list[str]:
+    """A whole-host off-CPU trace with both kinds of stacks that runs until it is interrupted."""
+    if name == OURS:
+        return [str(Path(sys.executable).with_name(OURS)), "-a", "-o", "-"]
+    path = shutil.which(PEER, path=f"{os.environ['PATH']}:/usr/sbin")
+    if path is None:
+        sys.exit(f"{PEER} is missing: apt-get install libbpf-tools")
+    return [path, "3600"]
+
+
+@contextmanager
+def running(name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The tracer, attached; interrupted and waited for at the end, for it to do its reporting elsewhere in time."""
+    process = subprocess.Popen(
+        ["taskset", "-c", TRACER_CPU, *command(name)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_for_link(process.pid)
+        time.sleep(0.5)
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_for_link(pid: int, timeout: float = 30) -> None:
+    """Returns when the process holds an attached BPF program."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if has_link(pid):
+            return
+        time.sleep(0.001)
+    sys.exit(f"process {pid} attached nothing within {timeout:g} s")
+
+
+def has_link(pid: int) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(_target(f"{folder}/{fd}") == "anon_inode:bpf_link" for fd in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def pipe_seconds(round_trips: int) -> float:
+    """Wall time of one pinned `perf bench sched pipe`: two switches a round trip."""
+    arguments = ["taskset", "-c", LOAD_CPU, "perf", "bench", "sched", "pipe", "-l", str(round_trips)]
+    output = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"Total time:\s+([\d.]+) \[sec\]", output)
+    if found is None:
+        sys.exit(f"perf bench printed no total time:\n{output}")
+    return float(found[1])
+
+
+def status_kb(pid: int, field: str) -> int:
+    """VmRSS or VmHWM of a process, in KB."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.core import procfs
+
+GONE = 1 << 22
+"""No process: the highest pid is one less (PID_MAX_LIMIT)."""
+
+
+@pytest.fixture
+def hostile() -> object:
+    """A sleeping process whose name and arguments try to look like something else."""
+    code = (
+        "import ctypes, sys, time\n"
+        r"ctypes.CDLL(None).prctl(15, b'a) R 1\nTgid:\t1', 0, 0, 0)"
+        "\nprint(flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, "x\ny", "", b"\xff"], stdout=subprocess.PIPE)
+    assert child.stdout
+    child.stdout.readline()
+    yield child.pid
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def test_hostile_names(hostile: int) -> None:
+    assert procfs.comm(hostile) == "a) R 1\nTgid:\t1"
+    assert procfs.comm(hostile, hostile) == "a) R 1\nTgid:\t1"
+    assert procfs.command_line(hostile).endswith(" x\ny  \udcff")
+    assert procfs.tgid_of(hostile) == hostile
+    assert procfs.state(hostile) == "S"
+    assert procfs.ancestors(hostile) == {os.getpid(), *procfs.ancestors(os.getpid())}
+
+
+def test_ancestors_lead_to_the_first_process() -> None:
+    found = procfs.ancestors(os.getpid())
+    assert os.getppid() in found
+    assert os.getpid() not in found
+    assert procfs.ancestors(GONE) == set()
+
+
+def test_nothing_is_asked_of_a_process_that_is_gone() -> None:
+    assert procfs.tids(GONE) == []
+    assert procfs.tgid_of(GONE) is None
+    assert procfs.comm(GONE) == procfs.comm(GONE, GONE) == procfs.command_line(GONE) == procfs.state(GONE) == ""
+
+
+def test_threads_and_their_process() -> None:
+    ready, leave = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (ready.set(), leave.wait()))
+    thread.start()
+    ready.wait()
+    try:
+        tid = thread.native_id
+        assert tid is not None
+        assert {os.getpid(), tid} <= set(procfs.tids(os.getpid()))
+        assert procfs.tgid_of(tid) == os.getpid()
+        pids = set(procfs.pids())
+        assert os.getpid() in pids
+        assert tid not in pids
+    finally:
+        leave.set()
+        thread.join()
+
+
+def test_command_line_without_end_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(b"x\0" * (1 << 20))
+    monkeypatch.setattr(procfs, "PROC", tmp_path)
+    assert len(procfs.command_line(7)) == (1 << 16) - 1
+
+
+def test_kernel_threads_have_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").touch()
+    monkeypatch.setattr(procfs, "PROC", tmp_path)
+    assert procfs.command_line(7) == ""
+
+
+def test_pid_namespace(root: None) -> None:
+    assert procfs.in_host_pid_namespace()
+    code = "from stallscope.tracers.core import procfs; print(procfs.in_host_pid_namespace())"
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
+    assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,227 @@
+"""The layouts against bpf/include/records.h as a C compiler understands it, and against the compiled probes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.core import records
+from stallscope.tracers.core.engine import object_path
+from stallscope.tracers.core.libbpf import Object
+from stallscope.tracers.core.records import (
+    ExecRecord,
+    RecordSink,
+    StackRecord,
+    Thread,
+    ThreadRecord,
+    WaitKey,
+    WaitSum,
+    pack_thread,
+    parse_record,
+    parse_seeds,
+    parse_thread,
+    parse_thread_record,
+    parse_wait,
+)
+
+HEADER = Path(__file__).resolve().parents[3] / "bpf" / "include" / "records.h"
+PRELUDE = f"""
+#include <stdio.h>
+#include <string.h>
+typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef unsigned char u8;
+#include "{HEADER}"
+"""
+KEY = WaitKey(ustack=1 << 63, kstack=12, tid=13, tgid=14, execs=15, state=6)
+SUM_KEY = WaitKey(ustack=21, kstack=(1 << 64) - 1, tid=23, tgid=24, execs=25, state=2)
+SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
+THREAD = Thread(
+    start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
+    key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2,
+)  # fmt: skip
+
+
+def run_c(gcc: str, folder: Path, body: str) -> bytes:
+    """What a C program with this main() writes."""
+    source, program = folder / "layout.c", folder / "layout"
+    source.write_text(f"{PRELUDE}int main(void)\n{{\n{body}\nreturn 0;\n}}\n")
+    subprocess.run([gcc, "-Wall", "-Werror", "-o", program, source], check=True)
+    return subprocess.run([program], capture_output=True, check=True).stdout
+
+
+def fill(variable: str, fields: dict[str, object]) -> str:
+    """C statements that set the fields of a struct to these values, by name."""
+    lines = []
+    for name, value in fields.items():
+        target = f"{variable}.{ {'waits': 'count'}.get(name, name) if variable.endswith('sum') else name}"
+        if hasattr(value, "_asdict"):
+            lines.append(fill(target, value._asdict()))
+        elif isinstance(value, tuple):
+            lines += [f"{target}[{i}] = {item}ULL;" for i, item in enumerate(value)]
+        elif isinstance(value, bytes):
+            lines.append(f'memcpy({target}, "{value.decode()}", {len(value) + 1});')
+        else:
+            lines.append(f"{target} = {value}ULL;")
+    return "\n".join(lines)
+
+
+def written(kind: str, fields: dict[str, object], size: str = "sizeof(r)") -> str:
+    """C code that writes a struct whose other bytes are 0xee."""
+    return f"{{ struct {kind} r; memset(&r, 0xee, sizeof(r));\n{fill('r', fields)}\nfwrite(&r, {size}, 1, stdout); }}"
+
+
+def enum_names(name: str) -> list[str]:
+    (body,) = re.findall(rf"enum {name} \{{(.*?)\}};", HEADER.read_text(), re.DOTALL)
+    return re.findall(r"^\s*([A-Z_]+)\b", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL), re.MULTILINE)
+
+
+def enum_values(gcc: str, folder: Path, name: str) -> dict[str, int]:
+    names = enum_names(name)
+    lines = [f'printf("%d\\n", (int){constant});' for constant in names]
+    values = map(int, run_c(gcc, folder, "\n".join(lines)).split())
+    return dict(zip(names, values, strict=True))
+
+
+def test_wait_states(gcc: str, tmp_path: Path) -> None:
+    values = enum_values(gcc, tmp_path, "wait_state")
+    assert values.pop("WAIT_STATES") == len(records.STATES)
+    assert {name.removeprefix("WAIT_").lower(): value for name, value in values.items()} == {
+        state: i for i, state in enumerate(records.STATES)
+    }
+    assert (records.PREEMPTED, records.NEW) == (values["WAIT_PREEMPTED"], values["WAIT_NEW"])
+
+
+def test_counters(gcc: str, tmp_path: Path) -> None:
+    values = enum_values(gcc, tmp_path, "counter")
+    assert values.pop("COUNTERS") == len(records.COUNTERS)
+    assert {name.lower(): value for name, value in values.items()} == {n: i for i, n in enumerate(records.COUNTERS)}
+
+
+def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
+    phases = enum_values(gcc, tmp_path, "phase")
+    assert (records.ON_CPU, records.BLOCKED, records.RUNNABLE) == (
+        phases["PHASE_ON_CPU"],
+        phases["PHASE_BLOCKED"],
+        phases["PHASE_RUNNABLE"],
+    )
+    assert enum_values(gcc, tmp_path, "record_type") == {
+        "RECORD_STACK": records.RECORD_STACK,
+        "RECORD_EXEC": records.RECORD_EXEC,
+        "RECORD_EXIT": records.RECORD_EXIT,
+    }
+
+
+def test_most_frames(gcc: str, tmp_path: Path) -> None:
+    assert int(run_c(gcc, tmp_path, 'printf("%d", MAX_FRAMES);')) == records.MAX_FRAMES
+
+
+def test_wait(gcc: str, tmp_path: Path) -> None:
+    body = written("wait_key", KEY._asdict()) + written("wait_sum", SUM._asdict()).replace("r.waits", "r.count")
+    data = run_c(gcc, tmp_path, body)
+    assert len(data) == records.WAIT_KEY.size + records.WAIT_SUM.size
+    assert parse_wait(data[: records.WAIT_KEY.size], data[records.WAIT_KEY.size :]) == (KEY, SUM)
+
+
+@pytest.mark.parametrize("comm", [b"", b"python3", b"fifteen bytes!!"])
+def test_thread_record(comm: bytes, gcc: str, tmp_path: Path) -> None:
+    fields = {"type": records.RECORD_EXIT, "end": 99, "comm": comm, "thread": THREAD}
+    data = run_c(gcc, tmp_path, written("thread_record", fields))
+    assert len(data) == records.THREAD_RECORD_SIZE
+    assert parse_record(data) == ThreadRecord(99, comm, THREAD, exited=True)
+    assert parse_thread_record(data, exited=False) == ThreadRecord(99, comm, THREAD, exited=False)
+
+
+def test_thread(gcc: str, tmp_path: Path) -> None:
+    data = run_c(gcc, tmp_path, written("thread", THREAD._asdict()))
+    assert len(data) == records.THREAD_SIZE
+    assert parse_thread(data) == THREAD
+
+
+def test_packed_thread_is_a_new_one() -> None:
+    data = pack_thread(7, 5, "uninterruptible", records.BLOCKED, 1 << 40)
+    assert len(data) == records.THREAD_SIZE
+    thread = parse_thread(data)
+    now = 1 << 40
+    key = WaitKey(0, 0, 7, 5, 0, records.STATES.index("uninterruptible"))
+    nothing = WaitKey(0, 0, 0, 0, 0, 0)
+    expected = Thread(now, now, now, 0, 0, 0, (0,) * 8, 0, key, nothing, WaitSum(*[0] * 7), records.BLOCKED)
+    assert thread == expected
+
+
+def test_other_records(gcc: str, tmp_path: Path) -> None:
+    execs = {"type": records.RECORD_EXEC, "tgid": 4711, "time": 1 << 50, "execs": 3}
+    data = run_c(gcc, tmp_path, written("exec_record", execs))
+    assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
+    frames = ((1 << 64) - 1, 2, 3)
+    stack = {"type": records.RECORD_STACK, "count": 3, "id": 1 << 63, "frames": frames}
+    size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"  # as the probes send it
+    assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(1 << 63, frames)
+    full = {"type": records.RECORD_STACK, "count": 127, "id": 5, "frames": tuple(range(127))}
+    record = parse_record(run_c(gcc, tmp_path, written("stack_record", full)))
+    assert record == StackRecord(5, tuple(range(127)))
+    seeds = run_c(
+        gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
+    )
+    assert parse_seeds(seeds) == [(2, 1), (1, 1)]
+    assert parse_seeds(b"") == []
+
+
+def test_compiled_probes_have_the_same_layout() -> None:
+    compiled = Object(object_path())
+    try:
+        waits, threads = compiled.find_map("waits"), compiled.find_map("thread_hash")
+        assert (waits.key_size, waits.value_size) == (records.WAIT_KEY.size, records.WAIT_SUM.size)
+        assert (threads.key_size, threads.value_size) == (4, records.THREAD_SIZE)
+        assert compiled.find_map("counters").max_entries == len(records.COUNTERS)
+        assert compiled.find_map("stack_scratch").value_size == 16 + 8 * (records.MAX_FRAMES + 1)
+    finally:
+        compiled.close()
+
+
+@pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\4\0\0\0" * 8, b""])
+def test_unknown_record(data: bytes) -> None:
+    with pytest.raises(ValueError, match="record of unknown type"):
+        parse_record(data)
+
+
+def test_sums_add_up() -> None:
+    one = WaitSum(1, 10, 10, 10, 5, 5, 5)
+    other = WaitSum(2, 8, 3, 5, 9, 1, 8)
+    assert one + other == WaitSum(3, 18, 3, 10, 14, 1, 8)
+    with pytest.raises(TypeError):
+        one + (1, 2, 3, 4, 5, 6, 7)
+
+
+def exit_data(tid: int, start: int, switches: int) -> bytes:
+    packed = bytearray(pack_thread(tid, tid, "preempted", records.ON_CPU, start))
+    packed[8 * 16 : 8 * 17] = switches.to_bytes(8, "little")
+    return records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, start + 1, b"x") + bytes(packed)
+
+
+def test_sink_keeps_the_last_word_on_a_thread() -> None:
+    sink = RecordSink()
+    sink(exit_data(7, start=1000, switches=1))
+    sink(exit_data(7, start=1000, switches=2))
+    sink(exit_data(7, start=2000, switches=3))  # another thread with the same number
+    assert sink.exit_count == 2
+    alive = parse_thread_record(exit_data(8, 500, 0), exited=False)
+    leaving = parse_thread_record(exit_data(7, 2000, 9), exited=False)
+    threads = sink.threads([alive, leaving])
+    assert [(r.thread.key.tid, r.thread.start, r.exited) for r in threads] == [
+        (7, 1000, True), (7, 2000, True), (8, 500, False),
+    ]  # fmt: skip
+    assert threads[0].thread != parse_thread_record(exit_data(7, 1000, 1), exited=True).thread
+
+
+def test_sink_keeps_stacks_and_execs() -> None:
+    sink = RecordSink()
+    sink(records._STACK_HEAD.pack(records.RECORD_STACK, 2, 9) + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
+    sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
+    sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
+    assert sink.stacks == {9: (5, 6)}
+    assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
+    assert sink.take_execs() == []
+    assert sink.exit_count == 0
