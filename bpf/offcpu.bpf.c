@@ -4,7 +4,7 @@
  * the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread comes
  * after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and before
  * its switch-in. sched_waking, which fires earlier and without that lock, would not be. */
-#include "stack.bpf.h"
+#include "memo.bpf.h"
 #include "thread.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -222,11 +222,8 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 
 		t->key.ustack = stack_id(record, n);
 	}
-	if (kernel_stacks) {
-		long bytes = bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0);
-
-		t->key.kstack = stack_id(record, frames_of(bytes));
-	}
+	if (kernel_stacks)
+		t->key.kstack = kernel_stack(ctx, t->key.state == WAIT_PREEMPTED, record);
 }
 
 static __always_inline int on_switch(u64 *ctx, bool trusted)

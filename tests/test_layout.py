@@ -24,7 +24,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/pprof_comments.py": "private half of converters/pprof.py: tests/converters/test_pprof.py",
     "converters/pprof_schema.py": "private half of converters/pprof.py: tests/converters/test_pprof.py",
     "converters/writers/pprof.py": "calls converters/pprof.py: tests/converters/test_output.py",
-    "tracers/core/linker.py": "a build step: tests/test_packaging.py runs what it made",
 }
 """Modules without a test file of their own, and why."""
 

@@ -17,6 +17,7 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef __u64 u64;
 typedef __u32 u32;
+typedef __u16 u16;
 typedef __u8 u8;
 typedef __s64 s64;
 typedef int pid_t;

@@ -113,6 +113,9 @@ enum counter {
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
 	MISSED_WAITS, /* neither of the two was reported: the kernel's count of switches tells */
+	MEMO_HITS,    /* kernel stacks recognised without unwinding, see memo.bpf.h */
+	MEMO_CHECKS,  /* recognised, and unwound nevertheless */
+	MEMO_WRONG,   /* … and they differed */
 	NEW_WAITS,    /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,

@@ -166,3 +166,11 @@ def test_one_kind_of_stacks(trace: Trace) -> None:
     kernel = trace("sleeps", 2, user_stacks=False)
     assert kernel.blocks("do_nanosleep") == 14
     assert not any(frame.kind == "native" for s in kernel.profile.samples for frame in s.stack)
+
+
+@pytest.mark.parametrize("workload", [("demo", 500), ("pipe_chain", 4, 500), ("fork_storm", "--exec", 50, 4)])
+def test_recognised_kernel_stacks_are_right(trace: Trace, workload: tuple[object, ...]) -> None:
+    """bpf/include/memo.bpf.h, with every second recognised stack walked in full and compared."""
+    traced = trace(*workload, knobs={"memo_check": 2})
+    assert traced.counters["memo_wrong"] == 0
+    assert traced.counters["memo_checks"] > 50 or workload[0] == "fork_storm"

@@ -26,6 +26,8 @@ class Traced:
 
     profile: Profile
     truth: dict[str, Any]
+    counters: dict[str, int] = field(default_factory=dict)
+    """The programs' own, by name."""
     kernel: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tid, of the threads that lived throughout: ns on a CPU and ns waiting for one, by /proc/TID/schedstat."""
 
@@ -92,7 +94,7 @@ def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, durat
     finally:
         engine.close()
     kernel = {tid: (after[tid][0] - before[tid][0], after[tid][1] - before[tid][1]) for tid in after}
-    return Traced(off_cpu_profile(capture, chosen), truth, kernel)
+    return Traced(off_cpu_profile(capture, chosen), truth, capture.counters, kernel)
 
 
 def _schedstats(tids: list[int]) -> dict[int, tuple[int, int]]:

@@ -27,8 +27,9 @@ BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _UNKNOWN = Frame("[waiting since before the trace]", "other")
+_NOT_BEGUN = Frame("[not started yet]", "other")
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|waiting since)")
+_UNNAMED = re.compile(r"\[(?!stack lost|waiting since|not started)")
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
@@ -145,6 +146,8 @@ class _Stacks:
 
     def of(self, key: WaitKey) -> Stack:
         """User frames, then kernel frames."""
+        if key.state == NEW:
+            return (_NOT_BEGUN,)
         where = (self._space(key), key.kstack)
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
@@ -270,6 +273,9 @@ def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[s
     counters = capture.counters
     if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
         comments.append(f"{unseen} waits of which the kernel did not report the begin or the end: timed by CPU time")
+    if counters["memo_wrong"]:
+        wrong, checked = counters["memo_wrong"], counters["memo_checks"]
+        comments.append(f"{wrong} of {checked} kernel stacks that were recognised, and checked, were others")
     if lost["intervals"] or counters["stack_table_full"]:
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:

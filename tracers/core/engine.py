@@ -281,6 +281,7 @@ def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
     else:
         loaded.find_map("thread_hash").set_max_entries(_THREADS)
         loaded.find_map("thread_storage").set_autocreate(False)
+        loaded.find_map("memo_storage").set_autocreate(False)
 
 
 def _reason(log: list[str]) -> str:
@@ -293,7 +294,7 @@ def _reason(log: list[str]) -> str:
     ]
     if useful:
         return useful[-1]
-    return next((line.removeprefix("libbpf: ") for line in lines), "no reason given")
+    return next((line.removeprefix("libbpf: ") for line in lines if line), "no reason given")
 
 
 def _remedy(number: int) -> str:

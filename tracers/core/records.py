@@ -30,6 +30,9 @@ COUNTERS = (
     "missed_ins",
     "missed_outs",
     "missed_waits",
+    "memo_hits",
+    "memo_checks",
+    "memo_wrong",
     "new_waits",
     "new_stacks",
 )

@@ -56,7 +56,7 @@ def fill(variable: str, fields: dict[str, object]) -> str:
     """C statements that set the fields of a struct to these values, by name."""
     lines = []
     for name, value in fields.items():
-        target = f"{variable}.{ {'waits': 'count'}.get(name, name) if variable.endswith('sum') else name}"
+        target = f"{variable}.{'count' if name == 'waits' else name}"
         if hasattr(value, "_asdict"):
             lines.append(fill(target, value._asdict()))
         elif isinstance(value, tuple):
@@ -119,8 +119,7 @@ def test_most_frames(gcc: str, tmp_path: Path) -> None:
 
 
 def test_wait(gcc: str, tmp_path: Path) -> None:
-    body = written("wait_key", KEY._asdict()) + written("wait_sum", SUM._asdict()).replace("r.waits", "r.count")
-    data = run_c(gcc, tmp_path, body)
+    data = run_c(gcc, tmp_path, written("wait_key", KEY._asdict()) + written("wait_sum", SUM._asdict()))
     assert len(data) == records.WAIT_KEY.size + records.WAIT_SUM.size
     assert parse_wait(data[: records.WAIT_KEY.size], data[records.WAIT_KEY.size :]) == (KEY, SUM)
 
@@ -195,25 +194,23 @@ def test_sums_add_up() -> None:
         one + (1, 2, 3, 4, 5, 6, 7)
 
 
-def exit_data(tid: int, start: int, switches: int) -> bytes:
-    packed = bytearray(pack_thread(tid, tid, "preempted", records.ON_CPU, start))
-    packed[8 * 16 : 8 * 17] = switches.to_bytes(8, "little")
-    return records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, start + 1, b"x") + bytes(packed)
+def exit_data(tid: int, start: int, end: int) -> bytes:
+    thread = pack_thread(tid, tid, "preempted", records.ON_CPU, start)
+    return records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, end, b"x") + thread
 
 
 def test_sink_keeps_the_last_word_on_a_thread() -> None:
     sink = RecordSink()
-    sink(exit_data(7, start=1000, switches=1))
-    sink(exit_data(7, start=1000, switches=2))
-    sink(exit_data(7, start=2000, switches=3))  # another thread with the same number
+    sink(exit_data(7, start=1000, end=1001))
+    sink(exit_data(7, start=1000, end=1002))
+    sink(exit_data(7, start=2000, end=2001))  # another thread with the same number
     assert sink.exit_count == 2
-    alive = parse_thread_record(exit_data(8, 500, 0), exited=False)
-    leaving = parse_thread_record(exit_data(7, 2000, 9), exited=False)
+    alive = parse_thread_record(exit_data(8, 500, 3000), exited=False)
+    leaving = parse_thread_record(exit_data(7, 2000, 3000), exited=False)
     threads = sink.threads([alive, leaving])
-    assert [(r.thread.key.tid, r.thread.start, r.exited) for r in threads] == [
-        (7, 1000, True), (7, 2000, True), (8, 500, False),
+    assert [(r.thread.key.tid, r.thread.start, r.end, r.exited) for r in threads] == [
+        (7, 1000, 1002, True), (7, 2000, 2001, True), (8, 500, 3000, False),
     ]  # fmt: skip
-    assert threads[0].thread != parse_thread_record(exit_data(7, 1000, 1), exited=True).thread
 
 
 def test_sink_keeps_stacks_and_execs() -> None:

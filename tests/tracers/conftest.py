@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the machinery."""
+"""Fixtures for the tests of the tracers."""
 
 from __future__ import annotations
 

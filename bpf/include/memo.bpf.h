@@ -1,0 +1,177 @@
+/* Kernel stacks without unwinding, where a thread waits as it waited before.
+ *
+ * The context of a tracepoint program lies on the kernel stack, and the return addresses of the functions that led there
+ * at fixed distances above it: their frames have constant size. So the places found after a full walk are kept per
+ * thread, and at the next switch the words there are compared. If all are the same, the stack is: where two paths part,
+ * the function that they part in calls from another address, which stands at the same place. A stale word that happened
+ * to look right when the places were searched could still deceive; so every so many matches one is walked in full, and
+ * differences are counted. */
+#ifndef STALLSCOPE_MEMO_BPF_H
+#define STALLSCOPE_MEMO_BPF_H
+
+#include "stack.bpf.h"
+
+#define MEMO_FRAMES 32
+#define MEMO_WORDS 256 /* of the kernel stack, from the context up */
+/* The innermost frames are the same for every wait: our program, the tracepoint's plumbing (two frames, or three when
+ * others trace sched_switch too) and __schedule(). */
+#define MEMO_INNER 4
+/* The outermost one, the entry code, has its place right below the user registers. The distance between it and the
+ * others varies by CONFIG_RANDOMIZE_KSTACK_OFFSET. */
+#define MEMO_OUTER 1
+
+const volatile u32 memo_check = 256; /* one of so many matches is walked in full */
+
+struct kernel_memo {
+	u64 id;
+	u32 frames;
+	u32 words; /* how much of the stack is read */
+	u32 uses;
+	u32 pad;
+	u64 address[MEMO_FRAMES]; /* leaf first, as bpf_get_stack() gives them */
+	u16 place[MEMO_FRAMES];	  /* word in the part that is read */
+};
+
+/* One for waits and one for preemptions: the two often alternate. */
+struct kernel_memos {
+	struct kernel_memo of[2];
+};
+
+struct memo_storage {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct kernel_memos);
+} memo_storage SEC(".maps");
+
+struct memo_words {
+	u64 context; /* where the words begin; through memory a pointer becomes a number */
+	u64 top;     /* where the stack ends: the saved user registers */
+	u64 word[MEMO_WORDS];
+};
+
+struct memo_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct memo_words);
+} memo_scratch SEC(".maps");
+
+static __always_inline u64 outermost(const struct memo_words *stack)
+{
+	u64 address = 0;
+
+	bpf_probe_read_kernel(&address, sizeof(address), (void *)(stack->top - sizeof(u64)));
+	return address;
+}
+
+/* The id of the stack if it is the memo's; else 0. */
+static __always_inline u64 recall(struct kernel_memo *memo, struct memo_words *stack)
+{
+	u32 words = memo->words, end = memo->frames - MEMO_OUTER, i;
+
+	if (!words || words > MEMO_WORDS || outermost(stack) != memo->address[end & (MEMO_FRAMES - 1)])
+		return 0;
+	if (bpf_probe_read_kernel(stack->word, words * sizeof(u64), (void *)stack->context))
+		return 0;
+	barrier_var(end);
+	for (i = MEMO_INNER; i < MEMO_FRAMES; i++) {
+		if (i >= end)
+			break;
+		if (stack->word[memo->place[i] & (MEMO_WORDS - 1)] != memo->address[i])
+			return 0;
+	}
+	return memo->id;
+}
+
+struct place_search {
+	struct kernel_memo *memo;
+	struct memo_words *stack;
+	u32 next; /* frame whose place is looked for */
+	u32 end;  /* … up to this one */
+	u32 words;
+};
+
+static long find_place(u32 word, void *context)
+{
+	struct place_search *search = context;
+	u32 frame = search->next & (MEMO_FRAMES - 1);
+
+	word &= MEMO_WORDS - 1;
+	if (search->stack->word[word] != search->memo->address[frame])
+		return 0;
+	search->memo->place[frame] = word;
+	search->words = word + 1;
+	search->next = frame + 1;
+	return frame + 1 >= search->end;
+}
+
+/* Keeps where the frames of a stack just walked lie. */
+static __always_inline void remember(struct kernel_memo *memo, struct memo_words *stack,
+				     const struct stack_record *record, u32 frames, u64 id)
+{
+	struct place_search search = { .memo = memo, .stack = stack, .next = MEMO_INNER, .end = frames - MEMO_OUTER };
+	u64 bytes = stack->top - stack->context;
+	u32 i;
+
+	memo->words = 0;
+	if (frames <= MEMO_INNER + MEMO_OUTER || frames > MEMO_FRAMES)
+		return;
+	if (bytes > sizeof(stack->word))
+		bytes = sizeof(stack->word);
+	if (bpf_probe_read_kernel(stack->word, bytes, (void *)stack->context))
+		return;
+	for (i = 0; i < MEMO_FRAMES; i++)
+		memo->address[i] = record->frames[i];
+	if (outermost(stack) != memo->address[search.end & (MEMO_FRAMES - 1)])
+		return;
+	bpf_loop(MEMO_WORDS, find_place, &search, 0);
+	if (search.next < search.end)
+		return;
+	memo->id = id;
+	memo->frames = frames;
+	memo->words = search.words;
+}
+
+/* The id of the current task's kernel stack. */
+static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_record *record)
+{
+	struct kernel_memo *memo = NULL;
+	struct task_struct *current;
+	struct kernel_memos *memos;
+	struct memo_words *stack;
+	u64 id, recalled = 0;
+	u32 zero = 0, frames;
+
+	if (!walk_in_bpf) {
+		frames = frames_of(bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+		return stack_id(record, frames);
+	}
+	current = bpf_get_current_task_btf();
+	memos = bpf_task_storage_get(&memo_storage, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (memos)
+		memo = preempted ? &memos->of[1] : &memos->of[0];
+	stack = bpf_map_lookup_elem(&memo_scratch, &zero);
+	if (memo && stack) {
+		*(volatile u64 *)&stack->context = (u64)ctx;
+		*(volatile u64 *)&stack->top = (u64)bpf_task_pt_regs(current);
+		recalled = recall(memo, stack);
+	}
+	if (recalled && ++memo->uses % memo_check) {
+		count(MEMO_HITS);
+		return recalled;
+	}
+	frames = frames_of(bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	id = stack_id(record, frames);
+	if (recalled) {
+		count(MEMO_CHECKS);
+		if (recalled == id)
+			return id;
+		count(MEMO_WRONG);
+	}
+	if (memo && stack)
+		remember(memo, stack, record, frames, id);
+	return id;
+}
+
+#endif

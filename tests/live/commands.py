@@ -1,0 +1,254 @@
+"""trace-offcpu as a user runs it: a process of its own with a terminal for standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tty
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner import FOLDER, Workload
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile
+from tracing import Traced
+
+TRACE_OFFCPU = str(Path(sys.executable).with_name("trace-offcpu"))
+PATIENCE = 60.0
+"""Seconds after which a process that did not do what it should has failed."""
+NOBODY = 65534
+
+_PROGRESS = re.compile(r"\r\x1b\[K(?:tracing [^\r\n]*)?")
+_BPF_PROG_GET_FD_BY_ID = 13  # include/uapi/linux/bpf.h, enum bpf_cmd
+_SYS_BPF = {"x86_64": 321, "aarch64": 280}
+
+
+@dataclass
+class Finished:
+    """A run of the command that has ended. ``tty`` is what its terminal got, ``err`` the same without the progress."""
+
+    status: int
+    out: str
+    tty: str
+
+    @property
+    def err(self) -> str:
+        return _PROGRESS.sub("", self.tty)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What --json printed."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    def check_failed(self, status: int = 1) -> tuple[str, str]:
+        """Cause and remedy, which are all that was said."""
+        assert "Traceback" not in self.err
+        assert self.status == status, (self.out, self.err)
+        cause, remedy = self.err.splitlines()
+        prefix = "trace-offcpu: "
+        assert cause.startswith(prefix)
+        assert "internal error" not in cause
+        assert remedy.strip()
+        return cause.removeprefix(prefix), remedy
+
+    def check_succeeded(self) -> Finished:
+        assert "Traceback" not in self.err
+        assert self.status == 0, self.err
+        return self
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Ours, as no sudo changed it and with a capable terminal."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SUDO_", "STALLSCOPE_"))}
+    return {**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8", **changes}
+
+
+def sudo(uid: int = NOBODY, gid: int = NOBODY) -> dict[str, str]:
+    """What sudo leaves in the environment of a command that this user runs as root."""
+    return {"SUDO_UID": str(uid), "SUDO_GID": str(gid), "SUDO_USER": "somebody"}
+
+
+def command_line(*arguments: object) -> list[str]:
+    return [TRACE_OFFCPU, *map(str, arguments)]
+
+
+class Tracer:
+    """A running trace-offcpu. A context manager: on the way out the process is gone, whatever happened."""
+
+    def __init__(
+        self, *arguments: object, cwd: Path | None = None, prefix: tuple[str, ...] = (), **changes: str
+    ) -> None:
+        """``prefix`` comes before the command, ``changes`` go into its environment."""
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
+        self._tty = bytearray()
+        self._master, slave = pty.openpty()
+        tty.setraw(slave)  # no \r before \n
+        self.process = subprocess.Popen(
+            [*prefix, *command_line(*arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=slave,
+            cwd=cwd,
+            env=environment(**changes),
+        )
+        os.close(slave)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def _read_tty(self, timeout: float) -> bool:
+        """Whether anything came from the terminal within ``timeout`` seconds."""
+        if not select.select([self._master], [], [], timeout)[0]:
+            return False
+        try:
+            data = os.read(self._master, 1 << 16)
+        except OSError:  # everybody has closed it
+            data = b""
+        self._tty += data
+        return bool(data)
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Reads its terminal until ``condition`` holds."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}; it said {bytes(self._tty)!r}"
+            self._read_tty(0.02)
+
+    def ready(self) -> Tracer:
+        """Returns when every thread in its scope has been taken in, as the first progress shows."""
+        self.wait_until(lambda: b"tracing " in self._tty or self.process.poll() is not None, "progress")
+        assert self.process.poll() is None, bytes(self._tty)
+        return self
+
+    def interrupt(self, number: int = signal.SIGINT) -> Tracer:
+        self.process.send_signal(number)
+        return self
+
+    def finish(self) -> Finished:
+        """Waits for its end."""
+        self.wait_until(lambda: self.process.poll() is not None, "the end of trace-offcpu")
+        while self._read_tty(0):
+            pass
+        self._out.seek(0)
+        return Finished(self.process.returncode, self._out.read().decode(), self._tty.decode())
+
+    def __enter__(self) -> Tracer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._out.close()
+        os.close(self._master)
+
+
+def run(*arguments: object, **options: Any) -> Finished:
+    """The command from its start to its end."""
+    with Tracer(*arguments, **options) as tracer:
+        return tracer.finish()
+
+
+def traced_run(workload: Workload, tracer: Tracer) -> tuple[Finished, dict[str, Any]]:
+    """Lets a workload that lingers begin when the trace has begun; the trace ends because the workload does."""
+    tracer.ready()
+    workload.release()
+    truth = workload.truth()
+    workload.finish()
+    return tracer.finish().check_succeeded(), truth
+
+
+def load(path: Path) -> Profile:
+    """The profile in a .pb.gz file."""
+    with path.open("rb") as file:
+        return pprof.load(file)
+
+
+def check_counts(traced: Traced, truth: dict[str, Any] | None = None) -> None:
+    """Every wait of the truth was counted, and none twice."""
+    for wait in (truth or traced.truth)["waits"]:
+        assert wait["blocks"]
+        assert traced.blocks(wait["function"], wait["tid"]) == wait["blocks"], wait
+
+
+def command_truth(out: str) -> dict[str, Any]:
+    """What a workload that ran as ``-- COMMAND`` told on the standard output that it shared with the tracer."""
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    (truth,) = [line for line in lines if "waits" in line]
+    found: dict[str, Any] = truth
+    return found
+
+
+def folded(text: str) -> dict[str, int]:
+    """Stack → microseconds; every line must be one."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        assert stack
+        assert re.fullmatch(r"[1-9]\d*", weight), line
+        assert stack not in found
+        found[stack] = int(weight)
+    return found
+
+
+@contextlib.contextmanager
+def open_folder_of(owner: int = NOBODY) -> Iterator[Path]:
+    """A folder that ``owner`` owns and can reach."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        os.chown(folder, owner, owner)
+        yield folder
+
+
+def unique_copy(name: str, folder: Path) -> Path:
+    """A workload under a name that no other process has, at most 15 bytes as the kernel keeps them."""
+    source = FOLDER / name
+    copy = folder / f"w{os.getpid()}x{time.monotonic_ns() % 10**6}"
+    copy.write_bytes(source.read_bytes())
+    copy.chmod(0o755)
+    return copy
+
+
+def program_ids(pid: int) -> set[int]:
+    """The BPF programs that a process holds."""
+    found = set()
+    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(OSError):
+            found |= {int(number) for number in re.findall(r"^prog_id:\s*(\d+)", path.read_text(), re.MULTILINE)}
+    return found
+
+
+def program_exists(number: int) -> bool:
+    """Whether the kernel still has this BPF program."""
+    attributes = ctypes.create_string_buffer(128)
+    ctypes.memmove(attributes, number.to_bytes(4, sys.byteorder), 4)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(_SYS_BPF[platform.machine()], _BPF_PROG_GET_FD_BY_ID, attributes, len(attributes))
+    if fd < 0:
+        assert ctypes.get_errno() == 2, os.strerror(ctypes.get_errno())  # ENOENT
+        return False
+    os.close(fd)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

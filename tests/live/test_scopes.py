@@ -1,0 +1,316 @@
+"""Who is traced: every way to say it, and who comes and goes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import (
+    PATIENCE,
+    Tracer,
+    alive,
+    check_counts,
+    command_truth,
+    load,
+    program_ids,
+    run,
+    traced_run,
+    unique_copy,
+)
+from runner import FOLDER, Workload
+from stallscope.converters.model import Profile
+from tracing import Traced
+
+pytestmark = pytest.mark.usefixtures("live")
+
+
+def pids(profile: Profile) -> set[object]:
+    return {sample.label("pid") for sample in profile.samples} | {times.pid for times in profile.threads}
+
+
+def tids(profile: Profile) -> set[object]:
+    return {sample.label("tid") for sample in profile.samples} | {times.tid for times in profile.threads}
+
+
+def test_list_of_processes(tmp_path: Path) -> None:
+    """Exactly those of the list, whose waits are all there; the trace ends with the last of them."""
+    path = tmp_path / "out.pb.gz"
+    with (
+        Workload("sleeps", 4, linger=True) as first,
+        Workload("sleeps", 4, linger=True) as second,
+        Workload("sleeps", 4, linger=True) as other,
+        Tracer("-p", f"{first.pid},{second.pid}", "-o", path) as tracer,
+    ):
+        tracer.ready()
+        for workload in (other, first):
+            workload.release()
+            workload.truth()
+            workload.finish()
+        tracer.wait_until(lambda: not alive(first.pid), "the first has ended")
+        finished, truth = traced_run(second, tracer)
+        assert finished.status == 0
+        profile = load(path)
+        assert pids(profile) == {first.pid, second.pid}
+        check_counts(Traced(profile, truth))
+        assert all(times.exited for times in profile.threads)
+        assert Traced(profile, {}).blocks("sleep_10ms", first.pid) == 8
+
+
+@pytest.mark.parametrize("option", ["-p", "--pid"])
+def test_repeated_option(tmp_path: Path, option: str) -> None:
+    path = tmp_path / "out.pb.gz"
+    with (
+        Workload("sleeps", 1, linger=True) as first,
+        Workload("sleeps", 1, linger=True) as second,
+    ):
+        run(option, first.pid, option, second.pid, "-d", 0.3, "-o", path).check_succeeded()
+        assert pids(load(path)) == {first.pid, second.pid}
+
+
+def test_one_thread(tmp_path: Path) -> None:
+    path = tmp_path / "out.pb.gz"
+    with Workload("futex_pingpong", 500, linger=True) as workload:
+        with Tracer("-t", workload.tids[1], "-o", path) as tracer:
+            _, truth = traced_run(workload, tracer)
+        (ping,) = [wait for wait in truth["waits"] if wait["function"] == "ping"]
+        profile = load(path)
+        assert tids(profile) == {ping["tid"]}
+        assert pids(profile) == {workload.pid}
+        check_counts(Traced(profile, truth), {"waits": [ping]})
+
+
+def test_name_and_a_process_that_comes_later(tmp_path: Path) -> None:
+    program = unique_copy("sleeps", tmp_path)
+    path = tmp_path / "out.pb.gz"
+    with (
+        Workload(str(program), 4, linger=True) as first,
+        Workload("sleeps", 1, linger=True) as other,
+        Tracer("-n", f"^{program.name}$", "-o", path) as tracer,
+    ):
+        tracer.ready()
+        with Workload(str(program), 60, linger=True) as later:
+            later.release()
+            first.release()
+            first_truth = first.truth()
+            later_truth = later.truth()
+            finished = tracer.interrupt().finish().check_succeeded()
+        traced = Traced(load(path), first_truth)
+        assert pids(traced.profile) == {first.pid, later.pid}
+        assert other.pid not in pids(traced.profile)
+        check_counts(traced)
+        for wait in later_truth["waits"]:
+            assert 0 < traced.blocks(wait["function"], later.pid) <= wait["blocks"]
+        assert f"2 × {program.name}" in finished.out
+
+
+def test_name_matches_the_command_line(tmp_path: Path) -> None:
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    path = tmp_path / "out.pb.gz"
+    target = subprocess.Popen(["sh", "-c", "sleep 60 & wait", mark])
+    try:
+        run("-n", f"{mark}$", "-d", 0.3, "-o", path).check_succeeded()
+        assert target.pid in pids(load(path))
+        # The tracer carries the mark in its own command line.
+        assert len(pids(load(path))) == 1
+    finally:
+        children = Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text().split()
+        for pid in [*map(int, children), target.pid]:
+            os.kill(pid, 9)
+        target.wait()
+
+
+def _hierarchies() -> dict[str, Path]:
+    """Mount points of control groups, by version: all of version 2, and one of version 1 that no rule guards."""
+    found = {}
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            found["v2"] = Path(mount)
+        elif kind == "cgroup" and {"pids", "freezer"} & set(options.split(",")):
+            found["v1"] = Path(mount)
+    return found
+
+
+@contextlib.contextmanager
+def new_group(parent: Path) -> Iterator[Path]:
+    group = parent / f"stallscope-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    try:
+        yield group
+    finally:
+        deadline = time.monotonic() + PATIENCE
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)  # its processes were killed, and are not gone at once
+        for folder in (group / "below", group):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("as_name", [False, True], ids=["path", "name"])
+def test_cgroup_and_a_process_moved_in_later(tmp_path: Path, version: str, as_name: bool) -> None:
+    hierarchies = _hierarchies()
+    if version not in hierarchies:
+        # A machine has the one, the other, or both; the other's absence is no failure.
+        assert hierarchies, "no control groups are mounted"
+        version = next(iter(hierarchies))
+    path = tmp_path / "out.pb.gz"
+    with (
+        new_group(hierarchies[version]) as group,
+        Workload("sleeps", 4, linger=True) as first,
+        Workload("sleeps", 60, linger=True) as later,
+        Workload("sleeps", 1, linger=True) as other,
+    ):
+        (group / "cgroup.procs").write_text(str(first.pid))
+        with Tracer("--cgroup", group.name if as_name else group, "-o", path) as tracer:
+            tracer.ready()
+            (group / "below").mkdir()
+            (group / "below" / "cgroup.procs").write_text(str(later.pid))
+            later.release()
+            first.release()
+            first_truth, later_truth = first.truth(), later.truth()
+            tracer.interrupt().finish().check_succeeded()
+        traced = Traced(load(path), first_truth)
+        assert pids(traced.profile) == {first.pid, later.pid}
+        assert other.pid not in pids(traced.profile)
+        check_counts(traced)
+        for wait in later_truth["waits"]:
+            assert 0 < traced.blocks(wait["function"], later.pid) <= wait["blocks"]
+
+
+def test_all_but_the_tracer(tmp_path: Path) -> None:
+    path = tmp_path / "out.pb.gz"
+    with (
+        Workload("sleeps", 4, linger=True) as workload,
+        Tracer("-a", "-o", path) as tracer,
+        Workload("sleeps", 4, linger=True) as second,
+    ):
+        tracer.ready()
+        for each in (workload, second):
+            each.release()
+        truths = [workload.truth(), second.truth()]
+        tracer.interrupt().finish().check_succeeded()
+        profile = load(path)
+        for truth in truths:
+            check_counts(Traced(profile, truth))
+        assert os.getpid() in pids(profile)
+        assert tracer.pid not in pids(profile)
+        assert tracer.pid not in tids(profile)
+        assert profile.lost["intervals"] == 0
+
+
+def test_command_from_its_first_instruction_to_its_exit(tmp_path: Path) -> None:
+    path = tmp_path / "out.pb.gz"
+    finished = run("-o", path, "--", FOLDER / "sleeps", 4).check_succeeded()
+    truth = command_truth(finished.out)
+    traced = Traced(load(path), truth)
+    check_counts(traced)
+    (times,) = traced.profile.threads
+    assert times.exited
+    assert (times.process, times.pid) == ("sleeps", truth["waits"][0]["pid"])
+    assert truth["end_ns"] - truth["begin_ns"] <= times.wall <= traced.profile.duration_ns
+    # Before exec it waited in pipe_read(), and was a copy of the tracer.
+    for sample in traced.profile.samples:
+        assert not any("pipe_read" in frame.name for frame in sample.stack)
+        assert not any(frame.module and "python" in frame.module.path for frame in sample.stack)
+    assert sum(count for count in (traced.blocks(name) for name in ("sleep_1ms", "sleep_10ms", "sleep_25ms"))) == 28
+
+
+def test_command_that_cannot_be_run(tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    cause, remedy = run("-o", path, "--", "/no/such", "--flag").check_failed()
+    assert cause == "cannot run '/no/such': No such file or directory"
+    assert "after `--`" in remedy
+    no_program = tmp_path / "data"
+    no_program.write_text("text")
+    cause, _ = run("-o", path, "--", no_program).check_failed()
+    assert cause == f"cannot run '{no_program}': Permission denied"
+    assert not path.exists()
+
+
+def test_command_does_not_hold_what_the_tracer_holds(tmp_path: Path) -> None:
+    with Tracer("-o", tmp_path / "out.svg", "--", "sleep", 60) as tracer:
+        tracer.ready()
+        (child,) = map(int, Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split())
+        assert program_ids(tracer.pid)
+        assert not program_ids(child)
+        handled = Path(f"/proc/{child}/status").read_text()
+        ignored = [line.split()[1] for line in handled.splitlines() if line.startswith(("SigIgn", "SigCgt", "SigBlk"))]
+        assert [int(mask, 16) & ~(1 << 31) for mask in ignored] == [0, 0, 0]
+        tracer.interrupt().finish().check_succeeded()
+        tracer.wait_until(lambda: not alive(child), "the command was ended")
+
+
+@pytest.mark.parametrize("command", [False, True], ids=["pid", "command"])
+@pytest.mark.parametrize("follow", [True, False], ids=["children", "no-children"])
+def test_children(tmp_path: Path, command: bool, follow: bool) -> None:
+    path = tmp_path / "out.pb.gz"
+    options = ["-o", path] + ([] if follow else ["--no-children"])
+    if command:
+        truth = command_truth(run(*options, "--", FOLDER / "fork_storm", "--exec", 20).check_succeeded().out)
+    else:
+        with (
+            Workload("fork_storm", "--exec", 20, linger=True) as workload,
+            Tracer("-p", workload.pid, *options) as tracer,
+        ):
+            _, truth = traced_run(workload, tracer)
+    (reap,) = [wait for wait in truth["waits"] if wait["function"] == "reap"]
+    traced = Traced(load(path), truth)
+    assert traced.blocks("reap", reap["tid"]) == reap["blocks"]
+    assert traced.blocks("exec_child_sleep") == (20 if follow else 0)
+    assert len(pids(traced.profile)) == (21 if follow else 1)
+    if not follow:
+        assert pids(traced.profile) == {reap["pid"]}
+
+
+def test_threads_are_followed_without_children(tmp_path: Path) -> None:
+    """--no-children leaves out processes, not threads that a traced process creates."""
+    path = tmp_path / "out.pb.gz"
+    finished = run("--no-children", "-o", path, "--", FOLDER / "futex_pingpong", 200).check_succeeded()
+    traced = Traced(load(path), command_truth(finished.out))
+    check_counts(traced)
+    assert len(traced.profile.threads) == 3
+
+
+def test_children_that_outlive_the_command(tmp_path: Path) -> None:
+    """The trace ends with the command; its child is counted up to then and lives on."""
+    path = tmp_path / "out.pb.gz"
+    finished = run("-o", path, "--", "sh", "-c", "sleep 50 >&- 2>&- & echo child $!; sleep 0.2").check_succeeded()
+    child = int(finished.out.split()[1])
+    try:
+        assert alive(child)
+        profile = load(path)
+        (times,) = [times for times in profile.threads if times.tid == child]
+        assert not times.exited
+        assert times.process == "sleep"
+        still = [s for s in profile.samples if s.label("tid") == child and s.label("open") == "yes"]
+        assert sum(s.values[0] for s in still) > 0.5 * times.wall
+        assert profile.duration_ns < 40e9
+    finally:
+        os.kill(child, 9)
+
+
+def test_duration(tmp_path: Path) -> None:
+    path = tmp_path / "out.pb.gz"
+    with Workload("sleeps", linger=True) as workload:
+        run("-p", workload.pid, "-d", 0.5, "-o", path).check_succeeded()
+        profile = load(path)
+        assert 0.5e9 <= profile.duration_ns < PATIENCE * 1e9
+        (times,) = profile.threads
+        # It stood at its gate all the time: one wait that has not ended.
+        (sample,) = profile.samples
+        assert (sample.label("open"), sample.label("state")) == ("yes", "interruptible")
+        assert sample.values[:2] == (times.wall, 1)
+        assert times.wall == pytest.approx(profile.duration_ns, rel=0.05)
+
+
+def test_duration_ends_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "out.pb.gz"
+    finished = run("-d", 0.3, "-o", path, "--", "sh", "-c", "echo child $$; exec sleep 50").check_succeeded()
+    assert not alive(int(finished.out.split()[1]))
+    assert load(path).duration_ns >= 0.3e9

@@ -1,0 +1,389 @@
+"""Profiles of hand-made captures; names come from a table instead of files."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
+from stallscope.tracers.core import assemble
+from stallscope.tracers.core.assemble import Filter, off_cpu_profile
+from stallscope.tracers.core.records import (
+    BLOCKED,
+    COUNTERS,
+    NEW,
+    ON_CPU,
+    PREEMPTED,
+    RUNNABLE,
+    STATES,
+    Thread,
+    ThreadRecord,
+    WaitKey,
+    WaitSum,
+)
+from stallscope.tracers.core.records import ExecRecord as Executed
+from stallscope.tracers.core.session import Capture, Epochs
+from stallscope.tracers.symbols.process import Process, ProcessSpaces
+from stallscope.tracers.symbols.symboliser import UNMAPPED
+
+SLEEP, DISK, STOPPED = (STATES.index(state) for state in ("interruptible", "uninterruptible", "stopped"))
+KERNEL = 1 << 63
+NAMES = {
+    1: "main", 2: "work", 3: "read", 9: UNMAPPED, 10: "[libx.so+0x1a]", 11: "[anon]",
+    KERNEL + 1: "entry_SYSCALL_64", KERNEL + 2: "schedule", KERNEL + 3: "__schedule", KERNEL + 4: "__traceiter_sched",
+    KERNEL + 5: "bpf_prog_1", KERNEL + 6: "__bpf_get_stack", KERNEL + 7: "do_work",
+}  # fmt: skip
+NO_SUM = WaitSum(0, 0, 0, 0, 0, 0, 0)
+END = 10_000
+
+
+class Table:
+    """Stands for the symboliser: frames by address, those of epoch 1 with a mark."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def kernel_stacks(self, stacks: Sequence[tuple[int, ...]]) -> list[tuple[Frame, ...]]:
+        return [tuple(Frame(NAMES[a], "kernel") for a in reversed(stack)) for stack in stacks]
+
+    def user_stacks(self, requests: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[tuple[Frame, ...]]:
+        marks = {0: "", 1: "'", -1: "?"}
+        module = Module("/usr/lib/libx.so")
+        return [
+            tuple(
+                Frame(NAMES[a] + (marks[epoch] if a < 9 else ""), module=module if a == 10 else None)
+                for a in reversed(stack)
+            )
+            for _, epoch, stack in requests
+        ]
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble, "Symboliser", Table)
+    monkeypatch.setattr(assemble.Kallsyms, "read", lambda: None)
+
+
+def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, execs: int = 0) -> WaitKey:
+    return WaitKey(user, kernel, tid, tgid, execs, state)
+
+
+def thread(tid: int = 8, **given: Any) -> Thread:
+    fields: dict[str, Any] = dict.fromkeys(("start", "since", "out", "woken", "on_cpu", "runnable", "switches"), 0)
+    fields |= {"blocked": (0,) * 8, "key": key(tid=tid), "sum_key": key(tid=tid), "sum": NO_SUM, "phase": ON_CPU}
+    return Thread(**fields | given)
+
+
+def remaining(comm: bytes = b"worker", **given: Any) -> ThreadRecord:
+    return ThreadRecord(END, comm, thread(**given), exited=False)
+
+
+def capture(**given: Any) -> Capture:
+    fields: dict[str, Any] = {
+        "began": 1000, "stopped": END, "wall_ns": 5, "waits": [], "threads": [], "stacks": {}, "lost_sideband": 0,
+        "epochs": Epochs(), "spaces": ProcessSpaces(fd_budget=0),
+    }  # fmt: skip
+    counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
+    return Capture(**fields | given, counters=counters)
+
+
+def profile(chosen: Filter | None = None, **given: Any) -> Profile:
+    return off_cpu_profile(capture(**given), chosen or Filter())
+
+
+def labels(state: str, *, tid: int = 8, **more: str) -> Labels:
+    shared: dict[str, str | int] = {
+        "pid": 7, "process": "[unknown]", "state": state, "thread": "[unknown]", "tid": tid
+    }  # fmt: skip
+    return tuple(sorted((shared | more).items()))
+
+
+def states(made: Profile) -> list[tuple[str, tuple[int, ...], bool]]:
+    """(state, values, whether open) of each sample."""
+    return [(str(s.label("state")), s.values, s.label("open") == "yes") for s in made.samples]
+
+
+def frames(made: Profile) -> list[list[str]]:
+    return [[frame.name for frame in sample.stack] for sample in made.samples]
+
+
+# Waits.
+
+
+def test_blocked_and_runnable_part() -> None:
+    made = profile(waits=[(key(user=5), WaitSum(4, 100, 10, 40, 8, 1, 3))], stacks={5: (2, 1)})
+    stack = (Frame("main"), Frame("work"))
+    assert made.samples == [
+        Sample(stack, (100, 4, 10, 40), labels("interruptible")),
+        Sample(stack, (8, 4, 1, 3), labels("runnable-woken")),
+    ]
+    assert made.total("off-cpu") == 108
+    assert [value.name for value in made.value_types] == ["off-cpu", "count", "min", "max"]
+
+
+def test_wait_that_ran_at_once_has_no_runnable_part() -> None:
+    made = profile(waits=[(key(DISK), WaitSum(1, 100, 100, 100, 0, 0, 0))])
+    assert states(made) == [("uninterruptible", (100, 1, 100, 100), False)]
+
+
+@pytest.mark.parametrize(("state", "label"), [(PREEMPTED, "runnable-preempted"), (NEW, "runnable-woken")])
+def test_what_was_never_blocked(state: int, label: str) -> None:
+    made = profile(waits=[(key(state), WaitSum(3, 0, 0, 0, 60, 10, 30))])
+    assert states(made) == [(label, (60, 3, 10, 30), False)]
+
+
+def test_sum_that_the_thread_still_held() -> None:
+    held = WaitSum(2, 20, 5, 15, 4, 1, 3)
+    waits = [(key(user=5), WaitSum(1, 10, 10, 10, 2, 2, 2))]
+    there = remaining(sum_key=key(user=5), sum=held)
+    made = profile(waits=waits, threads=[there], stacks={5: (1,)})
+    assert [s.values for s in made.samples] == [(30, 3, 5, 15), (6, 3, 1, 3)]
+    other = remaining(sum_key=key(user=6), sum=held)
+    assert len(profile(waits=waits, threads=[other], stacks={5: (1,), 6: (2,)}).samples) == 4
+    left = ThreadRecord(END, b"x", thread(sum_key=key(user=5), sum=held), exited=True)  # it wrote its sum on leaving
+    assert [s.values[0] for s in profile(waits=waits, threads=[left]).samples] == [10, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"phase": BLOCKED, "key": key(SLEEP), "out": 4000}, [("interruptible", (6000, 1, 6000, 6000), True)]),
+        ({"phase": BLOCKED, "key": key(STOPPED), "out": 4000}, [("stopped", (6000, 1, 6000, 6000), True)]),
+        ({"phase": RUNNABLE, "key": key(SLEEP), "out": 4000, "woken": 9000},
+         [("interruptible", (5000, 1, 5000, 5000), True), ("runnable-woken", (1000, 1, 1000, 1000), True)]),
+        ({"phase": RUNNABLE, "key": key(PREEMPTED), "out": 4000, "woken": 1},
+         [("runnable-preempted", (6000, 1, 6000, 6000), True)]),
+        ({"phase": RUNNABLE, "key": key(NEW), "out": 9999}, [("runnable-woken", (1, 1, 1, 1), True)]),
+        ({"phase": ON_CPU, "key": key(SLEEP), "out": 4000}, []),
+        ({"phase": BLOCKED, "key": key(SLEEP), "out": 0}, []),
+        ({"phase": BLOCKED, "key": key(SLEEP), "out": END + 5}, []),  # a switch that raced with the end
+    ],
+)  # fmt: skip
+def test_open_interval(given: dict[str, Any], expected: list[Any]) -> None:
+    assert states(profile(threads=[remaining(**given)])) == expected
+    gone = ThreadRecord(END, b"x", thread(**given), exited=True)
+    assert states(profile(threads=[gone])) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "count"),
+    [(Filter(6000, 6000), 1), (Filter(shortest=6001), 0), (Filter(longest=5999), 0), (Filter(1, 9999), 1)],
+)
+def test_open_interval_must_have_the_wanted_length(chosen: Filter, count: int) -> None:
+    there = remaining(phase=BLOCKED, key=key(SLEEP), out=4000)
+    assert len(profile(chosen, threads=[there]).samples) == count
+
+
+def test_only_the_chosen_states() -> None:
+    waits = [
+        (key(SLEEP), WaitSum(1, 100, 100, 100, 8, 8, 8)),
+        (key(DISK), WaitSum(1, 200, 200, 200, 9, 9, 9)),
+        (key(PREEMPTED), WaitSum(1, 0, 0, 0, 7, 7, 7)),
+    ]
+    there = remaining(phase=BLOCKED, key=key(DISK), out=9000)
+
+    def total(*wanted: str) -> int:
+        return profile(Filter(states=frozenset(wanted)), waits=waits, threads=[there]).total("off-cpu")
+
+    assert total("uninterruptible") == 1200
+    assert total("runnable-woken") == 17
+    assert total("runnable-preempted", "interruptible") == 107
+    assert total("idle") == 0
+
+
+# Stacks.
+
+
+def test_user_frames_then_kernel_frames() -> None:
+    stacks = {5: (3, 2, 1), 6: (KERNEL + 3, KERNEL + 2, KERNEL + 1)}
+    made = profile(waits=[(key(user=5, kernel=6), WaitSum(1, 1, 1, 1, 0, 0, 0))], stacks=stacks)
+    assert frames(made) == [["main", "work", "read", "entry_SYSCALL_64", "schedule", "__schedule"]]
+    assert [frame.kind for frame in made.samples[0].stack] == ["native"] * 3 + ["kernel"] * 3
+
+
+def test_no_trace_of_the_tracer() -> None:
+    one = (key(kernel=6), WaitSum(1, 1, 1, 1, 0, 0, 0))
+    below = (KERNEL + 5, KERNEL + 4, KERNEL + 3, KERNEL + 2, KERNEL + 3, KERNEL + 1)
+    assert frames(profile(waits=[one], stacks={6: below}))[0][-1] == "__schedule"
+    assert len(frames(profile(waits=[one], stacks={6: below}))[0]) == 4
+    without = (KERNEL + 6, KERNEL + 5, KERNEL + 4, KERNEL + 7, KERNEL + 1)
+    assert frames(profile(waits=[one], stacks={6: without})) == [["entry_SYSCALL_64", "do_work"]]
+
+
+def test_lost_and_unknown_stacks() -> None:
+    once = WaitSum(1, 1, 1, 1, 0, 0, 0)
+    waits = [(key(user=5, kernel=6), once), (key(user=7, kernel=6), once), (key(DISK, user=7, kernel=6), once),
+             (key(), once), (key(NEW), WaitSum(1, 0, 0, 0, 1, 1, 1))]  # fmt: skip
+    made = profile(waits=waits, stacks={6: (KERNEL + 3,), 5: (1,)})
+    assert frames(made) == [
+        ["main", "__schedule"],
+        ["[stack lost]", "__schedule"],
+        ["[stack lost]", "__schedule"],
+        ["[waiting since before the trace]"],
+        ["[not started yet]"],
+    ]
+    assert made.lost["stacks"] == 1  # distinct ones
+    assert made.lost["frames without a name"] == 0
+    assert "the ring buffer was full: raise --buffer" in made.comments
+
+
+@pytest.mark.parametrize(
+    ("addresses", "expected", "broken"),
+    [
+        ((3, 2, 1), ["main", "work", "read"], 0),
+        ((3, 2, 9), ["work", "read"], 1),
+        ((3, 9, 2, 9, 1), ["read"], 1),
+        ((9, 2, 1), ["main", "work", UNMAPPED], 0),
+        ((9, 9), [UNMAPPED], 1),
+        ((9,), [UNMAPPED], 0),
+    ],
+)
+def test_walk_that_lost_its_way(addresses: tuple[int, ...], expected: list[str], broken: int) -> None:
+    made = profile(waits=[(key(user=5), WaitSum(1, 1, 1, 1, 0, 0, 0))], stacks={5: addresses})
+    assert frames(made) == [expected]
+    assert made.lost["stacks broken off for want of frame pointers"] == broken
+
+
+def test_deep_stacks_are_counted() -> None:
+    waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
+    made = profile(waits=waits, stacks={5: (2,) * 127, 6: (2,) * 126})
+    assert made.lost["stacks cut at 127 frames"] == 1
+
+
+def test_frames_without_a_name_are_counted_by_place() -> None:
+    waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
+    made = profile(waits=waits, stacks={5: (10, 10, 1), 6: (11, 1)})
+    assert made.lost["frames without a name"] == 3
+    assert made.comments == ["frames without a name: 2 in libx.so, 1 in [anon]"]
+
+
+def test_each_program_of_a_process_has_its_own_addresses() -> None:
+    epochs = Epochs()
+    epochs.seen(7, 100)
+    epochs.counted(Executed(7, 101, 1))
+    waits = [(key(user=5, execs=execs), WaitSum(1, 1, 1, 1, 0, 0, 0)) for execs in range(3)]
+    assert frames(profile(waits=waits, stacks={5: (1,)}, epochs=epochs)) == [["main"], ["main'"], ["main?"]]
+
+
+# Names and times.
+
+
+def test_names_of_threads_and_processes() -> None:
+    spaces = ProcessSpaces(fd_budget=0)
+    spaces.processes = {7: Process(7, 7, comm="old name"), 20: Process(20, 20, comm="exited", exited=True)}
+    once = WaitSum(1, 1, 1, 1, 0, 0, 0)
+    waits = [
+        (key(tid=7), once),
+        (key(tid=8), once),
+        (key(tid=9), once),
+        (key(tid=20, tgid=20), once),
+        (key(tid=31, tgid=30), once),
+    ]
+    threads = [
+        remaining(b"ma\xffin", tid=7, key=key(tid=7)),
+        remaining(b"<script>;x\n", tid=8),
+        remaining(b"", tid=9, key=key(tid=9)),
+    ]
+    made = profile(waits=waits, threads=threads, spaces=spaces)
+    assert [(s.label("process"), s.label("thread"), s.label("pid"), s.label("tid")) for s in made.samples] == [
+        ("ma\udcffin", "ma\udcffin", 7, 7),
+        ("ma\udcffin", "<script>;x\n", 7, 8),
+        ("ma\udcffin", "ma\udcffin", 7, 9),
+        ("exited", "exited", 20, 20),
+        ("[unknown]", "[unknown]", 30, 31),
+    ]
+    assert all(list(s.labels) == sorted(s.labels) for s in made.samples)
+    assert {(t.process, t.thread) for t in made.threads} >= {("ma\udcffin", "<script>;x\n")}
+
+
+@pytest.mark.parametrize(
+    ("given", "exited", "expected"),
+    [
+        ({"phase": ON_CPU}, False, (3000 + 5, 6, {"interruptible": 10, "uninterruptible": 20})),
+        ({"phase": BLOCKED, "key": key(DISK)}, False, (5, 6, {"interruptible": 10, "uninterruptible": 3020})),
+        ({"phase": BLOCKED, "key": key(STOPPED)}, False,
+         (5, 6, {"interruptible": 10, "uninterruptible": 20, "stopped": 3000})),
+        ({"phase": RUNNABLE, "key": key(SLEEP)}, False, (5, 3006, {"interruptible": 10, "uninterruptible": 20})),
+        ({"phase": ON_CPU}, True, (5, 6, {"interruptible": 10, "uninterruptible": 20})),
+    ],
+)  # fmt: skip
+def test_times_of_a_thread(given: dict[str, Any], exited: bool, expected: tuple[int, int, dict[str, int]]) -> None:
+    blocked = (0, 10, 20, 0, 0, 0, 0, 0)
+    counted = thread(start=2000, since=7000, on_cpu=5, runnable=6, blocked=blocked, switches=4, **given)
+    made = profile(threads=[ThreadRecord(END, b"w", counted, exited=exited)])
+    assert made.threads == [ThreadTimes(7, "[unknown]", 8, "w", END - 2000, *expected, 4, exited)]
+
+
+def test_exited_and_remaining_threads_are_listed() -> None:
+    threads = [ThreadRecord(END, b"a", thread(tid=1), exited=True), remaining(b"b", tid=2)]
+    assert [(t.thread, t.exited) for t in profile(threads=threads).threads] == [("a", True), ("b", False)]
+
+
+@pytest.mark.parametrize(
+    ("mains", "title"),
+    [
+        ({}, "Off-CPU time"),
+        ({7: b"demo"}, "Off-CPU time of demo"),
+        ({7: b"demo", 8: b"demo", 9: b"sh"}, "Off-CPU time of 2 × demo, sh"),
+        ({7: b"a", 8: b"b", 9: b"c", 10: b"d"}, "Off-CPU time of 4 processes"),
+    ],
+)
+def test_title(mains: dict[int, bytes], title: str) -> None:
+    threads = [remaining(comm, tid=pid, key=key(tid=pid, tgid=pid)) for pid, comm in mains.items()]
+    assert profile(threads=threads).title == title
+
+
+def test_when_and_where() -> None:
+    made = profile(wall_ns=1_700_000_000_000_000_000)
+    assert (made.start_ns, made.duration_ns, made.host) == (1_700_000_000_000_000_000, 9000, socket.gethostname())
+
+
+# What was lost.
+
+
+def test_nothing_lost_is_said_too() -> None:
+    made = profile()
+    assert made.lost == {
+        "intervals": 0,
+        "stacks": 0,
+        "threads": 0,
+        "exit and exec records": 0,
+        "address space records": 0,
+        "stacks cut at 127 frames": 0,
+        "stacks broken off for want of frame pointers": 0,
+        "frames without a name": 0,
+    }
+    assert made.comments == []
+
+
+@pytest.mark.parametrize(
+    ("counter", "kind"),
+    [("lost_waits", "intervals"), ("lost_threads", "threads"), ("lost_records", "exit and exec records")],
+)
+def test_counters_of_the_probes(counter: str, kind: str) -> None:
+    assert {k: v for k, v in profile(counters={counter: 41}).lost.items() if v} == {kind: 41}
+
+
+@pytest.mark.parametrize(
+    ("counters", "option"),
+    [({"lost_waits": 1}, "--table-size"), ({"stack_table_full": 1}, "--table-size"), ({"lost_records": 1}, "--buffer")],
+)
+def test_comment_names_the_option_that_helps(counters: dict[str, int], option: str) -> None:
+    (comment,) = profile(counters=counters).comments
+    assert option in comment
+
+
+def test_other_losses_and_notes() -> None:
+    spaces = ProcessSpaces(fd_budget=0)
+    spaces.lost["processes gone before their maps were read"] = 3
+    made = profile(lost_sideband=5, spaces=spaces, notes=["no perf events"])
+    assert made.lost["address space records"] == 5
+    assert made.lost["processes gone before their maps were read"] == 3
+    assert "files not opened while they were mapped" not in made.lost
+    assert made.comments == ["no perf events"]
+
+
+def test_switches_that_were_not_reported() -> None:
+    (comment,) = profile(counters={"missed_ins": 2, "missed_outs": 3}).comments
+    assert comment.startswith("5 waits of which the kernel did not report")

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from runner import Workload
+from stallscope.converters.errors import StallscopeError
+from stallscope.tracers.core import engine, privilege, procfs, records
+from stallscope.tracers.core.engine import KERNEL_BTF, OFF_CPU_PROBES, SHAPES, Engine, EngineOptions, Shape
+from stallscope.tracers.core.libbpf import BpfError, Object
+from stallscope.tracers.core.scope import Scope
+
+KTHREADD = (2, 2)
+"""(tid, tgid) of the one process that no machine is without and that never ends."""
+LOG = [
+    "libbpf: prog 'offcpu_switch': BPF program load failed: Permission denied",
+    "libbpf: prog 'offcpu_switch': -- BEGIN PROG LOAD LOG --\n"
+    "0: R1=ctx() R10=fp0\n; int offcpu_switch(u64 *ctx) @ offcpu.bpf.c:4\n12: (61) r0 = *(u32 *)(r8 +0)\n"
+    "R8 invalid mem access 'scalar'\nprocessed 13 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --",
+    "libbpf: prog 'offcpu_switch': failed to load: -13",
+    "libbpf: failed to load object 'stallscope'",
+]
+
+
+def options(**given: object) -> EngineOptions:
+    given.setdefault("scope", Scope(everything=True))
+    return EngineOptions(probes=OFF_CPU_PROBES, **given)  # type: ignore[arg-type]
+
+
+def make(shape: Shape, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """An engine in this shape and no other."""
+    monkeypatch.setattr(engine, "_RAW_SHAPES" if shape.raw else "_BTF_SHAPES", (shape,))
+    return Engine(options(scope=scope, btf=KERNEL_BTF if shape.raw else None), lambda data: None)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    child = subprocess.Popen(["sleep", "60"])
+    while procfs.comm(child.pid) != "sleep" or procfs.state(child.pid) != "S":
+        time.sleep(0.001)
+    yield child.pid
+    child.kill()
+    child.wait()
+
+
+@pytest.fixture
+def shapes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Names of the shapes that were tried; all of them fail."""
+    tried: list[str] = []
+
+    def load_shape(_: EngineOptions, shape: Shape) -> Object:
+        tried.append(shape.name)
+        raise BpfError("the kernel refuses", errno.EACCES if len(tried) == 1 else errno.EINVAL, LOG)
+
+    monkeypatch.setattr(engine, "load_shape", load_shape)
+    monkeypatch.setattr(engine, "KERNEL_BTF", tmp_path)
+    return tried
+
+
+def test_shapes_are_tried_in_order_and_the_first_reason_counts(shapes: list[str]) -> None:
+    with pytest.raises(StallscopeError) as caught:
+        engine._load(options())
+    assert shapes == [SHAPES[0].name, SHAPES[1].name]
+    assert caught.value.cause == "the kernel refuses: Permission denied (R8 invalid mem access 'scalar')"
+    assert caught.value.remedy.startswith("run as root on the host; in a container with --privileged --pid=host")
+
+
+def test_with_other_type_information_only_raw_tracepoints_are_tried(shapes: list[str], tmp_path: Path) -> None:
+    (tmp_path / "btf").touch()
+    with pytest.raises(StallscopeError):
+        engine._load(options(btf=tmp_path / "btf"))
+    assert shapes == [SHAPES[2].name]
+
+
+def test_second_shape_is_taken_where_the_first_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = object()
+
+    def load_shape(_: EngineOptions, shape: Shape) -> object:
+        if shape is SHAPES[0]:
+            raise BpfError("x", errno.EINVAL, [])
+        return taken
+
+    monkeypatch.setattr(engine, "load_shape", load_shape)
+    monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))
+    assert engine._load(options()) == (taken, SHAPES[1])
+
+
+def test_other_errors_are_not_taken_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_shape(*_: object) -> object:
+        raise MemoryError
+
+    monkeypatch.setattr(engine, "load_shape", load_shape)
+    monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))
+    with pytest.raises(MemoryError):
+        engine._load(options())
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (LOG, "R8 invalid mem access 'scalar'"),
+        (["libbpf: map 'waits': failed to create: Cannot allocate memory(-12)"],
+         "map 'waits': failed to create: Cannot allocate memory(-12)"),
+        (["\n", ""], "no reason given"),
+        ([], "no reason given"),
+    ],
+)  # fmt: skip
+def test_reason(log: list[str], reason: str) -> None:
+    assert engine._reason(log) == reason
+
+
+@pytest.mark.parametrize(("number", "start"), [(1, "run as root"), (13, "run as root"), (22, "`trace-doctor`")])
+def test_remedy(number: int, start: str) -> None:
+    assert engine._remedy(number).startswith(start)
+
+
+def test_no_type_information(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(engine, "KERNEL_BTF", tmp_path / "vmlinux")
+    with pytest.raises(StallscopeError) as caught:
+        engine._load(options())
+    assert caught.value.cause == "this kernel carries no BTF type information"
+    assert "--btf PATH" in caught.value.remedy
+    with pytest.raises(StallscopeError, match="is not a file"):
+        engine._load(options(btf=tmp_path))
+
+
+def test_malformed_type_information(root: None, tmp_path: Path) -> None:
+    (tmp_path / "vmlinux").write_bytes(b"\x9f\xeb not BTF")
+    with pytest.raises(StallscopeError) as caught:
+        Engine(options(btf=tmp_path / "vmlinux"), lambda data: None)
+    assert caught.value.remedy
+
+
+def test_no_object(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(engine, "__file__", str(tmp_path / "tracers" / "core" / "engine.py"))
+    with pytest.raises(StallscopeError) as caught:
+        engine.object_path()
+    assert caught.value.cause == "stallscope.bpf.o is missing from the installation"
+    assert caught.value.remedy == "run `make build`, or install the wheel"
+
+
+def test_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "effective_capabilities", lambda: 0)
+    with pytest.raises(StallscopeError, match="tracing needs"):
+        Engine(options(), lambda data: None)
+
+
+def test_program_that_cannot_be_attached(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = engine.load_shape
+
+    def load_less(given: EngineOptions, shape: Shape) -> Object:
+        return real(EngineOptions(given.scope, ()), shape)
+
+    monkeypatch.setattr(engine, "load_shape", load_less)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StallscopeError, match="lets no program be attached: attach offcpu_switch: "):
+        Engine(options(), lambda data: None)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_sleeping_process_is_taken_in_and_found_at_the_end(
+    shape: Shape, root: None, sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(shape, Scope(tgids={sleeper}), monkeypatch)
+    try:
+        before = time.monotonic_ns()
+        assert made.begin() == [(sleeper, sleeper)]
+        assert made.seed() == [(sleeper, sleeper)]  # it stays the same thread
+        (record,) = made.stop()
+    finally:
+        made.close()
+    assert before <= made.began <= record.thread.start < made.stopped == record.end
+    assert (record.comm, record.exited) == (b"sleep", False)
+    assert (record.thread.key.tid, record.thread.key.tgid) == (sleeper, sleeper)
+    assert record.thread.phase == records.BLOCKED
+    assert records.STATES[record.thread.key.state] == "interruptible"
+    assert (record.thread.on_cpu, record.thread.switches) == (0, 0)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_one_thread_of_several(shape: Shape, root: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Workload("futex_pingpong", 1) as workload:
+        chosen = workload.tids[-1]
+        assert chosen != workload.pid
+        made = make(shape, Scope(tids={chosen}), monkeypatch)
+        try:
+            assert made.begin() == [(chosen, workload.pid)]
+            (record,) = made.stop()
+        finally:
+            made.close()
+    assert (record.thread.key.tid, record.thread.key.tgid) == (chosen, workload.pid)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_everything_is_everything_but_ourselves(
+    shape: Shape, root: None, sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(shape, Scope(everything=True), monkeypatch)
+    try:
+        seeds = made.begin()
+        ends = made.stop()
+    finally:
+        made.close()
+    assert {(sleeper, sleeper), KTHREADD} <= set(seeds)
+    assert {(sleeper, sleeper), KTHREADD} <= {(r.thread.key.tid, r.thread.key.tgid) for r in ends}
+    assert os.getpid() not in {tgid for _, tgid in seeds} | {record.thread.key.tgid for record in ends}
+
+
+def test_scope_may_change(root: None, sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = Scope(tgids={2})
+    made = make(SHAPES[0], scope, monkeypatch)
+    ids = made.object.find_map("scope_tgids")
+    try:
+        assert made.begin() == [KTHREADD]
+        scope.tgids = {sleeper}
+        assert made.seed() == [(sleeper, sleeper)]
+        assert [key for key, _ in ids.items()] == [sleeper.to_bytes(4, "little")]
+        made.expect_exec(4711)
+        assert {int.from_bytes(key, "little") for key, _ in ids.items()} == {sleeper, 4711}
+        scope.tgids = set(range(1, engine._IDS + 2))
+        with pytest.raises(StallscopeError, match="16385 processes or threads are too many to list"):
+            made.seed()
+    finally:
+        made.close()
+
+
+def test_counters_have_names(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(SHAPES[0], Scope(everything=True), monkeypatch)
+    try:
+        assert made.counters() == dict.fromkeys(records.COUNTERS, 0)
+        made.begin()
+        subprocess.run(["true"], check=True)
+        made.stop()
+        assert made.counters()["new_stacks"] > 0
+        assert made.counters()["lost_waits"] == 0
+    finally:
+        made.close()
+
+
+def test_knobs_reach_the_programs(root: None) -> None:
+    made = engine.load_shape(options(knobs={"min_wait": 0x1234567890}, table_entries=2048), SHAPES[0])
+    try:
+        rodata = made.find_map(".rodata").lookup(bytes(4))
+        assert rodata is not None
+        assert (0x1234567890).to_bytes(8, "little") in rodata
+        assert os.getpid().to_bytes(4, "little") in rodata
+        assert made.find_map("waits").max_entries == made.find_map("known_stacks").max_entries == 2048
+        assert made.find_map("records").max_entries == 8 << 20
+    finally:
+        made.close()
+    with pytest.raises(KeyError):
+        engine.load_shape(options(knobs={"no_such_knob": 1}), SHAPES[0])

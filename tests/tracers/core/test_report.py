@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stallscope.converters import output
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.model import Frame, Profile, Sample
+from stallscope.tracers.core.assemble import OFF_CPU_VALUES
+from stallscope.tracers.core.report import Report
+
+
+def given(*outputs: str, **more: Any) -> dict[str, Any]:
+    return {"outputs": outputs, "force": False, "per_thread": False, "as_json": False, **more}
+
+
+def profile() -> Profile:
+    labels = (("pid", 7), ("process", "demo"), ("state", "interruptible"), ("thread", "worker"), ("tid", 8))
+    stack = (Frame("main"), Frame("topk"))
+    return Profile(list(OFF_CPU_VALUES), [Sample(stack, (5_000_000, 2, 1, 4), labels)], title="Off-CPU time of demo")
+
+
+def test_default_is_an_svg_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (path,) = Report.plan("offcpu", given()).paths
+    assert path.startswith("offcpu-")
+    assert path.endswith(".svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_that_cannot_be_written_are_found_before_the_trace(tmp_path: Path) -> None:
+    (tmp_path / "there.svg").touch()
+    for path, cause in [("there.svg", "exists"), ("no/such/folder/x.svg", "cannot be used"), ("x.doc", "no format")]:
+        with pytest.raises(StallscopeError, match=cause):
+            Report.plan("offcpu", given(str(tmp_path / path)))
+    Report.plan("offcpu", given(str(tmp_path / "there.svg"), force=True))
+
+
+def test_summary_then_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(tmp_path / "a.svg"), str(tmp_path / "b\x1b.folded")]
+    Report.plan("offcpu", given(*paths)).write(profile())
+    out = capsys.readouterr()
+    assert out.out.endswith(f"wrote {tmp_path}/a.svg\nwrote {tmp_path}/b\\x1b.folded\n")
+    assert "topk" in out.out
+    assert out.err == ""
+    assert Path(paths[1]).read_text() == "demo-7;main;topk 5000\n"
+
+
+def test_per_thread(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.folded")
+    Report.plan("offcpu", given(path, per_thread=True)).write(profile())
+    assert Path(path).read_text() == "worker-7/8;main;topk 5000\n"
+
+
+def test_folded_text_has_standard_output_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folded = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    monkeypatch.setattr(sys, "stdout", folded)
+    Report.plan("offcpu", given("-", str(tmp_path / "a.svg"))).write(profile())
+    assert folded.buffer.getvalue() == b"demo-7;main;topk 5000\n"  # type: ignore[attr-defined]
+    err = capsys.readouterr().err
+    assert "topk" in err
+    assert err.endswith(f"wrote {tmp_path}/a.svg\n")
+
+
+def test_json_has_standard_output_to_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Report.plan("offcpu", given(str(tmp_path / "a.svg"), as_json=True)).write(profile())
+    out = capsys.readouterr()
+    assert isinstance(json.loads(out.out), dict)
+    assert out.err == f"wrote {tmp_path}/a.svg\n"
+
+
+def test_files_are_written_although_nobody_reads_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    path = tmp_path / "a.folded"
+    report = Report.plan("offcpu", given(str(path)))
+    with open(write, "w") as broken, pytest.raises(BrokenPipeError):  # noqa: PT012
+        monkeypatch.setattr(sys, "stdout", broken)
+        try:
+            report.write(profile())
+        finally:
+            monkeypatch.undo()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), write)
+    assert path.read_text() == "demo-7;main;topk 5000\n"
+
+
+def test_what_was_not_written_is_not_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, missing = tmp_path / "old.folded", tmp_path / "new.svg", tmp_path / "missing.svg"
+    old.write_text("before")
+    report = Report.plan("offcpu", given(str(old), str(new), str(missing), force=True))
+    real = output.write
+
+    def full(profile: Profile, path: str, *rest: Any, **more: Any) -> None:
+        if path != str(new):
+            raise StallscopeError(f"{path}: {os.strerror(errno.ENOSPC)}")
+        real(profile, path, *rest, **more)
+
+    monkeypatch.setattr(output, "write", full)
+    with pytest.raises(StallscopeError, match="2 of 3 outputs were not written"):
+        report.write(profile())
+    out = capsys.readouterr().out
+    assert f"wrote {new}" in out
+    assert f"wrote {old}" not in out
+    assert f"wrote {missing}" not in out
+    assert old.read_text() == "before"
+
+
+def test_overwritten_file_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "old.folded"
+    path.write_text("before")
+    Report.plan("offcpu", given(str(path), force=True)).write(profile())
+    assert capsys.readouterr().out.endswith(f"wrote {path}\n")
+    assert path.read_text() == "demo-7;main;topk 5000\n"
+
+
+def test_files_belong_to_the_user_behind_sudo(root: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "54321")
+    monkeypatch.setenv("SUDO_GID", "54322")
+    path = tmp_path / "a.svg"
+    Report.plan("offcpu", given(str(path))).write(profile())
+    status = path.stat()
+    assert (status.st_uid, status.st_gid) == (54321, 54322)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stallscope.converters.errors import StallscopeError
+from stallscope.tracers.core import procfs, scope
+from stallscope.tracers.core.scope import Scope
+
+GONE = 1 << 22
+MOUNT = Path("/sys/fs/cgroup")
+HIERARCHIES = [folder for folder in (MOUNT, *sorted(MOUNT.glob("*"))) if (folder / "cgroup.procs").is_file()]
+"""The roots of cgroup v2 and of every v1 hierarchy of this machine."""
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A sleeping process with an unusual argument, named ``sleep``."""
+    made = subprocess.Popen(["sleep", "60", "0.07101"])
+    while procfs.comm(made.pid) != "sleep":
+        time.sleep(0.001)
+    yield made
+    made.kill()
+    made.wait()
+
+
+def test_processes_and_threads(child: subprocess.Popen[bytes]) -> None:
+    made = Scope(pids=[child.pid], threads=[child.pid])
+    assert (made.tgids, made.tids) == (set(), set())
+    made.resolve()
+    assert (made.tgids, made.tids) == ({child.pid}, {child.pid})
+    assert not made.grows
+    assert sorted(made.ends_with) == [child.pid, child.pid]
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [
+        (Scope(pids=[GONE]), f"there is no process {GONE}"),
+        (Scope(threads=[GONE]), f"there is no thread {GONE}"),
+        (Scope(pids=[os.getpid(), GONE]), f"there is no process {GONE}"),
+        (Scope(name=re.compile("nobody is called [t]his")),
+         "no process has a name or command line that matches 'nobody is called [t]his'"),
+        (Scope(cgroup=Path("/no/such/group")), "/no/such/group is not a control group"),
+        (Scope(cgroup=Path("/etc")), "/etc is not a control group"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there(asked: Scope, cause: str) -> None:
+    with pytest.raises(StallscopeError) as caught:
+        asked.resolve()
+    assert caught.value.cause == cause
+    assert caught.value.remedy
+    assert caught.value.exit_code == 1
+
+
+def test_thread_given_as_process() -> None:
+    ready, leave = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (ready.set(), leave.wait()))
+    thread.start()
+    ready.wait()
+    try:
+        tid = thread.native_id
+        assert tid is not None
+        with pytest.raises(StallscopeError) as caught:
+            Scope(pids=[tid]).resolve()
+        assert caught.value.cause == f"{tid} is a thread of process {os.getpid()}"
+        assert caught.value.remedy == f"trace the process with -p {os.getpid()}, the thread with -t {tid}"
+        made = Scope(threads=[tid])
+        made.resolve()
+        assert (made.tgids, made.tids) == (set(), {tid})
+    finally:
+        leave.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("pattern", [r"^sleep$", r"0\.0710[1]", r"^sleep 60 ", "SLEEP(?i:)|sl[e]ep"])
+def test_name_or_command_line(pattern: str, child: subprocess.Popen[bytes]) -> None:
+    made = Scope(name=re.compile(pattern))
+    made.resolve()
+    assert child.pid in made.tgids
+    assert made.grows
+    assert made.ends_with == []
+    assert child.pid not in made.newcomers()
+    later = subprocess.Popen(["sleep", "60", "0.07101"])
+    try:
+        while procfs.comm(later.pid) != "sleep":
+            time.sleep(0.001)
+        assert later.pid in made.newcomers()
+    finally:
+        later.kill()
+        later.wait()
+
+
+def test_we_ourselves_never_match() -> None:
+    made = Scope(name=re.compile(""))
+    made.resolve()
+    assert os.getpid() not in made.tgids
+    assert len(made.tgids) > 1
+    assert not made.matches(os.getpid())
+    assert not Scope().matches(1)
+
+
+def test_who_called_us_does_not_match_by_our_own_command_line() -> None:
+    """As in ``sudo trace-offcpu -n demo``, where sudo's command line holds the name, too."""
+    code = (
+        "import re, os; from stallscope.tracers.core.scope import Scope;"
+        "print(Scope(name=re.compile('me_of_all[_]processes')).newcomers());"
+        "print(Scope(name=re.compile('^python|^sh$')).newcomers() >= {os.getppid()})"
+    )
+    shell = ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, code, "me_of_all_processes"]
+    result = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["set()", "True"]
+
+
+@pytest.fixture(params=HIERARCHIES, ids=str)
+def group(request: pytest.FixtureRequest, root: None) -> Iterator[Path]:
+    """A control group with one below it."""
+    made = request.param / f"stallscope-test-{os.getpid()}"
+    (made / "below").mkdir(parents=True)
+    if made.parent.name == "cpuset":  # nobody gets in before it has a core and memory
+        for folder in (made, made / "below"):
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                (folder / name).write_text((folder.parent / name).read_text())
+    yield made
+    (made / "below").rmdir()
+    made.rmdir()
+
+
+def test_control_group(group: Path, child: subprocess.Popen[bytes]) -> None:
+    made = Scope(cgroup=group)
+    made.resolve()  # an empty one may be filled later
+    assert made.tgids == made.newcomers() == set()
+    assert made.grows
+    assert made.ends_with == []
+    (group / "below" / "cgroup.procs").write_text(str(child.pid))
+    try:
+        assert made.newcomers() == {child.pid}
+        for name in (f"/{group.name}", group.name, f"/{group.name}/below"):
+            again = Scope(cgroup=Path(name))
+            again.resolve()
+            found = group / "below" if name.endswith("below") else group
+            assert again.cgroup in {h / found.relative_to(group.parent) for h in HIERARCHIES}
+            assert again.tgids == {child.pid}
+    finally:
+        child.kill()
+        child.wait()
+    assert made.newcomers() == set()
+
+
+def test_control_group_that_goes_away(group: Path) -> None:
+    (group / "gone").mkdir()
+    made = Scope(cgroup=group / "gone")
+    made.resolve()
+    (group / "gone").rmdir()
+    assert made.newcomers() == set()
+
+
+def test_tracer_in_the_group_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "g" / "below").mkdir(parents=True)
+    (tmp_path / "g" / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
+    (tmp_path / "g" / "below" / "cgroup.procs").write_text("2\n")
+    (tmp_path / "g" / "loop").symlink_to(tmp_path / "g")
+    monkeypatch.setattr(scope, "_CGROUP_MOUNT", tmp_path)
+    made = Scope(cgroup=Path("g"))
+    made.resolve()
+    assert made.tgids == {1, 2}
+
+
+def test_when_a_trace_ends() -> None:
+    assert Scope(tgids={3}, tids={4}).ends_with == [3, 4]
+    assert Scope(everything=True, tgids={3}).ends_with == []
+    assert Scope(name=re.compile("x"), tgids={3}).ends_with == []
+    assert Scope(cgroup=Path("/x"), tgids={3}).ends_with == []
+    assert Scope().ends_with == []

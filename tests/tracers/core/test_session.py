@@ -1,0 +1,436 @@
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+from stallscope.tracers.core import session
+from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
+from stallscope.tracers.core.launch import Launch
+from stallscope.tracers.core.records import ExecRecord, RecordSink
+from stallscope.tracers.core.scope import Scope
+from stallscope.tracers.core.session import Epochs, Interrupts, Session, _Ends
+from stallscope.tracers.core.sideband import Exec, Exit, Fork, Mmap
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+# Which address space a wait belongs to.
+
+
+def test_epochs_where_both_saw_every_exec() -> None:
+    epochs = Epochs()
+    for count, when in enumerate((100, 200, 300), start=1):
+        epochs.seen(7, when)
+        epochs.counted(ExecRecord(7, when + 5, count))
+    assert [epochs.epoch(7, execs) for execs in range(4)] == [0, 1, 2, 3]
+
+
+def test_epochs_where_the_probes_began_later() -> None:
+    epochs = Epochs()
+    for when in (100, 200, 300):
+        epochs.seen(7, when)
+    epochs.counted(ExecRecord(7, 201, 1))
+    epochs.counted(ExecRecord(7, 301, 2))
+    assert (epochs.epoch(7, 1), epochs.epoch(7, 2)) == (2, 3)
+
+
+def test_epochs_where_the_sideband_knows_nothing() -> None:
+    epochs = Epochs()
+    epochs.counted(ExecRecord(7, 201, 1))
+    assert epochs.epoch(7, 1) == 0
+
+
+def test_epoch_of_an_exec_that_was_lost() -> None:
+    epochs = Epochs()
+    epochs.seen(7, 100)
+    epochs.counted(ExecRecord(7, 105, 1))
+    assert epochs.epoch(7, 2) == -1
+    assert epochs.epoch(8, 1) == -1
+    assert epochs.epoch(8, 0) == 0
+
+
+def test_epochs_of_a_pid_that_is_used_again() -> None:
+    epochs = Epochs()
+    epochs.seen(7, 100)
+    epochs.counted(ExecRecord(7, 105, 1))
+    epochs.forked(7)
+    epochs.seen(7, 300)
+    epochs.counted(ExecRecord(7, 305, 1))
+    assert epochs.epoch(7, 1) == 1
+    epochs.forked(8)
+
+
+# Signals.
+
+
+@pytest.fixture
+def handlers() -> object:
+    """Handlers of ours for what `Interrupts` takes over; put back afterwards."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    ours: dict[int, object] = {number: lambda *_: None for number in SIGNALS}
+    for number, handler in ours.items():
+        signal.signal(number, handler)  # type: ignore[arg-type]
+    yield ours
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signal_asks_for_the_end(number: int, handlers: dict[int, object]) -> None:
+    with Interrupts() as interrupts:
+        assert not interrupts.requested
+        os.kill(os.getpid(), number)
+        assert session._poll_any([interrupts.wakeup], 5)
+        assert interrupts.requested
+    assert {n: signal.getsignal(n) for n in SIGNALS} == handlers
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_second_interrupt_is_meant(handlers: dict[int, object]) -> None:
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    assert {n: signal.getsignal(n) for n in SIGNALS} == handlers
+
+
+def test_second_request_to_end_is_patient(handlers: dict[int, object]) -> None:
+    with Interrupts() as interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+        assert interrupts.requested
+
+
+def test_nohup_stays_in_force(handlers: dict[int, object]) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGHUP)
+        time.sleep(0.01)
+        assert not interrupts.requested
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_descriptors_are_closed(handlers: dict[int, object]) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with Interrupts():
+        pass
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# The end of what is traced.
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "60"])
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
+
+
+def test_ends_with_the_last_process() -> None:
+    one, two = sleeper(), sleeper()
+    ends = _Ends(Scope(tgids={one.pid, two.pid}), None)
+    read, write = os.pipe()
+    try:
+        assert not ends.reached()
+        one.kill()
+        ends.wait(read, 10)
+        assert not ends.reached()
+        begin = time.monotonic()
+        ends.wait(read, 0.05)  # the one that is gone does not wake us again
+        assert time.monotonic() - begin >= 0.049
+        two.kill()  # nobody has reaped it
+        ends.wait(read, 10)
+        assert ends.reached()
+        assert ends.reached()
+    finally:
+        end(one)
+        end(two)
+        ends.close()
+        os.close(read)
+        os.close(write)
+
+
+def test_wait_returns_on_a_signal_or_in_time() -> None:
+    ends = _Ends(Scope(everything=True), None)
+    read, write = os.pipe()
+    try:
+        begin = time.monotonic()
+        ends.wait(read, 0.02)
+        ends.wait(read, -1)
+        assert time.monotonic() - begin < 5
+        os.write(write, b"\2")
+        ends.wait(read, 60)
+        assert not ends.reached()
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_ends_with_a_thread() -> None:
+    ready, leave = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (ready.set(), leave.wait()))
+    thread.start()
+    ready.wait()
+    assert thread.native_id
+    ends = _Ends(Scope(tids={thread.native_id}), None)
+    try:
+        assert not ends.reached()
+    finally:
+        leave.set()
+        thread.join()
+    while os.path.exists(f"/proc/{thread.native_id}"):
+        time.sleep(0.001)
+    assert ends.reached()
+    ends.close()
+
+
+def test_processes_that_are_gone_before() -> None:
+    child = sleeper()
+    end(child)
+    ends = _Ends(Scope(tgids={child.pid}), None)
+    assert ends.reached()
+    ends.close()
+
+
+@pytest.mark.parametrize("scope", [Scope(everything=True), Scope(name=re.compile("x"), tgids={1 << 22}), Scope()])
+def test_no_end(scope: Scope) -> None:
+    ends = _Ends(scope, None)
+    assert not ends.reached()
+    ends.close()
+
+
+def test_ends_with_the_command() -> None:
+    launch = Launch(["true"])
+    ends = _Ends(Scope(), launch)
+    read, write = os.pipe()
+    try:
+        assert not ends.reached()
+        launch.go()
+        ends.wait(read, 10)
+        assert ends.reached()
+        assert launch.poll() == 0
+    finally:
+        ends.close()
+        launch.stop()
+        os.close(read)
+        os.close(write)
+
+
+def test_hundreds_of_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """select() takes no descriptor above 1023, and a big machine has one for every core and every library."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 4096), limits[1]))
+    open_pidfd = os.pidfd_open
+
+    def open_high(pid: int) -> int:
+        low = open_pidfd(pid)
+        high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 2000)
+        os.close(low)
+        return high
+
+    monkeypatch.setattr(os, "pidfd_open", open_high)
+    child = sleeper()
+    ends = _Ends(Scope(tgids={child.pid}), None)
+    read, write = os.pipe()
+    try:
+        ends.wait(read, 0)
+        assert not ends.reached()
+        child.kill()
+        ends.wait(read, 10)
+        assert ends.reached()
+    finally:
+        end(child)
+        ends.close()
+        os.close(read)
+        os.close(write)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+# What becomes of the events.
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
+    """Sessions whose kernel has no perf events and whose engine does nothing."""
+
+    def refuse() -> NoReturn:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(session, "Sideband", refuse)
+
+    def build(scope: Scope, seeds: list[tuple[int, int]] | None = None) -> Session:
+        engine = SimpleNamespace(options=SimpleNamespace(scope=scope), seed=lambda: seeds or [], consume=lambda: None)
+        return Session(engine, None, None)  # type: ignore[arg-type]
+
+    return build
+
+
+def test_missing_perf_events_are_noted(make: Callable[..., Session]) -> None:
+    made = make(Scope())
+    assert made._notes == ["no perf events (Permission denied): programs that ended early may lack names"]
+
+
+GONE = 1 << 22
+"""Pids from here on belong to nobody."""
+
+
+def test_life_of_a_child(make: Callable[..., Session]) -> None:
+    made = make(Scope())
+    mine = os.getpid()
+    made._take_in([(mine, mine)])
+    mapping = Mmap(30, GONE, 0x1000, 0x2000, 0, b"/x\xff", 0, 0, "ab")
+    made._follow([Fork(10, GONE, mine), Exec(20, GONE, b"ch\xffild"), mapping, Exit(40, GONE)])
+    child = made._spaces.processes[GONE]
+    assert (child.comm, child.current, child.exited) == ("ch\udcffild", 1, True)
+    assert len(child.epochs[0]) == len(made._spaces.processes[mine].space) > 0
+    (found,) = child.epochs[1]
+    assert (found.start, found.end, found.path, found.build_id) == (0x1000, 0x3000, "/x\udcff", "ab")
+    made._epochs.counted(ExecRecord(GONE, 21, 1))
+    assert made._epochs.epoch(GONE, 1) == 1
+
+
+def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
+    made = make(Scope(everything=True))
+    life = [Fork(10, GONE, 1), Exec(20, GONE, b"first"), Exit(30, GONE)]
+    again = [Fork(110, GONE, 1), Exec(120, GONE, b"second"), Exit(130, GONE)]
+    made._follow([*life, *again])
+    made._epochs.counted(ExecRecord(GONE, 121, 1))
+    assert made._epochs.epoch(GONE, 1) == made._spaces.processes[GONE].current == 1
+    assert made._spaces.processes[GONE].comm == "second"
+
+
+def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
+    events = [Fork(10, GONE + 1, GONE), Exec(20, GONE, b"x"), Mmap(30, GONE, 0, 1, 0, b"/x", 0, 0, ""), Exit(40, GONE)]
+    made = make(Scope())
+    made._follow(events)
+    assert made._spaces.processes == {}
+    everything = make(Scope(everything=True))
+    everything._follow(events)
+    assert set(everything._spaces.processes) == {GONE, GONE + 1}
+
+
+def test_child_of_a_process_that_is_not_read_yet(make: Callable[..., Session]) -> None:
+    made = make(Scope(everything=True))
+    mine = os.getpid()
+    made._to_adopt.append(mine)
+    made._follow([Fork(time.monotonic_ns(), GONE, mine)])
+    assert mine not in made._to_adopt
+    assert len(made._spaces.processes[GONE].space) == len(made._spaces.processes[mine].space) > 0
+
+
+def test_without_perf_events_the_probes_tell_of_execs(make: Callable[..., Session]) -> None:
+    made, sink = make(Scope()), RecordSink()
+    child = sleeper()
+    try:
+        sink._execs.append(ExecRecord(child.pid, time.monotonic_ns(), 1))
+        made._without_sideband(sink)
+        assert made._epochs.epoch(child.pid, 1) == made._spaces.processes[child.pid].current == 1
+        assert len(made._spaces.processes[child.pid].space) > 0
+    finally:
+        end(child)
+
+
+def test_newcomers_are_taken_in_and_the_gone_forgotten(make: Callable[..., Session]) -> None:
+    child = sleeper()
+    scope = Scope(name=re.compile("^sleep$"), tgids={GONE})
+    made = make(scope, [(child.pid, child.pid)])
+    try:
+        while child.pid not in scope.tgids:
+            made._poll(RecordSink())
+        assert GONE not in scope.tgids
+        assert len(made._spaces.processes[child.pid].space) > 0
+        assert made._next_look > time.monotonic() - 60
+    finally:
+        end(child)
+
+
+def test_looking_for_newcomers_takes_a_tenth_of_the_time_at_most(
+    make: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = Scope(name=re.compile("x"))
+    made = make(scope)
+    looks: list[int] = []
+    clock = 0.0
+
+    def newcomers() -> set[int]:
+        nonlocal clock
+        looks.append(1)
+        clock += 2.0
+        return set()
+
+    monkeypatch.setattr(scope, "newcomers", newcomers)
+    monkeypatch.setattr(session.time, "monotonic", lambda: clock)
+    for _ in range(200):
+        made._poll(RecordSink())
+        clock += 0.5
+    assert 2 * len(looks) <= 0.1 * clock + 2
+    assert len(looks) > 2
+
+
+# For real.
+
+
+def trace(scope: Scope, launch: Launch | None, duration: float | None, **hooks: Callable[..., None]) -> session.Capture:
+    sink = RecordSink()
+    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), sink)
+    try:
+        return Session(engine, launch, duration).run(sink, hooks.get("on_poll"))
+    finally:
+        engine.close()
+        if launch:
+            launch.stop()
+
+
+def test_command_is_traced_from_exec_to_exit(root: None) -> None:
+    launch = Launch(["sh", "-c", "sleep 0.05; exit 3"])
+    capture = trace(Scope(), launch, None)
+    assert capture.exit_status == 3
+    (main,) = [record for record in capture.threads if record.thread.key.tid == launch.pid]
+    assert (main.exited, main.comm) == (True, b"sh")
+    assert capture.began < main.thread.start < main.end <= capture.stopped
+    names = {p.comm for p in capture.spaces.processes.values()}
+    assert {"sh", "sleep"} <= names
+    (nap,) = [r for r in capture.threads if r.comm == b"sleep"]
+    assert nap.thread.blocked[1] >= 50_000_000
+    assert capture.lost_sideband == 0
+    assert capture.notes == []
+    assert abs(capture.wall_ns - time.time_ns()) < 60e9
+
+
+def test_duration_ends_it(root: None) -> None:
+    child = sleeper()
+    polls: list[tuple[int, int, int]] = []
+    try:
+        capture = trace(Scope(tgids={child.pid}), None, 0.25, on_poll=lambda *counts: polls.append(counts))
+    finally:
+        end(child)
+    assert 250_000_000 <= capture.stopped - capture.began
+    assert polls[-1][0] == 1
+    assert polls[-1][2] == 0
+    (record,) = capture.threads
+    assert not record.exited
+    assert sum(record.thread.blocked) == 0  # all of it in the interval that is still open
+
+
+def test_interrupt_ends_it_with_a_result(root: None) -> None:
+    child = sleeper()
+    try:
+        capture = trace(Scope(tgids={child.pid}), None, None, on_poll=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    finally:
+        end(child)
+    assert [record.thread.key.tid for record in capture.threads] == [child.pid]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
