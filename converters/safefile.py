@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -145,7 +144,7 @@ def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> It
     """
     with open_folder(path.parent) as folder:
         check_target(path, folder, force)
-        aside = f".stallscope-{secrets.token_hex(8)}"
+        aside = f".stallscope-{os.urandom(8).hex()}"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(aside, flags, 0o644, dir_fd=folder)

@@ -74,7 +74,8 @@ enum record_type {
 
 struct stack_record {
 	u32 type;
-	u32 count; /* of frames */
+	u16 count; /* of frames */
+	u16 cut;   /* 1: there were more */
 	u64 id;
 	u64 frames[MAX_FRAMES + 1]; /* leaf first; one to spare, so that a full walk is told from a cut one */
 };
@@ -108,7 +109,6 @@ enum counter {
 	LOST_THREADS,	  /* no memory for a thread's state: not traced */
 	LOST_RECORDS,	  /* ring buffer full: exec or exit not reported */
 	STACK_TABLE_FULL, /* a stack was sent again, because the table of known ones is full */
-	STACKS_CUT,	  /* stacks deeper than MAX_FRAMES */
 	STACKS_FAILED,	  /* nothing could be read of a user stack */
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,

@@ -20,7 +20,7 @@ static __always_inline u64 hash_frames(const u64 *frames, u32 n)
 		h = (h ^ frames[i]) * 0xff51afd7ed558ccdULL;
 		h ^= h >> 32;
 	}
-	return h ? h : 1;
+	return h | 1; /* 0 means none */
 }
 
 /* The id of the `n` frames in `record`, sent if they are new. 0 when there are none. */
@@ -31,10 +31,9 @@ __weak u64 stack_id(struct stack_record *record, u32 n)
 
 	if (!record || !n)
 		return 0;
-	if (n > MAX_FRAMES) {
-		n = MAX_FRAMES;
-		count(STACKS_CUT);
-	}
+	/* MAX_FRAMES + 1 frames mean that there are more. Without a branch, for the verifier would follow both. */
+	record->cut = (n & 0xff) >> 7;
+	n = ((n & 0xff) - record->cut) & MAX_FRAMES;
 	id = hash_frames(record->frames, n);
 	if (bpf_map_lookup_elem(&known_stacks, &id))
 		return id;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import platform
@@ -11,9 +12,11 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
@@ -27,7 +30,7 @@ from stallscope.converters.model import Profile
 from tracing import Traced
 
 TRACE_OFFCPU = str(Path(sys.executable).with_name("trace-offcpu"))
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds after which a process that did not do what it should has failed."""
 NOBODY = 65534
 
@@ -90,17 +93,24 @@ class Tracer:
     """A running trace-offcpu. A context manager: on the way out the process is gone, whatever happened."""
 
     def __init__(
-        self, *arguments: object, cwd: Path | None = None, prefix: tuple[str, ...] = (), **changes: str
+        self,
+        *arguments: object,
+        cwd: Path | None = None,
+        prefix: tuple[str, ...] = (),
+        columns: int = 0,
+        **changes: str,
     ) -> None:
-        """``prefix`` comes before the command, ``changes`` go into its environment."""
+        """``prefix`` comes before the command, ``changes`` go into its environment. With ``columns``, the width of its
+        terminal, standard output goes there too."""
         self._out = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
         self._tty = bytearray()
         self._master, slave = pty.openpty()
         tty.setraw(slave)  # no \r before \n
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.process = subprocess.Popen(
             [*prefix, *command_line(*arguments)],
             stdin=subprocess.DEVNULL,
-            stdout=self._out,
+            stdout=slave if columns else self._out,
             stderr=slave,
             cwd=cwd,
             env=environment(**changes),
@@ -126,13 +136,17 @@ class Tracer:
         """Reads its terminal until ``condition`` holds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}; it said {bytes(self._tty)!r}"
+            assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}; it said {self._said!r}"
             self._read_tty(0.02)
+
+    @property
+    def _said(self) -> str:
+        return _PROGRESS.sub("", self._tty.decode())[-1000:]
 
     def ready(self) -> Tracer:
         """Returns when every thread in its scope has been taken in, as the first progress shows."""
         self.wait_until(lambda: b"tracing " in self._tty or self.process.poll() is not None, "progress")
-        assert self.process.poll() is None, bytes(self._tty)
+        assert self.process.poll() is None, self._said
         return self
 
     def interrupt(self, number: int = signal.SIGINT) -> Tracer:

@@ -107,10 +107,9 @@ def test_defaults(recorded: list[Any]) -> None:
 
 
 def test_all_options_arrive(recorded: list[Any]) -> None:
-    main(
-        ["-d", "2.5", "--no-children", "--min-block", "10", "--max-block", "1000.5", "--state", "uninterruptible"]
-        + ["-U", "--table-size", "4096", "--buffer", "1", "--", "./train", "-p", "1"]
-    )
+    filters = ["--min-block", "10", "--max-block", "1000.5", "--state", "uninterruptible"]
+    kernel_side = ["-U", "--table-size", "4096", "--buffer", "1"]
+    main(["-d", "2.5", "--no-children", *filters, *kernel_side, "--", "./train", "-p", "1"])
     ((engine, command, duration),) = recorded
     assert engine.knobs == {"min_wait": 10_000, "max_wait": 1_000_500, "state_mask": 1 << 2}
     assert (engine.user_stacks, engine.kernel_stacks) == (True, False)

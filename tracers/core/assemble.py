@@ -161,7 +161,7 @@ class _Stacks:
                 whole = _without_strays(found)
                 self.broken += len(whole) < len(found)
                 frames += whole
-                self.cut += len(self._capture.stacks[wanted]) >= MAX_FRAMES
+                self.cut += wanted in self._capture.cut
             elif wanted:
                 frames += (_LOST_STACK,)
                 self.missing += 1

@@ -25,7 +25,6 @@ COUNTERS = (
     "lost_threads",
     "lost_records",
     "stack_table_full",
-    "stacks_cut",
     "stacks_failed",
     "missed_ins",
     "missed_outs",
@@ -41,7 +40,7 @@ COUNTERS = (
 WAIT_KEY = struct.Struct("<QQIIII")
 WAIT_SUM = struct.Struct("<7Q")
 _THREAD = struct.Struct("<8Q8QQ32s32s56sB7x")
-_STACK_HEAD = struct.Struct("<IIQ")
+_STACK_HEAD = struct.Struct("<IHHQ")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
 _SEED = struct.Struct("<II")
@@ -121,18 +120,19 @@ class ExecRecord(NamedTuple):
 
 
 class StackRecord(NamedTuple):
-    """The frames of a stack, leaf first."""
+    """The frames of a stack, leaf first; ``cut``: there were more than MAX_FRAMES."""
 
     id: int
     frames: tuple[int, ...]
+    cut: bool = False
 
 
 def parse_record(data: bytes) -> StackRecord | ExecRecord | ThreadRecord:
     """One record of the ring buffer. ValueError: not a known type."""
     kind = int.from_bytes(data[:4], "little")
     if kind == RECORD_STACK:
-        _, count, stack_id = _STACK_HEAD.unpack_from(data)
-        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size))
+        _, count, cut, stack_id = _STACK_HEAD.unpack_from(data)
+        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size), bool(cut))
     if kind == RECORD_EXEC:
         _, tgid, time, execs, _ = _EXEC.unpack_from(data)
         return ExecRecord(tgid, time, execs)
@@ -190,6 +190,7 @@ class RecordSink:
 
     def __init__(self) -> None:
         self.stacks: dict[int, tuple[int, ...]] = {}
+        self.cut: set[int] = set()
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
 
@@ -197,6 +198,8 @@ class RecordSink:
         record = parse_record(data)
         if isinstance(record, StackRecord):
             self.stacks[record.id] = record.frames
+            if record.cut:
+                self.cut.add(record.id)
         elif isinstance(record, ThreadRecord):
             # Sent on its way out, and again at its last switch: the later one holds more.
             self._exited[record.thread.key.tid, record.thread.start] = record

@@ -46,6 +46,8 @@ class Capture:
     notes: list[str] = field(default_factory=list)
     exit_status: int | None = None
     """Of the launched command."""
+    cut: set[int] = field(default_factory=set)
+    """Ids of the stacks that had more frames than could be taken."""
 
 
 class Epochs:
@@ -241,6 +243,7 @@ class Session:
             self._spaces,
             self._notes,
             self._launch.poll() if self._launch else None,
+            sink.cut,
         )
         if self._sideband:
             self._sideband.close()

@@ -104,7 +104,7 @@ def test_command_that_ended_at_the_gate_is_no_error() -> None:
 
 def test_no_descriptor_but_the_standard_ones_is_handed_down(tmp_path: Path) -> None:
     passed_on = {fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and is_inheritable(fd)}
-    code = f"import os; held = [fd for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + fd)]"
+    code = "import os; held = [fd for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + fd)]"
     code += f"; open('{tmp_path}/fds', 'w').write(' '.join(held))"
     with open(tmp_path / "open", "w") as kept:
         assert kept.fileno() > 2

@@ -184,7 +184,7 @@ def test_broken_object_file(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "broken.bpf.o"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(BpfError, match="open broken.bpf.o: ") as caught:
+    with pytest.raises(BpfError, match=r"open broken\.bpf\.o: ") as caught:
         Object(path)
     assert caught.value.number == (errno.ENOENT if content is None else caught.value.number) > 0
     assert any("broken.bpf.o" in line for line in caught.value.log)
@@ -241,8 +241,8 @@ def test_version() -> None:
 
 def test_errors_name_the_reason() -> None:
     assert libbpf.check(3, "x") == libbpf.check_pointer(3, "x") == 3
-    with pytest.raises(BpfError, match="^map x: Operation not permitted$"):
+    with pytest.raises(BpfError, match=r"^map x: Operation not permitted$"):
         libbpf.check(-errno.EPERM, "map x")
     ctypes.set_errno(0)
-    with pytest.raises(BpfError, match="^thing: unknown error$"):
+    with pytest.raises(BpfError, match=r"^thing: unknown error$"):
         libbpf.check_pointer(None, "thing")

@@ -82,7 +82,7 @@ def test_files_are_written_although_nobody_reads_the_summary(tmp_path: Path, mon
     os.close(read)
     path = tmp_path / "a.folded"
     report = Report.plan("offcpu", given(str(path)))
-    with open(write, "w") as broken, pytest.raises(BrokenPipeError):  # noqa: PT012
+    with open(write, "w") as broken, pytest.raises(BrokenPipeError):
         monkeypatch.setattr(sys, "stdout", broken)
         try:
             report.write(profile())

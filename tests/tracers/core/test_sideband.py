@@ -1,15 +1,14 @@
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from mmap import PAGESIZE
-from pathlib import Path
 
 import pytest
 from stallscope.tracers.core import sideband
@@ -106,20 +105,20 @@ class Memory:
     """A ring as the kernel would have written it, in a file."""
 
     def __init__(self, size: int) -> None:
-        self.file = tempfile.TemporaryFile()
-        self.file.truncate(PAGESIZE + size)
-        self.ring = _Ring(os.dup(self.file.fileno()), size)
+        self.fd = os.memfd_create("ring")
+        os.truncate(self.fd, PAGESIZE + size)
+        self.ring = _Ring(os.dup(self.fd), size)
         self.size = size
 
     def write(self, position: int, data: bytes) -> None:
         for i, byte in enumerate(data):
-            os.pwrite(self.file.fileno(), bytes([byte]), PAGESIZE + (position + i) % self.size)
+            os.pwrite(self.fd, bytes([byte]), PAGESIZE + (position + i) % self.size)
 
     def set(self, head: int, tail: int) -> None:
-        os.pwrite(self.file.fileno(), struct.pack("<QQ", head, tail), 1024)
+        os.pwrite(self.fd, struct.pack("<QQ", head, tail), 1024)
 
     def tail(self) -> int:
-        return int.from_bytes(os.pread(self.file.fileno(), 8, 1032), "little")
+        return int.from_bytes(os.pread(self.fd, 8, 1032), "little")
 
 
 @pytest.fixture
@@ -127,7 +126,7 @@ def memory() -> object:
     made = Memory(PAGESIZE)
     yield made
     made.ring.close()
-    made.file.close()
+    os.close(made.fd)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +183,8 @@ def test_events_come_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("text", "cpus"), [("0\n", [0]), ("0-3\n", [0, 1, 2, 3]), ("0,2-3,64-65\n", [0, 2, 3, 64, 65])]
 )
-def test_online_cpus(text: str, cpus: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "online").write_text(text)
-    monkeypatch.setattr(sideband, "open", lambda _: open(tmp_path / "online"), raising=False)
+def test_online_cpus(text: str, cpus: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sideband, "open", lambda _: io.StringIO(text), raising=False)
     assert sideband._online_cpus() == cpus
 
 
