@@ -17,7 +17,8 @@ def answer(summary: Summary) -> tuple[str, ...]:
     What holds threads up (a lock, a device, memory, the cores) comes before waits that others end: a
     thread that waits on a condition variable shows the effect, not the cause.
     """
-    waits = [wait for wait in summary.waits if not wait.runnable]
+    # What the kernel's own threads do when there is nothing to do answers nothing.
+    waits = [wait for wait in summary.waits if not wait.runnable and (wait.frames or not wait.idle)]
     if not summary.times.threads:
         return ("No thread was seen.",)
     if not waits and not summary.times.wall:

@@ -48,7 +48,7 @@ def summarize(profile: Profile) -> Summary:
     """
     threads = _merged_threads(profile.threads)
     sums = _sum_samples(profile, threads)
-    idle = _idle_threads(sums, threads)
+    idle = _idle_places(sums, threads)
     waits = _group(sums, threads, idle)
     summary = Summary(
         title=profile.title,
@@ -58,7 +58,7 @@ def summarize(profile: Profile) -> Summary:
         answer=(),
         processes=_processes(threads),
         times=_times(list(threads.values())),
-        active=_times([times for thread, times in threads.items() if thread not in idle]),
+        active=_times([times for thread, times in threads.items() if _is_active(thread, sums, idle, times.wall)]),
         waits=tuple(sorted(waits, key=lambda w: (w.idle, -w.time, w.frames, w.kernel, w.state))),
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
@@ -129,27 +129,44 @@ def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: boo
     return _Sum(time, count, least, most, time if is_open else 0, count if is_open else 0)
 
 
-def _idle_threads(sums: _Sums, threads: dict[_Thread, ThreadTimes]) -> dict[_Thread, _Place]:
-    """Threads that sit in one place that others end, with the place."""
-    return {
-        thread: place
-        for thread, places in sums.items()
-        for place, total in places.items()
-        if _told_by_others(place) and 0 < threads[thread].wall * IDLE_PERCENT <= total.time * 100
-    }
+def _idle_places(sums: _Sums, threads: dict[_Thread, ThreadTimes]) -> dict[_Thread, set[_Place]]:
+    """Where threads do nothing but wait to be told by others.
+
+    A user thread is idle when it sits in one such place nearly all the time. One of the kernel's own is idle
+    whenever it waits to be told: for work to come.
+    """
+    idle: dict[_Thread, set[_Place]] = {}
+    for thread, places in sums.items():
+        told = {place: total.time for place, total in places.items() if _told_by_others(place)}
+        if any(_has_user_frames(where) for _, where in places):
+            enough = threads[thread].wall * IDLE_PERCENT
+            told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
+        if told:
+            idle[thread] = set(told)
+    return idle
+
+
+def _has_user_frames(where: Site) -> bool:
+    return any(not frame.startswith("[") for frame in where.frames)
+
+
+def _is_active(thread: _Thread, sums: _Sums, idle: dict[_Thread, set[_Place]], wall: int) -> bool:
+    spent = sum(sums[thread][place].time for place in idle.get(thread, ()))
+    return not 0 < wall * IDLE_PERCENT <= spent * 100
 
 
 def _told_by_others(place: _Place) -> bool:
     state, where = place
-    return state == "idle" or (state == "interruptible" and where.told_by_others)
+    is_kernel_thread = not _has_user_frames(where)
+    return state == "idle" or (state == "interruptible" and (is_kernel_thread or where.told_by_others))
 
 
-def _group(sums: _Sums, threads: dict[_Thread, ThreadTimes], idle: dict[_Thread, _Place]) -> list[Wait]:
+def _group(sums: _Sums, threads: dict[_Thread, ThreadTimes], idle: dict[_Thread, set[_Place]]) -> list[Wait]:
     """Equal waits of all threads together; idle threads apart from busy ones that wait in the same place."""
     groups: dict[tuple[_Place, bool], dict[_Thread, _Sum]] = defaultdict(dict)
     for thread, places in sums.items():
         for place, total in places.items():
-            groups[place, idle.get(thread) == place][thread] = total
+            groups[place, place in idle.get(thread, ())][thread] = total
     alike = Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads.values())
     return [_wait(place, is_idle, members, threads, alike) for (place, is_idle), members in groups.items()]
 

@@ -25,12 +25,13 @@ def main() -> None:
     print(f"{'bare':>14} {base / switches * 1e9:8,.0f} ns a switch")
     added = {}
     for name, seconds in traced.items():
-        added[name] = (statistics.median(seconds) - base) / switches * 1e9
-        spread = f"{min(seconds) / switches * 1e9:,.0f} … {max(seconds) / switches * 1e9:,.0f}"
-        print(f"{name:>14} {statistics.median(seconds) / switches * 1e9:8,.0f} ns a switch ({spread}), +{added[name]:,.0f}")
+        each = [second / switches * 1e9 for second in seconds]
+        added[name] = statistics.median(each) - base / switches * 1e9
+        middle, low, high = statistics.median(each), min(each), max(each)
+        print(f"{name:>14} {middle:8,.0f} ns a switch ({low:,.0f} … {high:,.0f}), +{added[name]:,.0f}")
     pairs = [(a - base) / (b - base) for a, b in zip(traced[OURS], traced[PEER], strict=True)]
-    print(f"added time, ours / {PEER}: {added[OURS] / added[PEER]:.2f}, pair by pair {statistics.median(pairs):.2f}", end="")
-    print(f" ({min(pairs):.2f} … {max(pairs):.2f}); goal: at most {GOAL}")
+    print(f"added time, ours / {PEER}: {added[OURS] / added[PEER]:.2f}", end="")
+    print(f" (pair by pair {min(pairs):.2f} … {max(pairs):.2f}); goal: at most {GOAL}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ from runner import Workload
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+FOREIGN = """() => document.querySelectorAll(
+    "script, image, img, iframe, object, a, [onload], [onclick], #frames b, #labels b, #tip b b").length"""
+
 
 @pytest.fixture
 def traced(require: Callable[[bool, str], None], tmp_path: Path) -> Path:
@@ -34,7 +37,7 @@ def traced(require: Callable[[bool, str], None], tmp_path: Path) -> Path:
 
 def test_names_stay_text(traced: Path, open_file: Callable[..., Page]) -> None:
     page = open_file(traced)
-    elements = page.evaluate("() => Array.from(document.querySelectorAll('script, b, image, iframe')).length")
+    elements = page.evaluate(FOREIGN)
     for symbol in ('quote"amp&<b>', "semi;colon'</g>"):
         page.locator("#bar input").fill(re.escape(symbol))
         hits = page.locator("#frames rect.hit")
@@ -49,5 +52,5 @@ def test_names_stay_text(traced: Path, open_file: Callable[..., Page]) -> None:
         page.locator("#bar button", has_text="Reset").click()
     labels = page.locator("#labels text").all_text_contents()
     assert any(label.startswith("\\x1b[31mred") for label in labels)
-    assert page.evaluate("() => Array.from(document.querySelectorAll('script, b, image, iframe')).length") == elements
+    assert page.evaluate(FOREIGN) == elements
     assert page.evaluate("() => document.title").startswith("Off-CPU time")

@@ -158,7 +158,9 @@ def test_doctor() -> None:
 def test_progress_is_for_terminals(tmp_path: Path) -> None:
     with Tracer("-o", tmp_path / "a.svg", "--", "sleep", 1) as tracer:
         shown = tracer.finish().check_succeeded()
-    assert re.search(r"\r\x1b\[Ktracing \d\.\d s \(Ctrl-C ends it\), 0 lost intervals, 1 thread, \d+ stacks?", shown.tty)
+    assert re.search(
+        r"\r\x1b\[Ktracing \d\.\d s \(Ctrl-C ends it\), 0 lost intervals, 1 thread, \d+ stacks?", shown.tty
+    )
     assert shown.tty.endswith("\r\x1b[K")
     assert shown.err == ""
     dumb = run("-o", tmp_path / "b.svg", "--", "sleep", 0.3, TERM="dumb").check_succeeded()

@@ -112,7 +112,11 @@ def test_summary_says_who_how_long_and_what_was_lost(tmp_path: Path) -> None:
         assert re.search(rf"^ *[\d.<]+ m?s +<?[\d.]+ %  {row}$", out, re.MULTILINE)
     for function, count in (("sleep_1ms", 80), ("sleep_10ms", 40), ("sleep_25ms", 20)):
         # Time, share, count, mean, max.
-        assert re.search(rf"^ *\S+ m?s +\S+ % +{count} +\S+ \S+ +\S+ \S+ .*{function}( → nanosleep)? │ \w+nanosleep", out, re.MULTILINE)
+        assert re.search(
+            rf"^ *\S+ m?s +\S+ % +{count} +\S+ \S+ +\S+ \S+ .*{function}( → nanosleep)? │ \w+nanosleep",
+            out,
+            re.MULTILINE,
+        )
     assert out.splitlines()[-1] == f"wrote {tmp_path / 'a.svg'}"
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out)
 

@@ -25,8 +25,8 @@ def slack(truth: int) -> float:
 def check_waits(traced: Traced, *, per_thread: bool = True) -> None:
     """Every function's time and count against the truth.
 
-    The truth is the time around the system call: it holds the call's own CPU time and preemptions inside it, too. A wait
-    that the kernel did not report has no stack; such are counted, and none is missing otherwise.
+    The truth is the time around the system call: it holds the call's own CPU time and preemptions inside it, too.
+    A wait that the kernel did not report has no stack; such are counted, and none is missing otherwise.
     """
     for wait in traced.truth["waits"]:
         tid = wait["tid"] if per_thread else None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ..symbols.kallsyms import Kallsyms
 from ..symbols.symboliser import UNMAPPED, Symboliser
-from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
+from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, OTHER, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
 from .session import Capture
 
 OFF_CPU_VALUES = (
@@ -27,9 +27,10 @@ BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _UNKNOWN = Frame("[waiting since before the trace]", "other")
+_UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|waiting since|not started)")
+_UNNAMED = re.compile(r"\[(?!stack lost|waiting since|not started|switch not)")
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
@@ -152,7 +153,8 @@ class _Stacks:
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
             self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
-        return self._whole[where]
+        # Taken in while it slept, without its stack; or its switch-out was not reported.
+        return self._whole[where] or ((_UNREPORTED,) if key.state == OTHER else (_UNKNOWN,))
 
     def _join(self, user: tuple[int, int, int], kernel: int) -> Stack:
         frames: Stack = ()
@@ -165,7 +167,7 @@ class _Stacks:
             elif wanted:
                 frames += (_LOST_STACK,)
                 self.missing += 1
-        return frames or (_UNKNOWN,)
+        return frames
 
 
 def _place(frame: Frame) -> str:

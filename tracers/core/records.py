@@ -12,7 +12,7 @@ MAX_FRAMES = 127
 
 STATES = ("preempted", "interruptible", "uninterruptible", "stopped", "traced", "idle", "other", "new")
 """enum wait_state, in its order."""
-PREEMPTED, NEW = STATES.index("preempted"), STATES.index("new")
+PREEMPTED, OTHER, NEW = STATES.index("preempted"), STATES.index("other"), STATES.index("new")
 
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""

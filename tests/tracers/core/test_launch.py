@@ -15,12 +15,13 @@ from stallscope.tracers.core.launch import Launch
 SCRIPT = "import sys; from stallscope.tracers.core.launch import Launch; made = Launch(sys.argv[1:]); made.go(); "
 
 
-def run_as(environment: dict[str, str], *command: str) -> list[str]:
-    """Lines that a command writes which a tracer with these variables starts."""
+def run_as(environment: dict[str, str], *command: str, groups: list[int] | None = None) -> list[str]:
+    """Lines that a command writes which a tracer with these variables (and supplementary groups) starts."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SUDO_")}
     result = subprocess.run(
         [sys.executable, "-c", f"{SCRIPT} sys.exit(made.wait())", *command],
         env={**clean, **environment},
+        extra_groups=groups,
         capture_output=True,
         text=True,
         check=True,
@@ -140,12 +141,16 @@ WHO = ("sh", "-c", 'id -u; id -g; id -G; echo "$HOME $USER $LOGNAME"')
 def test_command_runs_as_the_user_behind_sudo(root: None) -> None:
     user = pwd.getpwnam("nobody")
     uid, gid = str(user.pw_uid), str(user.pw_gid)
-    lines = run_as({"SUDO_UID": uid, "SUDO_GID": gid, "HOME": "/root"}, *WHO)
+    lines = run_as({"SUDO_UID": uid, "SUDO_GID": gid, "HOME": "/root"}, *WHO, groups=[54320])
     assert lines == [uid, gid, gid, f"{user.pw_dir} nobody nobody"]
 
 
 def test_user_without_an_entry_is_still_not_root(root: None) -> None:
-    lines = run_as({"SUDO_UID": "54321", "SUDO_GID": "54322", "HOME": "/somewhere", "USER": "x", "LOGNAME": "y"}, *WHO)
+    lines = run_as(
+        {"SUDO_UID": "54321", "SUDO_GID": "54322", "HOME": "/somewhere", "USER": "x", "LOGNAME": "y"},
+        *WHO,
+        groups=[54320],
+    )
     assert lines == ["54321", "54322", "54322", "/somewhere x y"]
 
 
