@@ -97,14 +97,16 @@ def _title(profile: Profile, options: WriteOptions) -> str:
 
 def _group(sample: Sample, per_thread: bool) -> str:
     """Name of the profile that the sample belongs to: ``process-PID`` or ``process-PID thread/TID``."""
-    name = f"{sample.label('process') or '[unknown]'}-{_or_unknown(sample.label('pid'))}"
+    name = _numbered(sample, "process", "-", "pid")
     if per_thread:
-        name += f" {sample.label('thread') or '[unknown]'}/{_or_unknown(sample.label('tid'))}"
+        name += f" {_numbered(sample, 'thread', '/', 'tid')}"
     return printable(name)
 
 
-def _or_unknown(label: str | int | None) -> str:
-    return "?" if label is None else str(label)
+def _numbered(sample: Sample, name: str, separator: str, number: str) -> str:
+    called = str(sample.label(name) or "[unknown]")
+    identity = sample.label(number)
+    return called if identity is None else f"{called}{separator}{identity}"
 
 
 class _Frames:

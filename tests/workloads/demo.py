@@ -31,7 +31,7 @@ def _trace(demos: list[Workload], seconds: float, output: Path) -> int:
     """Exit status of trace-offcpu."""
     command = Path(sys.executable).with_name("trace-offcpu")
     pids = ",".join(str(demo.pid) for demo in demos)
-    arguments = ["-p", pids, "-d", f"{seconds:g}", "-o", str(output.relative_to(_ROOT)), "--force"]
+    arguments = ["-p", pids, "-d", f"{seconds:g}", "--merge", "-o", str(output.relative_to(_ROOT)), "--force"]
     print(f"$ trace-offcpu {' '.join(arguments)}", flush=True)
     return subprocess.run([str(command), *arguments], cwd=_ROOT, check=False).returncode
 

@@ -50,7 +50,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --json: what `report.Output` is made from."""
+    """-o --force --per-thread --merge --json: what `report.Output` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -63,6 +63,7 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
+        click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
     ]
     return _apply(options, function)

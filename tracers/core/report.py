@@ -12,6 +12,7 @@ from ...converters import output
 from ...converters.options import WriteOptions
 from ...converters.safefile import sudo_owner
 from ...converters.text import printable
+from ...converters.transforms import merge_processes
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -25,6 +26,7 @@ class Report:
     force: bool
     per_thread: bool
     as_json: bool
+    merge: bool = False
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Report:
@@ -32,7 +34,7 @@ class Report:
         than after the trace."""
         paths = given["outputs"] or (str(output.default_path(stem)),)
         output.check(paths, force=given["force"])
-        return cls(paths, given["force"], given["per_thread"], given["as_json"])
+        return cls(paths, given["force"], given["per_thread"], given["as_json"], given["merge"])
 
     def write(self, profile: Profile) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file."""
@@ -43,6 +45,8 @@ class Report:
             self._write_files(profile, stream)
 
     def _write_files(self, profile: Profile, stream: TextIO) -> None:
+        if self.merge:
+            profile = merge_processes(profile)
         options = WriteOptions(per_thread=self.per_thread)
         before = {path: _identity(path) for path in self.paths}
         try:

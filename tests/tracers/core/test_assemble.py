@@ -15,6 +15,7 @@ from stallscope.tracers.core.records import (
     COUNTERS,
     NEW,
     ON_CPU,
+    OTHER,
     PREEMPTED,
     RUNNABLE,
     STATES,
@@ -214,13 +215,14 @@ def test_no_trace_of_the_tracer() -> None:
 def test_lost_and_unknown_stacks() -> None:
     once = WaitSum(1, 1, 1, 1, 0, 0, 0)
     waits = [(key(user=5, kernel=6), once), (key(user=7, kernel=6), once), (key(DISK, user=7, kernel=6), once),
-             (key(), once), (key(NEW), WaitSum(1, 0, 0, 0, 1, 1, 1))]  # fmt: skip
+             (key(), once), (key(OTHER), once), (key(NEW), WaitSum(1, 0, 0, 0, 1, 1, 1))]  # fmt: skip
     made = profile(waits=waits, stacks={6: (KERNEL + 3,), 5: (1,)})
     assert frames(made) == [
         ["main", "__schedule"],
         ["[stack lost]", "__schedule"],
         ["[stack lost]", "__schedule"],
         ["[waiting since before the trace]"],
+        ["[switch not reported]"],
         ["[not started yet]"],
     ]
     assert made.lost["stacks"] == 1  # distinct ones
@@ -247,7 +249,7 @@ def test_walk_that_lost_its_way(addresses: tuple[int, ...], expected: list[str],
 
 def test_deep_stacks_are_counted() -> None:
     waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
-    made = profile(waits=waits, stacks={5: (2,) * 127, 6: (2,) * 126})
+    made = profile(waits=waits, stacks={5: (2,) * 127, 6: (2,) * 127}, cut={5})
     assert made.lost["stacks cut at 127 frames"] == 1
 
 

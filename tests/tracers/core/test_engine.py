@@ -21,7 +21,8 @@ LOG = [
     "libbpf: prog 'offcpu_switch': BPF program load failed: Permission denied",
     "libbpf: prog 'offcpu_switch': -- BEGIN PROG LOAD LOG --\n"
     "0: R1=ctx() R10=fp0\n; int offcpu_switch(u64 *ctx) @ offcpu.bpf.c:4\n12: (61) r0 = *(u32 *)(r8 +0)\n"
-    "from 9 to 13: R0=scalar() R10=fp0\nR8 invalid mem access 'scalar'\nprocessed 13 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --",
+    "from 9 to 13: R0=scalar() R10=fp0\nR8 invalid mem access 'scalar'\n"
+    "processed 13 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --",
     "libbpf: prog 'offcpu_switch': failed to load: -13",
     "libbpf: failed to load object 'stallscope'",
 ]

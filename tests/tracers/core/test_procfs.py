@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,9 @@ def test_hostile_names(hostile: int) -> None:
     assert procfs.comm(hostile, hostile) == "a) R 1\nTgid:\t1"
     assert procfs.command_line(hostile).endswith(" x\ny  \udcff")
     assert procfs.tgid_of(hostile) == hostile
+    until = time.monotonic() + 10
+    while procfs.state(hostile) != "S" and time.monotonic() < until:
+        time.sleep(0.001)  # it has told us that it is there, and is about to sleep
     assert procfs.state(hostile) == "S"
     assert procfs.ancestors(hostile) == {os.getpid(), *procfs.ancestors(os.getpid())}
 

@@ -32,6 +32,7 @@ PRELUDE = f"""
 #include <string.h>
 typedef unsigned long long u64;
 typedef unsigned int u32;
+typedef unsigned short u16;
 typedef unsigned char u8;
 #include "{HEADER}"
 """
@@ -153,12 +154,14 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
     data = run_c(gcc, tmp_path, written("exec_record", execs))
     assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
     frames = ((1 << 64) - 1, 2, 3)
-    stack = {"type": records.RECORD_STACK, "count": 3, "id": 1 << 63, "frames": frames}
+    stack = {"type": records.RECORD_STACK, "count": 3, "cut": 0, "id": 1 << 63, "frames": frames}
     size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"  # as the probes send it
-    assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(1 << 63, frames)
-    full = {"type": records.RECORD_STACK, "count": 127, "id": 5, "frames": tuple(range(127))}
+    assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(
+        1 << 63, frames, cut=False
+    )
+    full = {"type": records.RECORD_STACK, "count": 127, "cut": 1, "id": 5, "frames": tuple(range(127))}
     record = parse_record(run_c(gcc, tmp_path, written("stack_record", full)))
-    assert record == StackRecord(5, tuple(range(127)))
+    assert record == StackRecord(5, tuple(range(127)), cut=True)
     seeds = run_c(
         gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
     )
@@ -213,10 +216,13 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
 
 def test_sink_keeps_stacks_and_execs() -> None:
     sink = RecordSink()
-    sink(records._STACK_HEAD.pack(records.RECORD_STACK, 2, 9) + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
+    for stack_id, cut in ((9, 0), (10, 1)):
+        head = records._STACK_HEAD.pack(records.RECORD_STACK, 2, cut, stack_id)
+        sink(head + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
     sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
     sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
-    assert sink.stacks == {9: (5, 6)}
+    assert sink.stacks == {9: (5, 6), 10: (5, 6)}
+    assert sink.cut == {10}
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
     assert sink.exit_count == 0

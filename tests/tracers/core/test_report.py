@@ -17,7 +17,7 @@ from stallscope.tracers.core.report import Report
 
 
 def given(*outputs: str, **more: Any) -> dict[str, Any]:
-    return {"outputs": outputs, "force": False, "per_thread": False, "as_json": False, **more}
+    return {"outputs": outputs, "force": False, "per_thread": False, "as_json": False, "merge": False, **more}
 
 
 def profile() -> Profile:
