@@ -247,7 +247,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		state = task_state(prev, trusted);
 		/* It runs again already: a signal was pending, or __schedule() let go of the run queue's lock while it looked
 		 * for other work, and somebody woke the thread. */
-		woken = !(state & TASK_REPORT_BITS);
+		woken = !state;
 		/* The state may be TASK_WAKING by now; prev_state is what __schedule() acted on (9c2136be0878, 5.18). */
 		if (switch_has_state)
 			state = (u32)ctx[3];
@@ -271,7 +271,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			t->switches++;
 			t->out = now;
 			t->woken = 0;
-			if (preempted || !(state & TASK_REPORT_BITS)) {
+			if (preempted || !state) {
 				t->phase = PHASE_RUNNABLE;
 				t->key.state = WAIT_PREEMPTED;
 			} else {

@@ -130,7 +130,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 
 	if (task->on_cpu)
 		phase = PHASE_ON_CPU;
-	else if (!(state & TASK_REPORT_BITS))
+	else if (!state || state == TASK_WAKING)
 		phase = PHASE_RUNNABLE;
 
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
@@ -144,7 +144,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		if (may_sleep && user_stacks && !(task->flags & PF_KTHREAD))
 			key.ustack = task_user_stack(task, record);
 		/* Woken while its stack was read: then the stack may be of two moments. */
-		if (task->on_cpu || !(task_state(task, true) & TASK_REPORT_BITS)) {
+		if (task->on_cpu || task_state(task, true) != state) {
 			phase = task->on_cpu ? PHASE_ON_CPU : PHASE_RUNNABLE;
 			key.ustack = 0;
 			key.kstack = 0;

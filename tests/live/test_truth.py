@@ -43,18 +43,24 @@ def check_lost(traced: Traced) -> None:
 
 
 def check_threads(traced: Traced) -> None:
-    """On-CPU and runnable time of every thread against the kernel's own accounts."""
+    """On-CPU and runnable time of every thread against the kernel's own accounts.
+
+    Those are taken a moment before sched_switch is reported, and leave out what the hypervisor and interrupts took.
+    """
     for times in traced.profile.threads:
         assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
     for tid, (on_cpu, runnable) in traced.kernel.items():
         times = traced.thread(tid)
-        assert near(times.on_cpu, on_cpu), (times, on_cpu)
-        assert near(times.runnable, runnable), (times, runnable)
+        moments = times.switches * MS // 10
+        assert on_cpu - slack(on_cpu) <= times.on_cpu + moments, (times, on_cpu)
+        assert times.on_cpu <= on_cpu + slack(on_cpu) + moments + traced.stolen, (times, on_cpu, traced.stolen)
+        assert abs(times.runnable - runnable) <= slack(runnable) + moments, (times, runnable)
     for truth in traced.truth["threads"]:
         times = traced.thread(truth["tid"])
+        moments = times.switches * MS // 10
         # The thread's own account leaves out how it began and how it ended.
-        assert truth["cpu_ns"] - slack(truth["cpu_ns"]) <= times.on_cpu
-        assert truth["runnable_ns"] - slack(truth["runnable_ns"]) <= times.runnable
+        assert truth["cpu_ns"] - slack(truth["cpu_ns"]) <= times.on_cpu + moments
+        assert truth["runnable_ns"] - slack(truth["runnable_ns"]) <= times.runnable + moments
 
 
 def sum_of(times: ThreadTimes) -> int:
@@ -101,7 +107,7 @@ def test_spinner_is_never_blocked(trace: Trace) -> None:
     # Outside of spin() it waits for its gate and for the end.
     begin_to_end = sum(s.values[0] for s in traced.samples("spin") if s.label("state") not in RUNNABLE)
     assert begin_to_end == 0
-    assert near(traced.preempted(truth["tid"]), truth["wall_ns"] - truth["cpu_ns"])
+    assert near(traced.preempted(truth["tid"]), truth["runnable_ns"])
 
 
 def test_two_spinners_on_one_core_are_runnable(trace: Trace) -> None:
@@ -150,11 +156,14 @@ def test_open_intervals_are_counted_up_to_the_end(trace: Trace) -> None:
 
 def test_filters(trace: Trace) -> None:
     shortest = trace("sleeps", 5, knobs={"min_wait": 5 * MS}, chosen=Filter(shortest=5 * MS))
-    assert shortest.blocks("sleep_1ms") == 0
     assert shortest.blocks("sleep_10ms") == 10
+    # On a busy machine a short sleep can wait long for a core: then it belongs here.
+    for stack in {sample.stack for sample in shortest.samples("sleep_1ms")}:
+        assert sum(s.values[3] for s in shortest.profile.samples if s.stack == stack) >= 5 * MS
     longest = trace("sleeps", 5, knobs={"max_wait": 5 * MS}, chosen=Filter(longest=5 * MS))
     assert longest.blocks("sleep_1ms") > 0
     assert longest.blocks("sleep_10ms") == 0
+    assert all(sample.values[3] <= 5 * MS for sample in longest.profile.samples)
     runnable = trace("two_spinners", 300, chosen=Filter(states=frozenset({"runnable-preempted"})))
     assert {s.label("state") for s in runnable.profile.samples} == {"runnable-preempted"}
 

@@ -30,6 +30,8 @@ class Traced:
     """The programs' own, by name."""
     kernel: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tid, of the threads that lived throughout: ns on a CPU and ns waiting for one, by /proc/TID/schedstat."""
+    stolen: int = 0
+    """ns that all cores together spent in interrupts and without a core of the hypervisor's, by /proc/stat."""
 
     @property
     def unseen(self) -> int:
@@ -86,6 +88,7 @@ def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, durat
         else:
             workload.finish()
 
+    stolen = _stolen()
     worker = threading.Thread(target=work)
     try:
         session = Session(engine, None, duration)
@@ -94,7 +97,7 @@ def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, durat
     finally:
         engine.close()
     kernel = {tid: (after[tid][0] - before[tid][0], after[tid][1] - before[tid][1]) for tid in after}
-    return Traced(off_cpu_profile(capture, chosen), truth, capture.counters, kernel)
+    return Traced(off_cpu_profile(capture, chosen), truth, capture.counters, kernel, _stolen() - stolen)
 
 
 def _schedstats(tids: list[int]) -> dict[int, tuple[int, int]]:
@@ -106,3 +109,9 @@ def _schedstats(tids: list[int]) -> dict[int, tuple[int, int]]:
             continue  # it ended
         found[tid] = (int(on_cpu), int(runnable))
     return found
+
+
+def _stolen() -> int:
+    """irq, softirq and steal of the first line of /proc/stat: proc(5)."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    return sum(map(int, fields[6:9])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
