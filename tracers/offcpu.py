@@ -56,7 +56,7 @@ def main(**given: Any) -> None:
     report = Report.plan("offcpu", given)
     knobs = {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
     engine = options.make_engine_options(given, scope, OFF_CPU_PROBES, knobs)
-    capture = record(engine, given["command"], given["duration"])
+    capture = record(engine, given["command"], given["duration"], quiet=report.uses_stdout)
 
     from .core.assemble import Filter, off_cpu_profile
 

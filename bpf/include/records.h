@@ -116,6 +116,7 @@ enum counter {
 	MEMO_HITS,    /* kernel stacks recognised without unwinding, see memo.bpf.h */
 	MEMO_CHECKS,  /* recognised, and unwound nevertheless */
 	MEMO_WRONG,   /* … and they differed */
+	NEW_THREADS,  /* taken into the scope */
 	NEW_WAITS,    /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,

@@ -74,8 +74,7 @@ static __always_inline struct thread *new_thread(struct task_struct *task, bool 
 		bpf_map_update_elem(&thread_hash, &tid, &init, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&thread_hash, &tid);
 	}
-	if (!t)
-		count(LOST_THREADS);
+	count(t ? NEW_THREADS : LOST_THREADS);
 	return t;
 }
 

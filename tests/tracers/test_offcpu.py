@@ -26,7 +26,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[EngineOptions, tuple
     """What was to be recorded; nothing is."""
     seen: list[tuple[EngineOptions, tuple[str, ...], float | None]] = []
 
-    def record(*arguments: Any) -> None:
+    def record(*arguments: Any, quiet: bool) -> None:
         seen.append(arguments)
         raise StallscopeError("recorded")
 
@@ -158,7 +158,7 @@ def test_states_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
         filters.append(chosen)
         raise StallscopeError("assembled")
 
-    monkeypatch.setattr(offcpu, "record", lambda *_: None)
+    monkeypatch.setattr(offcpu, "record", lambda *_, quiet: None)
     monkeypatch.setattr(assemble, "off_cpu_profile", off_cpu_profile)
     main(["-a", "--state", "runnable", "--state", "idle", "--min-block", "1", "--max-block", "2"])
     main(["-a"])

@@ -272,6 +272,8 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
 def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[str]:
     """What the reader should know, and which option would have helped."""
     comments = list(capture.notes)
+    if capture.exit_status:
+        comments.append(f"the command ended with status {capture.exit_status}")
     counters = capture.counters
     if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
         comments.append(f"{unseen} waits of which the kernel did not report the begin or the end: timed by CPU time")

@@ -231,8 +231,9 @@ def _load(options: EngineOptions) -> tuple[Object, Shape]:
             "this kernel carries no BTF type information",
             "give a file made for this kernel with --btf PATH, or run a kernel with CONFIG_DEBUG_INFO_BTF=y",
         )
-    if options.btf is not None and not options.btf.is_file():
-        raise StallscopeError(f"{options.btf} is not a file", "give --btf the BTF file of the running kernel")
+    if options.btf is not None and not _is_btf(options.btf):
+        what = "no file with BTF type information" if options.btf.exists() else "not a file"
+        raise StallscopeError(f"{options.btf} is {what}", "give --btf the BTF file of the running kernel")
     first: BpfError | None = None
     for shape in _RAW_SHAPES if options.btf else _BTF_SHAPES:
         try:
@@ -241,6 +242,15 @@ def _load(options: EngineOptions) -> tuple[Object, Shape]:
             first = first or error
     assert first is not None
     raise StallscopeError(f"{first.cause} ({_reason(first.log)})", _remedy(first.number)) from first
+
+
+def _is_btf(path: Path) -> bool:
+    """Raw BTF (its magic is 0xeb9f) or an ELF file that may hold some."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith((b"\x9f\xeb", b"\xeb\x9f", b"\x7fELF"))
+    except OSError:
+        return False
 
 
 def load_shape(options: EngineOptions, shape: Shape) -> Object:

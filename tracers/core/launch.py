@@ -13,7 +13,8 @@ from ...converters.errors import StallscopeError
 class Launch:
     """A forked child, stopped before exec. It runs as SUDO_UID's user when the tracer runs under sudo."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, quiet: bool = False) -> None:
+        """``quiet``: what it writes to standard output goes to standard error."""
         self._command = command
         self._status: int | None = None
         # Who ignores SIGCHLD, perhaps because his parent did, is told no exit status.
@@ -27,6 +28,8 @@ class Launch:
                 if os.read(gate_read, 1):  # end of file: the tracer is gone
                     _become_invoker()
                     _default_signals()
+                    if quiet:
+                        os.dup2(2, 1)
                     os.execvp(command[0], command)
             except OSError as error:
                 os.write(report_write, str(error.errno).encode())

@@ -79,6 +79,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "ring_buffer__new": (c_void_p, [c_int, _RingCallback, c_void_p, c_void_p]),
     "ring_buffer__consume": (c_int, [c_void_p]),
     "ring_buffer__free": (None, [c_void_p]),
+    "libbpf_strerror": (c_int, [c_int, c_void_p, c_size_t]),
     "libbpf_version_string": (c_char_p, []),
     "libbpf_num_possible_cpus": (c_int, []),
     "libbpf_set_print": (c_void_p, [_PrintCallback]),
@@ -109,21 +110,6 @@ _PRINT = _PrintCallback(_collect_log)
 """libbpf keeps a pointer to it: it must live as long as the library."""
 
 
-def _load_library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL("libbpf.so.1", use_errno=True)
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(library, name)
-            function.restype = result
-            function.argtypes = arguments
-    except (OSError, AttributeError) as error:
-        raise StallscopeError(
-            f"libbpf.so.1 cannot be used: {error}", "install it: apt-get install libbpf1 (version 1.0 or newer)"
-        ) from None
-    library.libbpf_set_print(_PRINT)
-    return library
-
-
 _library: ctypes.CDLL | None = None
 
 
@@ -131,7 +117,16 @@ def library() -> ctypes.CDLL:
     """The library, loaded at the first use. StallscopeError when it is missing or too old."""
     global _library
     if _library is None:
-        _library = _load_library()
+        try:
+            loaded = ctypes.CDLL("libbpf.so.1", use_errno=True)
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(loaded, name)
+                function.restype, function.argtypes = result, arguments
+        except (OSError, AttributeError) as error:
+            remedy = "install it: apt-get install libbpf1 (version 1.0 or newer)"
+            raise StallscopeError(f"libbpf.so.1 cannot be used: {error}", remedy) from None
+        loaded.libbpf_set_print(_PRINT)
+        _library = loaded
     return _library
 
 
@@ -144,10 +139,18 @@ class BpfError(StallscopeError):
     """A refusal by the kernel or by libbpf: ``number`` is the errno, ``log`` what the verifier or libbpf said."""
 
     def __init__(self, what: str, number: int, log: list[str]) -> None:
-        reason = os.strerror(number) if number else "unknown error"
-        super().__init__(f"{what}: {reason}")
+        super().__init__(f"{what}: {_describe(number)}")
         self.number = number
         self.log = log
+
+
+def _describe(number: int) -> str:
+    """An errno, or one of libbpf's own numbers from 4000 on, in words."""
+    if not number:
+        return "unknown error"
+    text = ctypes.create_string_buffer(256)
+    library().libbpf_strerror(number, text, len(text))
+    return text.value.decode(errors="replace") if number else "unknown error"
 
 
 def check(result: int, what: str) -> int:
@@ -165,8 +168,7 @@ def check_pointer(result: int | None, what: str) -> int:
 
 
 def _take_log() -> list[str]:
-    lines = list(_log)
-    _log.clear()
+    lines, _log[:] = list(_log), []
     return lines
 
 
@@ -340,8 +342,8 @@ class Object:
         options = _OpenOptions(sz=ctypes.sizeof(_OpenOptions), object_name=b"stallscope")
         if btf is not None:
             options.btf_custom_path = os.fsencode(btf)
-        pointer = library().bpf_object__open_file(os.fsencode(path), byref(options))
-        self._pointer: int | None = check_pointer(pointer, f"open {path.name}")
+        opened = library().bpf_object__open_file(os.fsencode(path), byref(options))
+        self._pointer: int | None = check_pointer(opened, f"open {path.name}")
         self._loaded = False
         self.programs = {program.name: program for program in self._each_program()}
         self._variables = {**self._section(".rodata"), **self._section(".bss")}
@@ -354,8 +356,7 @@ class Object:
     def _section(self, section: str) -> dict[str, tuple[str, int, int]]:
         """Variable name → (section, offset, size), from the object's BTF."""
         btf = library().bpf_object__btf(self._pointer)
-        index = library().btf__find_by_name_kind(btf, section.encode(), _BTF_KIND_DATASEC)
-        if index < 0:
+        if (index := library().btf__find_by_name_kind(btf, section.encode(), _BTF_KIND_DATASEC)) < 0:
             return {}
         address = library().btf__type_by_id(btf, index)
         count = _BtfType.from_address(address).info & 0xFFFF
@@ -363,8 +364,11 @@ class Object:
         variables = {}
         for info in infos:
             variable = _BtfType.from_address(library().btf__type_by_id(btf, info.type))
-            name = library().btf__name_by_offset(btf, variable.name_off).decode()
-            variables[name] = (section, info.offset, info.size)
+            variables[library().btf__name_by_offset(btf, variable.name_off).decode()] = (
+                section,
+                info.offset,
+                info.size,
+            )
         return variables
 
     def find_map(self, name: str) -> Map:
@@ -381,8 +385,8 @@ class Object:
 
     def select(self, names: set[str]) -> None:
         """Loads these programs and no others. KeyError: no such program."""
-        for name in names - self.programs.keys():
-            raise KeyError(name)
+        if missing := names - self.programs.keys():
+            raise KeyError(*sorted(missing))
         for name, program in self.programs.items():
             program.set_autoload(name in names)
 

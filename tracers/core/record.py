@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import privilege
 from .engine import Engine, EngineOptions
+from .interrupts import Interrupts
 from .launch import Launch
 from .records import RecordSink
 
@@ -14,34 +15,41 @@ if TYPE_CHECKING:
     from .session import Capture
 
 
-def record(options: EngineOptions, command: tuple[str, ...], duration: float | None) -> Capture:
+def record(options: EngineOptions, command: tuple[str, ...], duration: float | None, *, quiet: bool = False) -> Capture:
     """Traces ``options.scope`` (and ``command``, started for it) for ``duration`` seconds or until it ends.
 
+    ``quiet``: standard output is for our own data, the command's goes to standard error.
     StallscopeError when the scope is not there or the machine does not allow it. Whatever happens, no probe stays and
     the command is ended.
     """
     privilege.require()
     privilege.require_host_pids()
-    scope = options.scope
-    launch = Launch(list(command)) if command else None
-    try:
-        scope.resolve()
-        sink = RecordSink()
-        engine = Engine(options, sink)
+    with Interrupts() as interrupts:
+        launch = Launch(list(command), quiet=quiet) if command else None
         try:
-            # What is needed only from here on is imported only here: the first probe is attached by now.
-            from .progress import Progress
-            from .session import Session
-
-            _allow_many_files()
-            session = Session(engine, launch, duration)
-            with Progress(duration) as progress:
-                return session.run(sink, lambda t, s, lost: progress.update(threads=t, stacks=s, lost=lost))
+            options.scope.resolve()
+            return _run(options, launch, duration, interrupts)
         finally:
-            engine.close()
+            if launch:
+                launch.stop()
+
+
+def _run(options: EngineOptions, launch: Launch | None, duration: float | None, interrupts: Interrupts) -> Capture:
+    sink = RecordSink()
+    engine = Engine(options, sink)
+    try:
+        # What is needed only from here on is imported only here: the first probe is attached by now.
+        from .progress import Progress
+        from .session import Session
+
+        _allow_many_files()
+        session = Session(engine, launch, duration)
+        with Progress(duration) as progress:
+            return session.run(
+                sink, lambda t, s, lost: progress.update(threads=t, stacks=s, lost=lost), interrupts=interrupts
+            )
     finally:
-        if launch:
-            launch.stop()
+        engine.close()
 
 
 def _allow_many_files() -> None:

@@ -32,6 +32,7 @@ COUNTERS = (
     "memo_hits",
     "memo_checks",
     "memo_wrong",
+    "new_threads",
     "new_waits",
     "new_stacks",
 )
@@ -205,10 +206,6 @@ class RecordSink:
             self._exited[record.thread.key.tid, record.thread.start] = record
         else:
             self._execs.append(record)
-
-    @property
-    def exit_count(self) -> int:
-        return len(self._exited)
 
     def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads that exited and, of ``remaining`` at the end, those that were not about to."""

@@ -36,6 +36,11 @@ class Report:
         output.check(paths, force=given["force"])
         return cls(paths, given["force"], given["per_thread"], given["as_json"], given["merge"])
 
+    @property
+    def uses_stdout(self) -> bool:
+        """Whether standard output is for data that a program reads."""
+        return self.as_json or output.STDOUT in self.paths
+
     def write(self, profile: Profile) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file."""
         stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import os
 import select
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
 
 from ..symbols.maps import Mapping
 from ..symbols.process import ProcessSpaces
 from . import procfs
 from .engine import Engine
+from .interrupts import Interrupts
 from .launch import Launch
 from .records import ExecRecord, RecordSink, ThreadRecord, WaitKey, WaitSum, parse_wait
 from .scope import Scope
@@ -81,37 +81,6 @@ class Epochs:
         return -1 if when is None else bisect.bisect(self._seen.get(pid, []), when)
 
 
-class Interrupts:
-    """Ctrl-C (or SIGTERM, SIGHUP) asks for the end; a second Ctrl-C is a KeyboardInterrupt."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._old: dict[int, object] = {}
-        self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-
-    def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-                continue  # nohup
-            self._old[number] = signal.signal(number, self._handle)
-        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        signal.set_wakeup_fd(-1)
-        for number, old in self._old.items():
-            signal.signal(number, old)  # type: ignore[arg-type]  # what signal.signal() returned
-        os.close(self.wakeup)
-        os.close(self._write)
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self.requested and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.requested = True
-
-
 class Session:
     """Runs an engine until the duration is over, the targets are gone, the command ended, or someone asks."""
 
@@ -132,11 +101,17 @@ class Session:
         except OSError as error:
             self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
 
-    def run(self, sink: RecordSink, on_poll: Callable[[int, int, int], None] | None = None) -> Capture:
+    def run(
+        self,
+        sink: RecordSink,
+        on_poll: Callable[[int, int, int], None] | None = None,
+        interrupts: Interrupts | None = None,
+    ) -> Capture:
         """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second."""
         wall = time.time_ns()
-        with Interrupts() as interrupts:
-            threads = {tid for tid, _ in self._take_in(self._engine.begin())}
+        with contextlib.ExitStack() as stack:
+            interrupts = interrupts or stack.enter_context(Interrupts())
+            self._take_in(self._engine.begin())
             if self._launch:
                 self._spaces.adopt(self._launch.pid)
                 self._engine.expect_exec(self._launch.pid)
@@ -152,7 +127,7 @@ class Session:
                 self._poll(sink)
                 if on_poll:
                     counters = self._engine.counters()
-                    on_poll(len(threads) + sink.exit_count, len(sink.stacks), counters["lost_waits"])
+                    on_poll(counters["new_threads"], len(sink.stacks), counters["lost_waits"])
             ends.close()
             records = self._engine.stop()
         return self._finish(sink, records, wall)
@@ -174,12 +149,11 @@ class Session:
         end = time.monotonic()
         self._next_look = end + (end - begin) / _LOOK_SHARE
 
-    def _take_in(self, threads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def _take_in(self, threads: list[tuple[int, int]]) -> None:
         known = self._spaces.processes
         self._to_adopt.extend(sorted({tgid for _, tgid in threads if tgid not in known}))
         if len(self._to_adopt) <= 64:
             self._adopt_some()
-        return threads
 
     def _adopt_some(self) -> None:
         until = time.monotonic() + _ADOPT_SLICE

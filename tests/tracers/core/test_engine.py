@@ -72,7 +72,7 @@ def test_shapes_are_tried_in_order_and_the_first_reason_counts(shapes: list[str]
 
 
 def test_with_other_type_information_only_raw_tracepoints_are_tried(shapes: list[str], tmp_path: Path) -> None:
-    (tmp_path / "btf").touch()
+    (tmp_path / "btf").write_bytes(b"\x9f\xeb\1\0")
     with pytest.raises(StallscopeError):
         engine._load(options(btf=tmp_path / "btf"))
     assert shapes == [SHAPES[2].name]
@@ -126,8 +126,15 @@ def test_no_type_information(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         engine._load(options())
     assert caught.value.cause == "this kernel carries no BTF type information"
     assert "--btf PATH" in caught.value.remedy
-    with pytest.raises(StallscopeError, match="is not a file"):
-        engine._load(options(btf=tmp_path))
+    (tmp_path / "text").write_text("no BTF")
+    for wrong, what in (
+        (tmp_path, "no file with"),
+        (tmp_path / "text", "no file with"),
+        (tmp_path / "x", "not a file"),
+    ):
+        with pytest.raises(StallscopeError, match=f"^{wrong} is {what}") as caught:
+            engine._load(options(btf=wrong))
+        assert "--btf" in caught.value.remedy
 
 
 def test_malformed_type_information(root: None, tmp_path: Path) -> None:

@@ -122,6 +122,13 @@ def is_inheritable(fd: int) -> bool:
         return False
 
 
+def test_standard_output_is_left_to_others_on_demand() -> None:
+    code = "import sys; from stallscope.tracers.core.launch import Launch; made = Launch(['echo', 'x'], quiet=True);"
+    code += "made.go(); made.wait()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("", "x\n")
+
+
 def test_signals_are_as_the_command_expects_them(tmp_path: Path) -> None:
     (ignored,) = run_as({}, "grep", "SigIgn", "/proc/self/status")
     bits = int(ignored.split()[1], 16)

@@ -245,6 +245,8 @@ def test_errors_name_the_reason() -> None:
     assert libbpf.check(3, "x") == libbpf.check_pointer(3, "x") == 3
     with pytest.raises(BpfError, match=r"^map x: Operation not permitted$"):
         libbpf.check(-errno.EPERM, "map x")
+    with pytest.raises(BpfError, match=r"^object: Endian mismatch$"):
+        libbpf.check(-4003, "object")
     ctypes.set_errno(0)
     with pytest.raises(BpfError, match=r"^thing: unknown error$"):
         libbpf.check_pointer(None, "thing")

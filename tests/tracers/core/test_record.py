@@ -21,8 +21,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What happens to the command."""
     seen: list[str] = []
 
-    def launch(command: list[str]) -> SimpleNamespace:
-        seen.append(" ".join(command))
+    def launch(command: list[str], *, quiet: bool) -> SimpleNamespace:
+        seen.append(" ".join(command) + (" (quiet)" if quiet else ""))
         return SimpleNamespace(stop=lambda: seen.append("stop"))
 
     monkeypatch.setattr(record, "Launch", launch)
@@ -51,8 +51,8 @@ def test_command_is_ended_whatever_happens(
     monkeypatch.setattr(privilege, "require_host_pids", lambda: None)
     monkeypatch.setattr(record, "Engine", refuse)
     with pytest.raises(type(error)):
-        record.record(options(Scope()), ("cmd", "arg"), None)
-    assert launches == ["cmd arg", "stop"]
+        record.record(options(Scope()), ("cmd", "arg"), None, quiet=True)
+    assert launches == ["cmd arg (quiet)", "stop"]
 
 
 def test_scope_is_resolved_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
     sink(exit_data(7, start=1000, end=1001))
     sink(exit_data(7, start=1000, end=1002))
     sink(exit_data(7, start=2000, end=2001))  # another thread with the same number
-    assert sink.exit_count == 2
+    assert len(sink.threads([])) == 2
     alive = parse_thread_record(exit_data(8, 500, 3000), exited=False)
     leaving = parse_thread_record(exit_data(7, 2000, 3000), exited=False)
     threads = sink.threads([alive, leaving])
@@ -225,4 +225,4 @@ def test_sink_keeps_stacks_and_execs() -> None:
     assert sink.cut == {10}
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
-    assert sink.exit_count == 0
+    assert len(sink.threads([])) == 0

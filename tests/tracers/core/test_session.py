@@ -19,11 +19,8 @@ from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
 from stallscope.tracers.core.launch import Launch
 from stallscope.tracers.core.records import ExecRecord, RecordSink
 from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Epochs, Interrupts, Session, _Ends
+from stallscope.tracers.core.session import Epochs, Session, _Ends
 from stallscope.tracers.core.sideband import Exec, Exit, Fork, Mmap
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 # Which address space a wait belongs to.
 
@@ -69,63 +66,6 @@ def test_epochs_of_a_pid_that_is_used_again() -> None:
     epochs.counted(ExecRecord(7, 305, 1))
     assert epochs.epoch(7, 1) == 1
     epochs.forked(8)
-
-
-# Signals.
-
-
-@pytest.fixture
-def handlers() -> object:
-    """Handlers of ours for what `Interrupts` takes over; put back afterwards."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    ours: dict[int, object] = {number: lambda *_: None for number in SIGNALS}
-    for number, handler in ours.items():
-        signal.signal(number, handler)  # type: ignore[arg-type]
-    yield ours
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_signal_asks_for_the_end(number: int, handlers: dict[int, object]) -> None:
-    with Interrupts() as interrupts:
-        assert not interrupts.requested
-        os.kill(os.getpid(), number)
-        assert session._poll_any([interrupts.wakeup], 5)
-        assert interrupts.requested
-    assert {n: signal.getsignal(n) for n in SIGNALS} == handlers
-    assert signal.set_wakeup_fd(-1) == -1
-
-
-def test_second_interrupt_is_meant(handlers: dict[int, object]) -> None:
-    with pytest.raises(KeyboardInterrupt), Interrupts():
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
-    assert {n: signal.getsignal(n) for n in SIGNALS} == handlers
-
-
-def test_second_request_to_end_is_patient(handlers: dict[int, object]) -> None:
-    with Interrupts() as interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
-            os.kill(os.getpid(), number)
-        assert interrupts.requested
-
-
-def test_nohup_stays_in_force(handlers: dict[int, object]) -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with Interrupts() as interrupts:
-        os.kill(os.getpid(), signal.SIGHUP)
-        time.sleep(0.01)
-        assert not interrupts.requested
-    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
-def test_descriptors_are_closed(handlers: dict[int, object]) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    with Interrupts():
-        pass
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # The end of what is traced.
