@@ -26,11 +26,11 @@ WOKEN, PREEMPTED_LABEL = "runnable-woken", "runnable-preempted"
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 
 _LOST_STACK = Frame("[stack lost]", "other")
-_UNKNOWN = Frame("[waiting since before the trace]", "other")
+_NO_STACK = Frame("[no stack]", "other")
 _UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|waiting since|not started|switch not)")
+_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|switch not)")
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
@@ -154,7 +154,7 @@ class _Stacks:
             stack = self._whole[where] = self._join(*where)
             self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
         # Taken in while it slept, without its stack; or its switch-out was not reported.
-        return self._whole[where] or ((_UNREPORTED,) if key.state == OTHER else (_UNKNOWN,))
+        return self._whole[where] or ((_UNREPORTED,) if key.state == OTHER else (_NO_STACK,))
 
     def _join(self, user: tuple[int, int, int], kernel: int) -> Stack:
         frames: Stack = ()

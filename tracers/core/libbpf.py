@@ -218,18 +218,12 @@ class Map:
     def __init__(self, pointer: int, name: str) -> None:
         self._pointer = pointer
         self.name = name
+        self.key_size: int = library().bpf_map__key_size(pointer)
+        self.value_size: int = library().bpf_map__value_size(pointer)
 
     @property
     def fd(self) -> int:
         return int(library().bpf_map__fd(self._pointer))
-
-    @property
-    def key_size(self) -> int:
-        return int(library().bpf_map__key_size(self._pointer))
-
-    @property
-    def value_size(self) -> int:
-        return int(library().bpf_map__value_size(self._pointer))
 
     @property
     def max_entries(self) -> int:

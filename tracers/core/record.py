@@ -19,8 +19,8 @@ def record(options: EngineOptions, command: tuple[str, ...], duration: float | N
     """Traces ``options.scope`` (and ``command``, started for it) for ``duration`` seconds or until it ends.
 
     ``quiet``: standard output is for our own data, the command's goes to standard error.
-    StallscopeError when the scope is not there or the machine does not allow it. Whatever happens, no probe stays and
-    the command is ended.
+    StallscopeError when the scope is not there or the machine does not allow it. Whatever happens, no probe stays,
+    and a command that still runs gets SIGTERM.
     """
     privilege.require()
     privilege.require_host_pids()

@@ -221,7 +221,7 @@ def test_lost_and_unknown_stacks() -> None:
         ["main", "__schedule"],
         ["[stack lost]", "__schedule"],
         ["[stack lost]", "__schedule"],
-        ["[waiting since before the trace]"],
+        ["[no stack]"],
         ["[switch not reported]"],
         ["[not started yet]"],
     ]
