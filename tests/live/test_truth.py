@@ -25,7 +25,8 @@ def slack(truth: int) -> float:
 def check_waits(traced: Traced, *, per_thread: bool = True) -> None:
     """Every function's time and count against the truth.
 
-    The truth is the time around the system call: it holds the call's own CPU time and preemptions inside it, too.
+    The truth is the time around the system call: it holds the call's own CPU time, preemptions, and what the hypervisor
+    took, too.
     A wait that the kernel did not report has no stack; such are counted, and none is missing otherwise.
     """
     for wait in traced.truth["waits"]:
@@ -34,6 +35,7 @@ def check_waits(traced: Traced, *, per_thread: bool = True) -> None:
         assert traced.blocks(function, tid) <= wait["blocks"] <= traced.blocks(function, tid) + traced.unseen, function
         busy = sum(t["cpu_ns"] for t in traced.truth["threads"] if tid in (None, t["tid"])) + traced.preempted(tid)
         waited = traced.waited(function, tid)
+        busy += traced.stolen
         assert ns - busy - slack(ns) <= waited <= ns + slack(ns), (function, waited, busy, wait)
 
 
@@ -127,7 +129,9 @@ def test_short_lived_children_keep_their_names(trace: Trace, arguments: tuple[ob
     children, exec_mode = int(str(arguments[-2])), arguments[0] == "--exec"
     function, process = ("exec_child_sleep", "storm_child") if exec_mode else ("child_sleep", "fork_storm")
     sleeping = [s for s in traced.samples(function) if s.label("state") == "interruptible"]
-    assert children - traced.unseen <= len({s.label("pid") for s in sleeping}) <= children
+    # One whose core the hypervisor took for longer than it wanted to sleep did not sleep.
+    (asleep,) = [wait["blocks"] for wait in traced.truth["waits"] if wait["function"] == function]
+    assert asleep - traced.unseen <= len({s.label("pid") for s in sleeping}) <= asleep
     assert {s.label("process") for s in sleeping} == {process}
     for times in traced.profile.threads:
         assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
