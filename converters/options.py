@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .errors import StallscopeError
-from .model import Profile
+
+if TYPE_CHECKING:
+    from .model import Profile
 
 
 @dataclass(frozen=True)

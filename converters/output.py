@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from . import safefile
 from .errors import StallscopeError
-from .model import Profile
 from .options import WriteOptions
 from .safefile import Owner, sudo_owner
 from .text import printable
+
+if TYPE_CHECKING:
+    from .model import Profile
 
 __all__ = [
     "STDOUT",
@@ -30,7 +32,7 @@ __all__ = [
     "writer_for",
 ]
 
-Writer = Callable[[Profile, BinaryIO, WriteOptions], None]
+Writer = Callable[["Profile", BinaryIO, WriteOptions], None]
 
 STDOUT = "-"
 _WRITERS = {".folded": "folded", ".svg": "svg", ".speedscope.json": "speedscope", ".pb.gz": "pprof"}

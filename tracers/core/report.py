@@ -12,7 +12,6 @@ from ...converters import output
 from ...converters.options import WriteOptions
 from ...converters.safefile import sudo_owner
 from ...converters.text import printable
-from ...converters.transforms import merge_processes
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -51,6 +50,8 @@ class Report:
 
     def _write_files(self, profile: Profile, stream: TextIO) -> None:
         if self.merge:
+            from ...converters.transforms import merge_processes
+
             profile = merge_processes(profile)
         options = WriteOptions(per_thread=self.per_thread)
         before = {path: _identity(path) for path in self.paths}
