@@ -227,7 +227,8 @@ def test_pid_namespace_and_another_root(
     """The map is called by the pid that the process itself sees, and lies in its own /tmp."""
     unshare = ["unshare", "-m", "-p", "-f", "--kill-child"]
     require(subprocess.run([*unshare, "true"], capture_output=True).returncode == 0, "unshare is refused")
-    script = "XX"
+    # Not the virtual environment's Python: that may lie below /tmp.
+    script = f"mount -t tmpfs none /tmp && exec {os.path.realpath(sys.executable)} -c '{JIT}'"
     running = start(script, *unshare, "sh", "-c")
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     assert not Path("/tmp/perf-1.map").exists()
