@@ -30,7 +30,7 @@ from stallscope.converters.model import Profile
 from tracing import Traced
 
 TRACE_OFFCPU = str(Path(sys.executable).with_name("trace-offcpu"))
-PATIENCE = 30.0
+PATIENCE = 90.0
 """Seconds after which a process that did not do what it should has failed."""
 NOBODY = 65534
 
