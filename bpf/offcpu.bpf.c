@@ -52,16 +52,17 @@ static __always_inline void flush(struct thread *t)
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));
 }
 
-/* The interval that began at t->out ends now; `waits` is 1 unless some of them were not seen. */
-static __always_inline void record_waits(struct thread *t, u64 now, u64 waits)
+/* The interval that began at t->out ends now; `waits` is 1 unless some of them were not seen. Global, as some others
+ * here: the verifier looks at such a function once, and not once for every way that leads to it. */
+__weak int record_waits(struct thread *t, u64 now, u64 waits)
 {
-	u64 woken = t->woken;
-	u64 blocked = 0, runnable;
+	u64 blocked = 0, runnable, woken;
 
-	if (!t->out)
-		return;
+	if (!t || !t->out)
+		return 0;
+	woken = t->woken;
 	if (now - t->out < min_wait || now - t->out > max_wait || !(state_mask & (1U << (t->key.state & 31))))
-		return;
+		return 0;
 	if (t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW) {
 		/* No wake-up seen: only when it fell before the thread's state existed. */
 		if (!woken)
@@ -76,6 +77,7 @@ static __always_inline void record_waits(struct thread *t, u64 now, u64 waits)
 		t->sum_key = t->key;
 	}
 	add_waits(&t->sum, waits, blocked, runnable);
+	return 0;
 }
 
 static __always_inline void end_phase(struct thread *t, u64 now)

@@ -66,10 +66,14 @@ static __always_inline u64 outermost(const struct memo_words *stack)
 }
 
 /* The id of the stack if it is the memo's; else 0. */
-static __always_inline u64 recall(struct kernel_memo *memo, struct memo_words *stack)
+__weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 {
-	u32 words = memo->words, end = memo->frames - MEMO_OUTER, i;
+	u32 words, end, i;
 
+	if (!memo || !stack)
+		return 0;
+	words = memo->words;
+	end = memo->frames - MEMO_OUTER;
 	if (!words || words > MEMO_WORDS || outermost(stack) != memo->address[end & (MEMO_FRAMES - 1)])
 		return 0;
 	if (bpf_probe_read_kernel(stack->word, words * sizeof(u64), (void *)stack->context))
@@ -107,30 +111,34 @@ static long find_place(u32 word, void *context)
 }
 
 /* Keeps where the frames of a stack just walked lie. */
-static __always_inline void remember(struct kernel_memo *memo, struct memo_words *stack,
-				     const struct stack_record *record, u32 frames, u64 id)
+__weak int remember(struct kernel_memo *memo, struct memo_words *stack, const struct stack_record *record, u32 frames,
+		    u64 id)
 {
 	struct place_search search = { .memo = memo, .stack = stack, .next = MEMO_INNER, .end = frames - MEMO_OUTER };
-	u64 bytes = stack->top - stack->context;
+	u64 bytes;
 	u32 i;
 
+	if (!memo || !stack || !record)
+		return 0;
+	bytes = stack->top - stack->context;
 	memo->words = 0;
 	if (frames <= MEMO_INNER + MEMO_OUTER || frames > MEMO_FRAMES)
-		return;
+		return 0;
 	if (bytes > sizeof(stack->word))
 		bytes = sizeof(stack->word);
 	if (bpf_probe_read_kernel(stack->word, bytes, (void *)stack->context))
-		return;
+		return 0;
 	for (i = 0; i < MEMO_FRAMES; i++)
 		memo->address[i] = record->frames[i];
 	if (outermost(stack) != memo->address[search.end & (MEMO_FRAMES - 1)])
-		return;
+		return 0;
 	bpf_loop(MEMO_WORDS, find_place, &search, 0);
 	if (search.next < search.end)
-		return;
+		return 0;
 	memo->id = id;
 	memo->frames = frames;
 	memo->words = search.words;
+	return 0;
 }
 
 /* The id of the current task's kernel stack. */

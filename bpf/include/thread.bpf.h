@@ -74,7 +74,11 @@ static __always_inline struct thread *new_thread(struct task_struct *task, bool 
 		bpf_map_update_elem(&thread_hash, &tid, &init, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&thread_hash, &tid);
 	}
-	count(t ? NEW_THREADS : LOST_THREADS);
+	/* Task storage refuses to grow while it is in use on this CPU. With trace_all the thread's next event tries again. */
+	if (t)
+		count(NEW_THREADS);
+	else if (!trace_all)
+		count(LOST_THREADS);
 	return t;
 }
 
