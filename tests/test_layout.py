@@ -23,6 +23,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/errors.py": "one exception without logic",
     "converters/pprof_comments.py": "private half of converters/pprof.py: tests/converters/test_pprof.py",
     "converters/pprof_schema.py": "private half of converters/pprof.py: tests/converters/test_pprof.py",
+    "converters/readers/options.py": "one dataclass without logic",
     "converters/writers/pprof.py": "calls converters/pprof.py: tests/converters/test_output.py",
 }
 """Modules without a test file of their own, and why."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..converters import cli
 from ..converters.text import printable
-from .core import cli
 
 if TYPE_CHECKING:
     from .core.health import Finding

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from .core import cli, options
+from ..converters import cli
+from .core import options
 from .core.engine import OFF_CPU_PROBES
 from .core.record import record
 from .core.records import STATES

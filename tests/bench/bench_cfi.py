@@ -12,7 +12,12 @@ import tempfile
 import time
 
 ROUNDS = 5
-USUAL = ["/lib/*/libc.so.6", "/usr/lib/*/libstdc++.so.6", "/usr/lib/*/libpython3.*.so.1.0", "/usr/lib/llvm-*/lib/libLLVM-*.so.1"]
+USUAL = [
+    "/lib/*/libc.so.6",
+    "/usr/lib/*/libstdc++.so.6",
+    "/usr/lib/*/libpython3.*.so.1.0",
+    "/usr/lib/llvm-*/lib/libLLVM-*.so.1",
+]
 
 
 def measure(path: str, folder: str) -> None:
@@ -48,7 +53,7 @@ def main() -> None:
                 cold.append(run(path, folder))
                 cached.append(run(path, folder))
         assert {taken[0] for taken in cached} == {1}
-        _, wall, cpu, rows, peak = (statistics.median(column) for column in zip(*cold))
+        _, wall, cpu, rows, peak = (statistics.median(column) for column in zip(*cold, strict=True))
         again = statistics.median(taken[1] for taken in cached)
         print(f"{wall:8.1f} {cpu:6.1f} {again:9.1f} {rows:9.0f} {peak:6.1f}  {path}")
 

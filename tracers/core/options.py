@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from ...converters import cli
 from ...converters.errors import StallscopeError
-from . import cli
 from .engine import EngineOptions
 from .scope import Scope
 

@@ -155,12 +155,18 @@ class ElfFile:
 
     def section(self, name: bytes) -> bytes | None:
         """Content of the first section called ``name``, None when there is none; at most 64 MiB."""
+        row = self.section_header(name)
+        if row is None:
+            return None
+        if int(row["size"]) > _MAX_EMBEDDED:
+            raise ElfError(f"section {os.fsdecode(name)} is too large")
+        return self.source.read(int(row["offset"]), int(row["size"]))
+
+    def section_header(self, name: bytes) -> Any:
+        """The row of `sections` of the first section called ``name`` with content in the file; None without one."""
         for row in self.sections:
             if row["type"] != SHT_NOBITS and self._section_name(row) == name:
-                size = int(row["size"])
-                if size > _MAX_EMBEDDED:
-                    raise ElfError(f"section {os.fsdecode(name)} is too large")
-                return self.source.read(int(row["offset"]), size)
+                return row
         return None
 
     def build_id(self) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 import pytest
+from stallscope.converters import cli
 from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import cli, options
+from stallscope.tracers.core import options
 from stallscope.tracers.core.scope import Scope
 
 EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 import pytest
+from stallscope.converters import cli
 from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import cli
 
 EXAMPLES = [
     ("sudo trace-x -p 4711 -d 10", "where one process waits"),
@@ -36,7 +36,7 @@ Options:
 """
 SCRIPT = """
 import sys
-from stallscope.tracers.core import cli
+from stallscope.converters import cli
 @cli.command("trace-x", examples=[("a", "b")] * 3)
 def main():
     {body}

@@ -1,6 +1,6 @@
 """What every command shares: help that starts with examples, one place that reports errors, common options.
 
-    from .core import cli
+    from ..converters import cli
 
     @cli.command(
         "trace-offcpu",
@@ -33,8 +33,8 @@ from typing import Any
 
 import click
 
-from ...converters.errors import StallscopeError
-from ...converters.text import printable
+from .errors import StallscopeError
+from .text import printable
 
 TRACEBACK = "STALLSCOPE_TRACEBACK"
 """Set to 1, this environment variable shows where an internal error comes from."""

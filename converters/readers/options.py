@@ -1,0 +1,19 @@
+"""What a caller may ask of a reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Choices that every reader understands (or ignores where its format has no use for them)."""
+
+    pid: bool = False
+    """Tell processes of one name apart."""
+    tid: bool = False
+    """Tell threads apart."""
+    addrs: bool = False
+    """Name frames without a symbol by their address too."""
+    event: str = ""
+    """The only event to read; "" is the first one in the input."""

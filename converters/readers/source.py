@@ -1,0 +1,144 @@
+"""The bytes of one input, unpacked: a file or standard input, plain, gzip or zstd."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NoReturn, cast
+
+from ..errors import StallscopeError
+from ..text import printable
+
+STDIN = "-"
+HEAD = 1 << 16
+"""Bytes that a reader may look at before it is chosen."""
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_CHUNK = 1 << 20
+_MAX_CHUNK = 64 << 20
+
+
+class Source:
+    """A stream whose first bytes (``head``) are known before it is read. ``name`` is printable, for messages."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        """``file`` is at its start. Raises StallscopeError, as every method does, when it cannot be read."""
+        self.name = name
+        self._file: Any = file
+        magic = self._exactly(len(_ZSTD))
+        self._file = _Joined(magic, file)
+        if magic.startswith(_GZIP):
+            self._file = gzip.GzipFile(fileobj=self._file)
+        elif magic == _ZSTD:
+            self._file = _zstd(self._file, name)
+        self.head = self._exactly(HEAD)
+        self._ahead = self.head
+
+    def read(self, size: int = _CHUNK) -> bytes:
+        """The next bytes, ``size`` at most; b"" at the end."""
+        if self._ahead:
+            data, self._ahead = self._ahead[:size], self._ahead[size:]
+            return data
+        return self._read(size)
+
+    def read_all(self, limit: int) -> bytes:
+        """The whole stream. StallscopeError when it has more than ``limit`` bytes."""
+        parts, size = [], 0
+        while data := self.read():
+            parts.append(data)
+            size += len(data)
+            if size > limit:
+                raise StallscopeError(
+                    f"{self.name} has more than {limit >> 20} MiB, unpacked", "record for a shorter time"
+                )
+        return b"".join(parts)
+
+    def chunks(self, separator: bytes = b"\n") -> Iterator[bytes]:
+        """The stream in pieces that end after a ``separator`` (or, when that is rare, after a line). The last may
+        end anywhere. StallscopeError for a line of more than 64 MiB."""
+        rest = b""
+        while data := self.read():
+            data = rest + data
+            cut = data.rfind(separator) + len(separator)
+            if cut < len(separator):
+                cut = data.rfind(b"\n") + 1 if len(data) > 16 * _CHUNK else 0
+            if not cut and len(data) > _MAX_CHUNK:
+                raise StallscopeError(f"{self.name} has a line of more than {_MAX_CHUNK >> 20} MiB", "is it text?")
+            rest = data[cut:]
+            if cut:
+                yield data[:cut]
+        if rest:
+            yield rest
+
+    def fail(self, line: int, expected: str) -> NoReturn:
+        """Raises the StallscopeError that says where in the input what was expected."""
+        raise StallscopeError(
+            f"{self.name}, line {line}: expected {expected}", "is it this format? --from NAME chooses another one"
+        )
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (more := self._read(size - len(data))):
+            data += more
+        return data
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return cast(bytes, self._file.read(size))
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._damaged(error) from error
+        except Exception as error:
+            if type(error).__name__ != "ZstdError":
+                raise
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> StallscopeError:
+        return StallscopeError(f"{self.name} cannot be read: {error}", "copy it again from where it came from")
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
+    """The input called ``path``; ``-`` is standard input. Raises StallscopeError."""
+    if path == STDIN:
+        yield Source(sys.stdin.buffer, "standard input")
+        return
+    name = printable(path)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - only what opening raises is meant here
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise StallscopeError(f"{name or 'an empty path'} cannot be read: {cause}", "check the path") from error
+    with file:
+        yield Source(file, name)
+
+
+class _Joined:
+    """What was read already, then the rest of a stream; just what GzipFile and zstandard call."""
+
+    def __init__(self, first: bytes, file: BinaryIO) -> None:
+        self._first = first
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._first:
+            return self._file.read(size)
+        if size < 0:
+            data, self._first = self._first + self._file.read(), b""
+        else:
+            data, self._first = self._first[:size], self._first[size:]
+        return data
+
+
+def _zstd(file: _Joined, name: str) -> Any:
+    try:
+        import zstandard  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise StallscopeError(
+            f"{name} is packed with zstd, which needs the Python package zstandard",
+            "pip install zstandard, or unpack it first: zstd -dc FILE | trace-convert -",
+        ) from None
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)

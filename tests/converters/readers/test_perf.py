@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.readers import perf
+from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.readers.source import Source
+
+A = Module("/bin/a")
+
+
+def read(text: bytes, **options: object) -> Profile:
+    return perf.read(Source(io.BytesIO(text), "x"), ReadOptions(**options))  # type: ignore[arg-type]
+
+
+def sample(head: str, *frames: str) -> bytes:
+    return "\n".join([head, *(f"\t 4{i:03} {name}+0x{i} (/bin/a)" for i, name in enumerate(frames)), "", ""]).encode()
+
+
+def test_values_and_order() -> None:
+    text = sample("a b 1/2 [000] 1.5: 100 cycles:", "leaf", "main") + sample(
+        "a b 1/3 [001] 1.6: 50 cycles:", "leaf", "main"
+    )
+    profile = read(text)
+    stack = (Frame("main", "native", A), Frame("leaf", "native", A))
+    assert profile.value_types == [ValueType("samples", "count"), ValueType("period", "cycles")]
+    assert profile.samples == [Sample(stack, (2, 150), (("process", "a b"),))]
+    labels = (("pid", 1), ("process", "a b"), ("thread", "a b"), ("tid", 2))
+    assert [each.values for each in read(text, pid=True).samples] == [(2, 150)]
+    assert read(text, tid=True).samples[0] == Sample(stack, (1, 100), labels)
+
+
+def test_chunks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = random.Random(1)
+    parts = [b"# a comment\n", b"\n", b"\tnot a frame\n", sample("java 9 1.5: cycles:", "Lx/y", "m")]
+    parts += [
+        sample(f"p{i} {i + 1}/{i + 2} 1.5: {i} {'cycles' if i % 3 else 'faults'}:", *"abcdef"[: i % 6])
+        for i in range(9)
+    ]
+    text = b"".join(choice.choice(parts) for _ in range(400)) + sample("z 1/2 3.3: 1 cycles:", "end")
+    whole = read(text, event="cycles")
+    for size in (1, 7, 100):
+        tally = perf._Tally(ReadOptions(event="cycles"), "x")
+        pieces = [text[i : i + size * 40] for i in range(0, len(text), size * 40)]
+        rest = b""
+        for piece in pieces:
+            data = rest + piece
+            cut = data.rfind(b"\n") + 1
+            rest = data[cut:]
+            if cut:
+                tally.add(data[:cut])
+        again = tally.profile()
+        assert sorted(again.samples, key=repr) == sorted(whole.samples, key=repr)
+        assert again.lost == whole.lost
+        assert again.comments == whole.comments
+
+
+def test_place_of_the_first_bad_line() -> None:
+    good = sample("a 1/2 1.5: 1 cycles:", "f")
+    bad = b"a 1/2 1.5: 1 cycles:\n\t what?\n\t 40 f (/bin/a)\n\n"
+    profile = read(good * 5 + bad * 3 + good)
+    assert profile.total("samples") == 9
+    assert profile.lost == {"lines not understood": 3}
+    assert profile.comments[0].startswith("x, line 17: expected a sample of perf script")
+    with pytest.raises(StallscopeError, match="x, line 1: expected a sample"):
+        read(b"hello\nworld\n\n")
+
+
+def test_what_is_cut_is_counted() -> None:
+    text = b"\t 40 f (/bin/a)\n\n" + sample("a 1/2 1.5: 1 cycles:", "f") + b"a 1/2 1.5: 1 cycles:\n\t 40 f (/bin/a)\n"
+    profile = read(text)
+    assert profile.total("samples") == 1
+    assert profile.lost == {"frames without a header": 1, "samples cut short at the end": 1}
+
+
+def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"".join(
+        sample(f"a {i % 5}/{i % 7 + 1} 1.5: {i} cycles:", f"f{i % 50}", f"g{i % 9}", "m") for i in range(500)
+    )
+    whole = read(text, tid=True)
+    monkeypatch.setattr(perf, "_MAX_CACHED", 300)
+    monkeypatch.setattr(perf, "_MAX_LINES", 3)
+    assert read(text, tid=True) == whole

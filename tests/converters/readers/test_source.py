@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+from pathlib import Path
+
+import pytest
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.readers.source import HEAD, Source, open_source
+
+TEXT = b"".join(b"line %d\n\n" % i for i in range(300_000))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_chunks_end_after_separators_and_lose_nothing(pack: object) -> None:
+    source = Source(io.BytesIO(pack(TEXT)), "x")  # type: ignore[operator]
+    assert source.head == TEXT[:HEAD]
+    chunks = list(source.chunks(b"\n\n"))
+    assert len(chunks) > 2
+    assert b"".join(chunks) == TEXT
+    assert all(chunk.endswith(b"\n\n") for chunk in chunks)
+
+
+def test_rest_without_separator_is_a_chunk() -> None:
+    assert list(Source(io.BytesIO(b"a\n\nb"), "x").chunks(b"\n\n")) == [b"a\n\n", b"b"]
+    assert list(Source(io.BytesIO(b""), "x").chunks()) == []
+
+
+def test_limit() -> None:
+    assert Source(io.BytesIO(TEXT), "x").read_all(len(TEXT)) == TEXT
+    with pytest.raises(StallscopeError, match="more than"):
+        Source(io.BytesIO(TEXT), "x").read_all(len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("cut", [5, 20, -1])
+def test_damaged_gzip_is_named(cut: int) -> None:
+    data = gzip.compress(TEXT)[:cut]
+    with pytest.raises(StallscopeError, match="x cannot be read"):
+        Source(io.BytesIO(data), "x").read_all(1 << 30)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("zstandard") is not None, reason="zstandard is installed")
+def test_zstd_names_what_is_missing() -> None:
+    with pytest.raises(StallscopeError, match="needs the Python package zstandard"):
+        Source(io.BytesIO(b"\x28\xb5\x2f\xfd\x00\x00"), "x.zst")
+
+
+def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
+    for path in (str(tmp_path), str(tmp_path / "missing"), "a\0b", ""):
+        with pytest.raises(StallscopeError, match="cannot be read"), open_source(path):
+            pass

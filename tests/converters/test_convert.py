@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stallscope.converters import pprof
+from stallscope.converters.convert import main
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+FORMATS = ("folded", "perf", "pprof", "speedscope")
+CORPUS = sorted(path for name in FORMATS for path in (DATA / name).iterdir() if path.suffix != ".golden")
+FOLDED = "a;b;read_[k] 3\na;c 4\n"
+
+
+def convert(*arguments: str | Path) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folded(tmp_path: Path) -> Path:
+    path = tmp_path / "in.folded"
+    path.write_text(FOLDED)
+    return path
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_golden(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DATA)
+    out = tmp_path / "out.folded"
+    assert convert("--all", "--pid", path.relative_to(DATA), "-o", out) == 0
+    golden = path.with_name(path.name + ".golden")
+    if os.environ.get("BLESS") == "1":
+        golden.write_bytes(out.read_bytes())
+    assert out.read_bytes() == golden.read_bytes()
+
+
+def test_corpus_is_there() -> None:
+    assert {path.parent.name for path in CORPUS} == set(FORMATS)
+
+
+def test_report_and_default_output(folded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert(folded) == 0
+    out, err = capfd.readouterr()
+    assert out == FOLDED
+    assert err == "trace-convert: 2 distinct stacks, total 7 count (samples); skipped: nothing\n"
+
+
+def test_skipped_lines_are_told_with_their_place(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("a;b 1\nno count\nc\nd 2\n")
+    assert convert(path) == 0
+    err = capfd.readouterr().err
+    assert "skipped: 2 lines without a count" in err
+    assert f"{path}, line 2: expected a folded stack" in err
+
+
+def test_files_are_added_up_in_every_format(folded: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "in.gz"
+    packed.write_bytes(gzip.compress(b"a;c 10\nz 1\n"))
+    outs = [tmp_path / f"out{suffix}" for suffix in (".folded", ".svg", ".speedscope.json", ".pb.gz")]
+    assert convert(folded, packed, "--title", "Both", *[part for out in outs for part in ("-o", out)]) == 0
+    assert outs[0].read_text() == "a;b;read_[k] 3\na;c 14\nz 1\n"
+    assert "Both" in outs[1].read_text()
+    with outs[3].open("rb") as file:
+        profile = pprof.load(file)
+    assert (profile.title, profile.total("samples")) == ("Both", 18)
+
+
+def test_standard_input() -> None:
+    code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
+    for arguments in ([], ["-"]):
+        run = subprocess.run([sys.executable, "-c", code, *arguments], input=FOLDED, capture_output=True, text=True)
+        assert (run.returncode, run.stdout) == (0, FOLDED)
+
+
+def test_merge_and_per_thread(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("rank-1/11;a 1\nrank-2/12;a 2\n")
+    assert convert(path, "--merge") == 0
+    assert capfd.readouterr().out == "rank;a 3\n"
+    assert convert(path, "--per-thread") == 0
+    assert capfd.readouterr().out == "rank-1/11;a 1\nrank-2/12;a 2\n"
+
+
+def test_value_and_event_of_perf(capfd: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "perf" / "two_events.txt"
+    assert convert(path) == 0
+    first = capfd.readouterr()
+    assert convert(path, "--value", "period", "--event-filter", "task-clock") == 0
+    second = capfd.readouterr()
+    assert sum(int(line.rsplit(None, 1)[1]) for line in first.out.splitlines()) == 12
+    assert sum(int(line.rsplit(None, 1)[1]) for line in second.out.splitlines()) == 12 * 5025125
+    assert "12 samples of other events" in first.err
+
+
+def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "perf" / "malformed.txt"
+    shown = {}
+    for option in ("", "--kernel", "--jit", "--all", "--addrs", "--tid"):
+        assert convert(*filter(None, [option]), path) == 0
+        shown[option] = capfd.readouterr().out
+    assert "_[k]" not in shown[""] and "_[j]" not in shown[""]
+    assert "do_syscall_64_[k]" in shown["--kernel"] and "_[j]" not in shown["--kernel"]
+    assert "Lorg/foo/Bar:::baz_[j]" in shown["--jit"] and "_[k]" not in shown["--jit"]
+    assert "do_syscall_64_[k]" in shown["--all"] and "_[j]" in shown["--all"]
+    assert "[libfoo.so <7ff0aa>]" in shown["--addrs"] and "[unknown <7ff0ab>]" in shown["--addrs"]
+    assert "app-71/72;" in shown["--tid"] and "java-?/99;" in shown["--tid"]
+    assert "java;org/foo/Bar:::baz 1\n" in shown[""]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("", 1, "is empty"),
+        ("hello\n", 1, "line 1: expected one of the formats pprof, speedscope, perf, folded"),
+        ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
+        ("# nothing\n\n", 1, "line 1: expected one of"),
+    ],
+)
+def test_bad_input(text: str, status: int, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    assert convert(path) == status
+    assert message in capfd.readouterr().err
+
+
+def test_usage_errors(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert(folded, "-o", tmp_path / "x.unknown") == 2
+    assert convert(folded, "--value", "nothing") == 2
+    assert convert(folded, DATA / "perf" / "default.txt") == 2
+    assert "measure different things" in capfd.readouterr().err
+    assert convert(tmp_path / "missing") == 1
+    assert convert(folded, "--from", "speedscope") == 1
+    assert convert(folded, "-o", folded) == 1
+    assert folded.read_text() == FOLDED
+
+
+def test_help_starts_with_examples(capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert("--help") == 0
+    assert capfd.readouterr().out.splitlines()[2] == "Examples:"

@@ -1,0 +1,265 @@
+"""Whole files: each row is what readelf says of that address; damage is refused and costs nothing."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stallscope.tracers.symbols.elf import BytesSource, ElfError, ElfFile
+from stallscope.tracers.unwind import rows
+from stallscope.tracers.unwind.compiler import UnwindError, compile_table, find_sections
+from stallscope.tracers.unwind.rows import UnwindTable
+
+Require = Callable[[bool, str], None]
+Build = Callable[..., Path]
+Load = Callable[[Path], ElfFile]
+Frames = list[tuple[int, int, list[tuple[int, int]]]]
+Readelf = Callable[[Path], Frames]
+
+LIBRARIES = [
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib64/ld-linux-x86-64.so.2",
+    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+    "/usr/lib/x86_64-linux-gnu/libpython3.*.so.1.0",
+    "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+    "/usr/lib/llvm-14/lib/libLLVM-14.so.1",
+]
+
+
+def words_of(table: UnwindTable) -> np.ndarray:
+    return table.rows.view("<u4").reshape(-1, 2)[:, 1]
+
+
+def kinds(table: UnwindTable) -> list[tuple[int, int, int, int, int]]:
+    """(pc, CFA kind, cfa, rbp kind, rbp) of each row."""
+    return [(int(r["pc"]), int(r["rule"]) & 15, int(r["cfa"]), int(r["rule"]) >> 4, int(r["rbp"])) for r in table.rows]
+
+
+def compare(table: UnwindTable, frames: Frames) -> tuple[int, int]:
+    """Fails unless the table is row for row what ``frames`` say; returns (rows, how many by expression)."""
+    pcs: list[int] = []
+    words: list[int] = []
+    reached = 0
+    for begin, end, said in sorted(frames, key=lambda frame: frame[0]):
+        if begin < reached or begin == end:
+            continue
+        if pcs and begin == reached:
+            pcs.pop()
+            words.pop()
+        last = {pc: word for pc, word in said if pc < end}
+        pcs += [*last, end]
+        words += [*last.values(), rows.pack(rows.GAP)]
+        reached = end
+    at = np.array(pcs, np.uint64)
+    expected = np.array(words, np.int64)
+    found = table.find(at).view("<u4").reshape(-1, 2)[:, 1].astype(np.int64)
+    wrong = np.flatnonzero((expected != found) & (expected != -1))
+    assert not len(wrong), [(hex(pcs[i]), hex(words[i]), hex(int(found[i]))) for i in wrong[:5]]
+    by_expression = found[expected == -1] >> 24 & 15
+    assert not np.isin(by_expression, [rows.GAP, rows.RSP, rows.END]).any()
+    # No row stands where readelf has none.
+    assert np.isin(table.rows["pc"], at).all()
+    merged = rows.merge(at.astype(np.uint32), found.astype(np.uint32))
+    assert np.array_equal(merged, table.rows)
+    return len(at), int((expected == -1).sum())
+
+
+@pytest.mark.parametrize("pattern", LIBRARIES)
+def test_library_row_for_row(pattern: str, require: Require, readelf: Readelf, load: Load) -> None:
+    path = next(iter(sorted(Path("/").glob(pattern[1:]))), None)
+    require(path is not None, f"there is no {pattern}")
+    assert path is not None
+    table = compile_table(load(path))
+    count, by_expression = compare(table, readelf(path))
+    assert count > 500
+    assert by_expression < count / 100
+    assert rows.REASONS[rows.DAMAGED] not in table.refused
+
+
+def test_vdso_row_for_row(vdso_image: Path, readelf: Readelf, load: Load) -> None:
+    count, _ = compare(compile_table(load(vdso_image)), readelf(vdso_image))
+    assert count > 5
+
+
+def test_signal_trampoline_and_thread_start_of_libc(require: Require, load: Load) -> None:
+    path = Path(LIBRARIES[0])
+    require(path.exists(), "there is no Debian glibc")
+    table = compile_table(load(path))
+    signal = [row for row in kinds(table) if row[1] == rows.SIGNAL]
+    # struct ucontext: rbp at 120, rsp at 160, rip at 168 from rsp on.
+    assert [row[1:] for row in signal] == [(rows.SIGNAL, 20, rows.RBP_AT_RSP, 15)]
+    assert any(row[1] == rows.END for row in kinds(table))
+    assert [row[2] for row in kinds(table) if row[1] == rows.PLT] == [11]
+
+
+RICH = r"""
+#include <alloca.h>
+#include <cstdio>
+#include <stdexcept>
+struct alignas(64) Wide { char bytes[256]; };
+extern "C" __attribute__((noinline)) int thrower(int n) { if (n > 3) throw std::runtime_error("x"); return n; }
+extern "C" __attribute__((noinline)) int variable(int n) {
+    char *room = static_cast<char *>(alloca(n * 16));
+    for (int i = 0; i < n; i++) room[i] = thrower(i);
+    return room[n / 2];
+}
+extern "C" __attribute__((noinline)) int aligned(int n, ...) {
+    Wide w; std::snprintf(w.bytes, sizeof w.bytes, "%d", variable(n)); return w.bytes[n] ;
+}
+extern "C" __attribute__((noinline)) int large(int n) {
+    volatile char big[300000]; big[n] = n; return thrower(big[n]) + 1;
+}
+int main(int argc, char **) { try { return aligned(argc) + large(argc); } catch (std::exception &) { return 1; } }
+"""
+
+
+@pytest.mark.parametrize("flags", [["-fomit-frame-pointer"], ["-fno-omit-frame-pointer"], ["-Wl,-z,ibtplt"]], ids=str)
+def test_optimised_program(flags: list[str], tmp_path: Path, gcc: str, readelf: Readelf, load: Load) -> None:
+    source, program = tmp_path / "rich.cc", tmp_path / "rich"
+    source.write_text(RICH)
+    subprocess.run([gcc, "-O2", *flags, "-Wl,-z,lazy", "-o", program, source, "-lstdc++"], check=True)
+    table = compile_table(load(program))
+    compare(table, readelf(program))
+    assert {rows.RSP, rows.RBP, rows.PLT, rows.END} <= {row[1] for row in kinds(table)}
+
+
+FUNCTION = ".text\n.globl f\n.type f,@function\nf:\n.cfi_startproc\n{}\n.cfi_endproc\n.size f,.-f\n"
+
+
+def compile_asm(build: Build, load: Load, *directives: str) -> list[tuple[int, int, int, int, int]]:
+    """Rows of a function of which each directive follows one nop; pcs from its start."""
+    table = compile_table(load(build(FUNCTION.format("\n".join(f"nop\n{text}" for text in directives) + "\nnop"))))
+    start = int(table.rows["pc"][0])
+    return [(row[0] - start, *row[1:]) for row in kinds(table)]
+
+
+SAME = (rows.RBP_SAME, 0)
+
+
+@pytest.mark.parametrize(
+    ("directives", "expected"),
+    [
+        ([".cfi_def_cfa_offset 16"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 2, *SAME)]),
+        ([".cfi_def_cfa rbp, 24"], [(0, rows.RSP, 1, *SAME), (1, rows.RBP, 3, *SAME)]),
+        ([".cfi_def_cfa_register 6"], [(0, rows.RSP, 1, *SAME), (1, rows.RBP, 1, *SAME)]),
+        ([".cfi_adjust_cfa_offset 4096"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 513, *SAME)]),
+        ([".cfi_offset 6, -16"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_AT_CFA, -2)]),
+        (
+            [".cfi_offset 6, -24", ".cfi_restore 6"],
+            [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_AT_CFA, -3), (2, rows.RSP, 1, *SAME)],
+        ),
+        (
+            [".cfi_remember_state", ".cfi_def_cfa 6, 16", ".cfi_restore_state"],
+            [(0, rows.RSP, 1, *SAME), (2, rows.RBP, 2, *SAME), (3, rows.RSP, 1, *SAME)],
+        ),
+        ([".cfi_undefined 6"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_UNKNOWN, rows.DEFINED)]),
+        ([".cfi_register 6, 3"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_UNKNOWN, rows.RBP_ELSEWHERE)]),
+        ([".cfi_offset 6, -16", ".cfi_same_value 6"],
+         [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_AT_CFA, -2), (2, rows.RSP, 1, *SAME)]),
+        ([".cfi_val_offset 6, -16"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_UNKNOWN, rows.RBP_ELSEWHERE)]),
+        ([".cfi_undefined 16"], [(0, rows.RSP, 1, *SAME), (1, rows.END, 0, 0, 0)]),
+        ([".cfi_register 16, 2"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.RA_ELSEWHERE, 0, 0)]),
+        ([".cfi_def_cfa 10, 0"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.CFA_REGISTER, 0, 0)]),
+        ([".cfi_def_cfa_offset 12"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.CFA_OFFSET, 0, 0)]),
+        ([".cfi_def_cfa_offset 262144"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.CFA_OFFSET, 0, 0)]),
+        ([".cfi_def_cfa_offset 262136"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 32767, *SAME)]),
+        ([".cfi_offset 7, -24"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.SP_ELSEWHERE, 0, 0)]),
+        # def_cfa_expression: breg6 -8, deref; then breg7 328, deref, plus_uconst 8
+        ([".cfi_escape 0x0f,3,0x76,0x78,0x06"], [(0, rows.RSP, 1, *SAME), (1, rows.RBP_DEREF, -1, *SAME)]),
+        ([".cfi_escape 0x0f,6,0x77,0xc8,2,0x06,0x23,8"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP_DEREF_8, 41, *SAME)]),
+        ([".cfi_escape 0x0f,1,0x9c"], [(0, rows.RSP, 1, *SAME), (1, rows.UNKNOWN, rows.CFA_EXPRESSION, 0, 0)]),
+        # expression of rbp: breg6 0
+        ([".cfi_escape 0x10,6,2,0x76,0"], [(0, rows.RSP, 1, *SAME), (1, rows.RSP, 1, rows.RBP_AT_RBP, 0)]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) and isinstance(value[0], str) else "",
+)  # fmt: skip
+def test_directive(directives: list[str], expected: list[tuple[int, ...]], build: Build, load: Load) -> None:
+    directives = [text.replace("rbp", "%rbp") for text in directives]
+    length = len(directives) + 1
+    assert compile_asm(build, load, *directives) == [*expected, (length, rows.GAP, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("nops", [63, 64, 300, 70_000])
+def test_advances_of_all_widths(nops: int, build: Build, load: Load) -> None:
+    body = f".skip {nops},0x90\n.cfi_def_cfa_offset 16\nnop"
+    table = compile_table(load(build(FUNCTION.format(body))))
+    assert np.diff(table.rows["pc"]).tolist() == [nops, 1]
+
+
+C_CODE = "int g(int); int f(int n) { char c[64]; c[n] = n; return g(c[1]) + c[n]; } int g(int n) { return n * 3; }"
+
+
+@pytest.mark.parametrize("packed", [[], ["-gz=zlib"]], ids=["plain", "compressed"])
+@pytest.mark.parametrize("version", ["-gdwarf-3", "-gdwarf-5"])
+def test_debug_frame_only(packed: list[str], version: str, build: Build, readelf: Readelf, load: Load) -> None:
+    flags = ["-O1", version, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", *packed]
+    library = build(C_CODE, *flags, "-fno-stack-protector", suffix=".c")
+    sections = find_sections(load(library))
+    assert [section.is_eh for section in sections if section.data] == [False]
+    count, _ = compare(compile_table(load(library)), readelf(library))
+    assert count >= 4
+
+
+def test_debug_frame_of_the_separate_file(build: Build, load: Load, tmp_path: Path) -> None:
+    library = build(C_CODE, "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", suffix=".c")
+    debug, bare = tmp_path / "code.debug", tmp_path / "bare.so"
+    subprocess.run(["objcopy", "--only-keep-debug", library, debug], check=True)
+    subprocess.run(["strip", "-o", bare, library], check=True)
+    with pytest.raises(UnwindError):
+        compile_table(load(bare))
+    assert np.array_equal(compile_table(load(bare), load(debug)).rows, compile_table(load(library)).rows)
+
+
+def test_without_section_headers(build: Build, load: Load) -> None:
+    library = build(C_CODE, "-O1", suffix=".c")
+    data = bytearray(library.read_bytes())
+    data[40:48] = bytes(8)  # e_shoff
+    data[60:64] = bytes(4)  # e_shnum, e_shstrndx
+    bare = compile_table(ElfFile(BytesSource(bytes(data))))
+    assert np.array_equal(bare.rows, compile_table(load(library)).rows)
+
+
+def test_eh_frame_wins_over_debug_frame(build: Build, load: Load) -> None:
+    library = build(".cfi_sections .eh_frame, .debug_frame\n" + FUNCTION.format("nop"))
+    assert len(find_sections(load(library))) == 2
+    table = compile_table(load(library))
+    assert table.refused == {"described before": 1}
+    assert len(table.rows) == 2
+
+
+def test_another_machine_is_refused(build: Build) -> None:
+    data = bytearray(build(FUNCTION.format("nop")).read_bytes())
+    data[18:20] = (183).to_bytes(2, "little")  # EM_AARCH64
+    with pytest.raises(UnwindError, match="machine 183"):
+        compile_table(ElfFile(BytesSource(bytes(data))))
+
+
+def sound(table: UnwindTable) -> bool:
+    pcs = table.rows["pc"].astype(np.int64)
+    return bool((np.diff(pcs) > 0).all() and (table.rows["rule"][-1:] == rows.GAP).all())
+
+
+def test_damaged_bytes_never_crash(vdso_image: Path, build: Build, load: Load) -> None:
+    generator = random.Random(4)
+    images = [vdso_image.read_bytes(), build(C_CODE, "-g", suffix=".c").read_bytes()]
+    begin = time.monotonic()
+    outcomes = {"table": 0, "refused": 0}
+    for turn in range(1500):
+        data = bytearray(images[turn % 2])
+        sections = [row for row in ElfFile(BytesSource(bytes(data))).sections if row["size"] > 0]
+        for _ in range(generator.randint(1, 8)):
+            row = generator.choice(sections)
+            at = min(int(row["offset"]) + generator.randrange(int(row["size"])), len(data) - 1)
+            data[at] = generator.choice((0, 0xFF, 0x7F, 0x80, generator.randrange(256)))
+        try:
+            assert sound(compile_table(ElfFile(BytesSource(bytes(data)))))
+            outcomes["table"] += 1
+        except (UnwindError, ElfError):
+            outcomes["refused"] += 1
+    assert outcomes["table"] > 100
+    assert time.monotonic() - begin < 120

@@ -1,0 +1,1 @@
+"""Rules to unwind native stacks without frame pointers, compiled from DWARF call frame information."""

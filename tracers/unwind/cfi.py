@@ -1,0 +1,288 @@
+"""The records of .eh_frame and .debug_frame, found and read in bulk.
+
+Layouts: DWARF 5, 6.4.1; Linux Standard Base 5, 10.6 (.eh_frame, its augmentations and pointer encodings).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from .leb import LebError, sleb, uleb
+from .rules import REG_RA
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAX_RECORDS = 1 << 22
+_MAX_CIES = 1 << 17
+_EXTENDED = 0xFFFFFFFF
+_PE_SIZES = {0x00: (8, False), 0x02: (2, False), 0x03: (4, False), 0x04: (8, False), 0x0A: (2, True), 0x0B: (4, True),
+             0x0C: (8, True)}  # fmt: skip
+"""Low nibble of a pointer encoding (DW_EH_PE_*) to (bytes, whether signed)."""
+_PE_ABSOLUTE, _PE_PCREL, _PE_OMIT = 0x00, 0x10, 0xFF
+
+
+class CfiError(Exception):
+    """A section or record that is not used, and why."""
+
+
+class Section(NamedTuple):
+    """A section of frame records."""
+
+    data: bytes
+    vaddr: int
+    is_eh: bool
+    """.eh_frame; else .debug_frame."""
+    ends_at_zero: bool = False
+    """Its size is not known: the first record of length 0 is its end."""
+
+
+class Cie(NamedTuple):
+    """What the frame descriptions of one common information entry share."""
+
+    code_align: int
+    data_align: int
+    initial: bytes
+    """Instructions."""
+    encoding: int
+    """DW_EH_PE_* of an FDE's addresses."""
+    has_data: bool
+    """Whether an FDE has augmentation data."""
+
+
+class Frames(NamedTuple):
+    """Frame descriptions (FDEs) as parallel arrays."""
+
+    pc: NDArray[np.uint64]
+    """Virtual address of the first byte that is described."""
+    size: NDArray[np.uint64]
+    """How many bytes are; never 0, never beyond 2^64."""
+    cie: NDArray[np.int64]
+    """Index into `cies`."""
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Instructions, as offsets into the section."""
+    cies: list[Cie]
+    refused: Counter[str]
+    """FDEs left out, by reason."""
+
+
+class _Records(NamedTuple):
+    """All FDEs: the offset of their CIE, of what comes behind it, and of their end."""
+
+    cie_at: list[int]
+    body: list[int]
+    end: list[int]
+    cie_ends: dict[int, tuple[int, int]]
+    """CIEs: offset to (offset behind its id, its end)."""
+    cut: bool
+
+
+def read_frames(section: Section) -> Frames:
+    """All FDEs of a section that can be read, in its order. CfiError when it is absurd as a whole."""
+    import numpy as np
+
+    records = _walk(section)
+    refused: Counter[str] = Counter()
+    if records.cut:
+        refused["records beyond the section's end"] += 1
+    places, which = np.unique(np.array(records.cie_at, np.int64), return_inverse=True)
+    cies, index_of = _read_cies(section, records, places.tolist())
+    cie = index_of[which]
+    body, end = np.array(records.body, np.int64), np.array(records.end, np.int64)
+    known = cie >= 0
+    _refuse(refused, "common information entry missing or not understood", ~known)
+    cie, body, end = cie[known], body[known], end[known]
+    pc, size, begin = _read_ranges(section, cies, cie, body, end)
+    good = (begin >= 0) & (begin <= end)
+    _refuse(refused, "record cut short", ~good)
+    absurd = good & (pc + size < pc)
+    _refuse(refused, "absurd addresses", absurd)
+    keep = good & ~absurd & (size > 0)
+    return Frames(pc[keep], size[keep], cie[keep], begin[keep], end[keep], cies, refused)
+
+
+def _refuse(refused: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
+    count = int(which.sum())
+    if count:
+        refused[reason] += count
+
+
+def _walk(section: Section) -> _Records:
+    data, is_eh = section.data, section.is_eh
+    cie_at: list[int] = []
+    bodies: list[int] = []
+    ends: list[int] = []
+    cies: dict[int, tuple[int, int]] = {}
+    pair = struct.Struct("<II").unpack_from
+    at, size, count = 0, len(data), 0
+    while at + 8 <= size:
+        count += 1
+        if count > _MAX_RECORDS:
+            raise CfiError("absurdly many frame records")
+        length, link = pair(data, at)
+        if length == 0:
+            if section.ends_at_zero:
+                return _Records(cie_at, bodies, ends, cies, False)
+            at += 4
+            continue
+        link_at = at + 4
+        body = at + 8
+        cie_id = 0 if is_eh else _EXTENDED
+        if length == _EXTENDED:
+            length, link, link_at, body, cie_id = _extended(data, at, is_eh)
+        end = link_at + length
+        if end > size or body > end:
+            return _Records(cie_at, bodies, ends, cies, True)
+        if link == cie_id:
+            cies[at] = (body, end)
+        else:
+            cie_at.append(link_at - link if is_eh else link)
+            bodies.append(body)
+            ends.append(end)
+        at = end
+    return _Records(cie_at, bodies, ends, cies, False)
+
+
+def _extended(data: bytes, at: int, is_eh: bool) -> tuple[int, int, int, int, int]:
+    """(length, CIE pointer, its offset, offset behind it, what it is in a CIE) of a record in 64-bit DWARF."""
+    layout = struct.Struct("<QI" if is_eh else "<QQ")
+    if at + 4 + layout.size > len(data):
+        raise CfiError("frame record beyond the section's end")
+    length, link = layout.unpack_from(data, at + 4)
+    return length, link, at + 12, at + 4 + layout.size, 0 if is_eh else (1 << 64) - 1
+
+
+def _read_cies(section: Section, records: _Records, places: list[int]) -> tuple[list[Cie], NDArray[np.int64]]:
+    """The different CIEs at ``places``, and for each place its index among them, -1 when it is of no use."""
+    import numpy as np
+
+    if len(places) > _MAX_CIES:
+        raise CfiError("absurdly many common information entries")
+    numbers: dict[Cie, int] = {}
+    by_content: dict[bytes, int] = {}
+    found = np.full(len(places), -1, np.int64)
+    for i, place in enumerate(places):
+        if place not in records.cie_ends:
+            continue
+        begin, end = records.cie_ends[place]
+        content = section.data[begin:end]
+        if content not in by_content:
+            cie = _read_cie(content, section.is_eh)
+            by_content[content] = -1 if cie is None else numbers.setdefault(cie, len(numbers))
+        found[i] = by_content[content]
+    return list(numbers), found
+
+
+def _read_cie(content: bytes, is_eh: bool) -> Cie | None:
+    """A CIE from its version on; None when it is of no use."""
+    try:
+        version = content[0]
+        zero = content.index(b"\0", 1)
+        augmentation, at = content[1:zero], zero + 1
+        if version not in (1, 3, 4) or (version == 4 and is_eh):
+            return None
+        if version == 4:
+            if content[at : at + 2] != b"\x08\x00":  # bytes of an address, of a segment selector
+                return None
+            at += 2
+        code_align, at = uleb(content, at)
+        data_align, at = sleb(content, at)
+        return_register, at = (content[at], at + 1) if version == 1 else uleb(content, at)
+        encoding, has_data = _PE_ABSOLUTE, augmentation.startswith(b"z")
+        if has_data:
+            size, at = uleb(content, at)
+            encoding = _fde_encoding(augmentation[1:], content[at : at + size])
+            at += size
+        elif augmentation:
+            return None
+        if at > len(content) or return_register != REG_RA or code_align > 0xFFFF:
+            return None
+    except (LebError, IndexError, ValueError, CfiError):
+        return None
+    return Cie(code_align, data_align, content[at:], encoding, has_data)
+
+
+def _fde_encoding(letters: bytes, data: bytes) -> int:
+    """The argument of R, by the Linux Standard Base, 10.6.1.1.1."""
+    at, encoding = 0, _PE_ABSOLUTE
+    for letter in letters:
+        if letter == ord("R"):
+            encoding = data[at]
+            at += 1
+        elif letter == ord("L"):
+            at += 1
+        elif letter == ord("P"):
+            kind = data[at] & 0x0F
+            if data[at] != _PE_OMIT:
+                if kind not in _PE_SIZES or data[at] & 0x70 == 0x50:  # DW_EH_PE_aligned
+                    raise CfiError
+                at += _PE_SIZES[kind][0]
+            at += 1
+        elif letter not in b"SBG":  # signal frame; those of other machines
+            raise CfiError
+    return encoding
+
+
+def _read_ranges(
+    section: Section, cies: list[Cie], cie: NDArray[np.int64], body: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """(first address, size, offset of the instructions) of FDEs; an offset of -1 where they are of no use."""
+    import numpy as np
+
+    pc, size = np.zeros(len(cie), np.uint64), np.zeros(len(cie), np.uint64)
+    begin = np.full(len(cie), -1, np.int64)
+    shapes = np.array([c.encoding | c.has_data << 8 for c in cies], np.int64)
+    shape_of = shapes[cie] if len(cies) else np.zeros(0, np.int64)
+    for shape in np.unique(shape_of).tolist():
+        encoding, relative = shape & 0x0F, shape & 0xF0
+        if encoding not in _PE_SIZES or relative not in (_PE_ABSOLUTE, _PE_PCREL):
+            continue
+        width, signed = _PE_SIZES[encoding]
+        which = np.flatnonzero((shape_of == shape) & (body + 2 * width <= end))
+        at = body[which]
+        pc[which] = _gather(section.data, at, width, signed)
+        if relative:
+            pc[which] += at.astype(np.uint64) + np.uint64(section.vaddr)
+        size[which] = _gather(section.data, at + width, width, False)
+        begin[which] = at + 2 * width
+        if shape >> 8:
+            begin[which] = _behind_data(section.data, begin[which], end[which])
+    return pc, size, begin
+
+
+def _gather(data: bytes, at: NDArray[np.int64], width: int, signed: bool) -> NDArray[np.uint64]:
+    """Numbers of ``width`` bytes at any offsets, modulo 2^64."""
+    import numpy as np
+
+    if not len(at):
+        return np.zeros(0, np.uint64)
+    dtype = np.dtype(f"<{'i' if signed else 'u'}{width}")
+    view: NDArray[np.void] = np.ndarray((len(data) - width + 1,), dtype, data, strides=(1,))
+    numbers: NDArray[np.uint64] = view[at].astype(np.int64 if signed else np.uint64).view(np.uint64)
+    return numbers
+
+
+def _behind_data(data: bytes, at: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Offsets behind the augmentation data (its size, then that many bytes); -1 where that is beyond the end."""
+    import numpy as np
+
+    octets = np.frombuffer(data, np.uint8)
+    at, size = at.copy(), np.zeros(len(at), np.int64)
+    more, done = np.ones(len(at), bool), np.zeros(len(at), bool)
+    for shift in range(0, 28, 7):
+        more &= at < end
+        byte = octets[np.where(more, at, 0)].astype(np.int64)
+        size += np.where(more, (byte & 0x7F) << shift, 0)
+        at += more
+        last = more & (byte < 0x80)
+        more &= ~last
+        done |= last
+        at[last] += size[last]
+        if not more.any():
+            break
+    behind: NDArray[np.int64] = np.where(done & (at <= end), at, -1)
+    return behind
