@@ -67,6 +67,8 @@ __weak int record_waits(struct thread *t, u64 now, u64 waits)
 		/* No wake-up seen: only when it fell before the thread's state existed. */
 		if (!woken)
 			woken = now;
+		if (woken < t->out)
+			woken = t->out;
 		blocked = woken - t->out;
 		runnable = now - woken;
 	} else {
@@ -157,7 +159,10 @@ static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
 	t->on_cpu += ran;
 	t->since += ran;
 	t->out += ran;
+	if (t->woken)
+		t->woken += ran;
 	t->switches++;
+	without_stack(t);
 }
 
 static __always_inline void send_thread(struct thread *t, struct task_struct *task, u64 now)

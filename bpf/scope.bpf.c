@@ -151,6 +151,8 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 			key.state = WAIT_PREEMPTED;
 		}
 	}
+	if (phase == PHASE_ON_CPU && !task->on_cpu)
+		phase = PHASE_RUNNABLE;
 	new_thread(task, true, bpf_ktime_get_ns(), phase, &key);
 }
 

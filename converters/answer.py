@@ -23,6 +23,8 @@ def answer(summary: Summary) -> tuple[str, ...]:
         return ("No thread was seen.",)
     if not waits and not summary.times.wall:
         return ("No wait was recorded.",)
+    if not waits and not summary.active.wall:
+        return (f"Nothing but idle threads: {plural(summary.times.threads, 'thread')}, all of them waiting for work.",)
     significant = [wait for wait in waits if not wait.idle and _is_significant(wait, summary)]
     causes = [wait for wait in significant if not wait.told_by_others]
     top = next(iter(causes or significant), None)

@@ -19,7 +19,7 @@ IDLE_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is called idle."""
 
 
-_NUMBER = re.compile(r"\d+$")
+_NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
 
 
 def thread_pattern(name: str, main: bool) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from .answer import people
-from .summary import IDLE_PERCENT, RUNNABLE, Process, Summary, Times, Wait
+from .summary import RUNNABLE, Process, Summary, Times, Wait
 from .text import printable
 from .units import Scale, count, duration, plural, share, share_scale, time_scale
 
@@ -182,7 +182,7 @@ def _waits_table(summary: Summary, width: int, top: int) -> RenderableType:
     shown, rest = summary.waits[:top], summary.waits[top:]
     for i, wait in enumerate(shown):
         if wait.idle and (i == 0 or not shown[i - 1].idle):
-            text = f"for at least {IDLE_PERCENT} % of these threads' time (idle, or waiting for others):"
+            text = "idle, or waiting for others:"
             table.add_row(*[""] * len(numbers), Text(text, style="italic"))
         table.add_row(*cells[i], *(_statistics(wait) if wide else ()), _where(wait, with_statistics=not wide))
     if rest:

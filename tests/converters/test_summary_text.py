@@ -75,7 +75,7 @@ IDLE_WAITS = """\
                                           uninterruptible, srv (main), 60.0 % of its time
   4.00 s   0.6 %  2,000  2.00 ms  4.00 s  pool_main → std::condition_variable::wait │ futex_wait
                                           interruptible, srv/pool-*, 40.0 % of its time
-                                          for at least 99 % of these threads' time (idle, or waiting for others):
+                                          idle, or waiting for others:
 640.00 s  97.0 %     64   10.0 s  10.0 s  pool_main → std::condition_variable::wait │ futex_wait
                                           interruptible, 64 × srv/pool-*, 100.0 % of their time
 650.00 s  98.5 %  3,064                   all 3 places

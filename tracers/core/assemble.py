@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
+from ...converters.units import plural
 from ..symbols.kallsyms import Kallsyms
 from ..symbols.symboliser import UNMAPPED, Symboliser
 from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, OTHER, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
@@ -262,6 +263,7 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
         "threads": counters["lost_threads"],
         "exit and exec records": counters["lost_records"],
         "address space records": capture.lost_sideband,
+        "user stacks that could not be read": counters["stacks_failed"],
         f"stacks cut at {MAX_FRAMES} frames": stacks.cut,
         "stacks broken off for want of frame pointers": stacks.broken,
         "frames without a name": stacks.unnamed.total(),
@@ -276,7 +278,9 @@ def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[s
         comments.append(f"the command ended with status {capture.exit_status}")
     counters = capture.counters
     if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
-        comments.append(f"{unseen} waits of which the kernel did not report the begin or the end: timed by CPU time")
+        comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
+    if capture.reused:
+        comments.append(f"{plural(capture.reused, 'thread id')} came back for other threads: they are told as one")
     if counters["memo_wrong"]:
         wrong, checked = counters["memo_wrong"], counters["memo_checks"]
         comments.append(f"{wrong} of {checked} kernel stacks that were recognised, and checked, were others")

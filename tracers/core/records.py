@@ -208,9 +208,14 @@ class RecordSink:
             self._execs.append(record)
 
     def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
-        """The threads that exited and, of ``remaining`` at the end, those that were not about to."""
-        there = [r for r in remaining if (r.thread.key.tid, r.thread.start) not in self._exited]
-        return [*self._exited.values(), *there]
+        """The threads that exited, and those ``remaining`` at the end, some of them on their way out."""
+        there = {(record.thread.key.tid, record.thread.start) for record in remaining}
+        return [record for key, record in self._exited.items() if key not in there] + remaining
+
+    @property
+    def reused(self) -> int:
+        """How often a thread id came back for another thread."""
+        return len(self._exited) - len({tid for tid, _ in self._exited})
 
     def take_execs(self) -> list[ExecRecord]:
         taken, self._execs = self._execs, []

@@ -41,6 +41,10 @@ class Scope:
                     f"{pid} is a thread of process {tgid}",
                     f"trace the process with -p {tgid}, the thread with -t {pid}",
                 )
+            if procfs.state(pid) in ("Z", "X"):
+                raise StallscopeError(
+                    f"process {pid} has ended: it is a zombie", "trace its parent, which has to reap it"
+                )
             self.tgids.add(pid)
         for tid in self.threads:
             if procfs.tgid_of(tid) is None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ...converters.errors import StallscopeError
 from ..symbols.maps import Mapping
 from ..symbols.process import ProcessSpaces
 from . import procfs
@@ -48,6 +49,8 @@ class Capture:
     """Of the launched command."""
     cut: set[int] = field(default_factory=set)
     """Ids of the stacks that had more frames than could be taken."""
+    reused: int = 0
+    """How often a thread id came back for another thread: their names and times are not told apart."""
 
 
 class Epochs:
@@ -111,7 +114,10 @@ class Session:
         wall = time.time_ns()
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
-            self._take_in(self._engine.begin())
+            seeds = self._engine.begin()
+            if self._scope.ends_with and not seeds:
+                raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
+            self._take_in(seeds)
             if self._launch:
                 self._spaces.adopt(self._launch.pid)
                 self._engine.expect_exec(self._launch.pid)
@@ -218,6 +224,7 @@ class Session:
             self._notes,
             self._launch.poll() if self._launch else None,
             sink.cut,
+            sink.reused,
         )
         if self._sideband:
             self._sideband.close()

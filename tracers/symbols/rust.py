@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_LEGACY = re.compile(r"_{1,2}ZN((?:\d+.*?)+)17h[0-9a-f]{16}E(?:\.[\w.$@]+)?", re.DOTALL)
+_LEGACY = re.compile(r"_{1,2}ZN(\d.*)17h[0-9a-f]{16}E(?:\.[\w.$@]+)?", re.DOTALL)
 _V0 = re.compile(r"_{1,2}R([A-Z][A-Za-z0-9_]*)(?:\.[\w.$@]+)?")
 _ESCAPE = re.compile(r"\$(SP|BP|RF|LT|GT|LP|RP|C|u[0-9a-f]{1,6})\$|\.\.|\.")
 _ESCAPES = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}

@@ -353,6 +353,7 @@ def test_nothing_lost_is_said_too() -> None:
         "exit and exec records": 0,
         "address space records": 0,
         "stacks cut at 127 frames": 0,
+        "user stacks that could not be read": 0,
         "stacks broken off for want of frame pointers": 0,
         "frames without a name": 0,
     }
@@ -388,4 +389,4 @@ def test_other_losses_and_notes() -> None:
 
 def test_switches_that_were_not_reported() -> None:
     (comment,) = profile(counters={"missed_ins": 2, "missed_outs": 3}).comments
-    assert comment.startswith("5 waits of which the kernel did not report")
+    assert comment.startswith("5 waits of which a switch was not seen")

@@ -210,8 +210,9 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
     leaving = parse_thread_record(exit_data(7, 2000, 3000), exited=False)
     threads = sink.threads([alive, leaving])
     assert [(r.thread.key.tid, r.thread.start, r.end, r.exited) for r in threads] == [
-        (7, 1000, 1002, True), (7, 2000, 2001, True), (8, 500, 3000, False),
+        (7, 1000, 1002, True), (8, 500, 3000, False), (7, 2000, 3000, False),
     ]  # fmt: skip
+    assert sink.reused == 1
 
 
 def test_sink_keeps_stacks_and_execs() -> None:

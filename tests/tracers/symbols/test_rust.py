@@ -11,6 +11,19 @@ from stallscope.tracers.symbols.rust import demangle_rust
 
 
 @pytest.mark.parametrize(
+    "mangled",
+    [
+        "_ZN2v88internal6maglev14GraphProcessorI" + "NS1_18Node16Abc" * 400 + "Ev",
+        "_ZN" + "1a" * 5000 + "E",
+        "_ZN" + "9" * 10000,
+    ],
+)
+def test_long_names_of_others_take_no_time(mangled: str) -> None:
+    """A pattern that tries every way to cut digits would not end before the sun does."""
+    assert demangle_rust(mangled) is None
+
+
+@pytest.mark.parametrize(
     ("mangled", "readable"),
     [
         ("_RNvCs6xxl1lAjzDf_1a4main", "a::main"),
