@@ -161,6 +161,8 @@ static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
 	t->out += ran;
 	if (t->woken)
 		t->woken += ran;
+	else if (t->phase == PHASE_RUNNABLE)
+		t->woken = t->out; /* preempted, and never blocked */
 	t->switches++;
 	without_stack(t);
 }
