@@ -51,6 +51,7 @@ def check_threads(traced: Traced) -> None:
     """
     for times in traced.profile.threads:
         assert sum_of(times) == pytest.approx(times.wall, rel=0.01)
+        check_parts(traced, times)
     for tid, (on_cpu, runnable) in traced.kernel.items():
         times = traced.thread(tid)
         moments = times.switches * MS // 10
@@ -63,6 +64,17 @@ def check_threads(traced: Traced) -> None:
         # The thread's own account leaves out how it began and how it ended.
         assert truth["cpu_ns"] - slack(truth["cpu_ns"]) <= times.on_cpu + moments
         assert truth["runnable_ns"] - slack(truth["runnable_ns"]) <= times.runnable + moments
+
+
+def check_parts(traced: Traced, times: ThreadTimes) -> None:
+    """The samples of a thread are its account: what it was blocked, and what it waited for a core."""
+    samples = [s for s in traced.profile.samples if (s.label("pid"), s.label("tid")) == (times.pid, times.tid)]
+    runnable = sum(s.values[0] for s in samples if s.label("state") in RUNNABLE)
+    blocked = sum(s.values[0] for s in samples if s.label("state") not in RUNNABLE)
+    # A reconstructed wait may be split at another moment.
+    bound = 0.001 * times.wall if traced.unseen or traced.missed else 0
+    assert abs(runnable - times.runnable) <= bound, (runnable, times)
+    assert abs(blocked - sum(times.blocked.values())) <= bound, (blocked, times)
 
 
 def sum_of(times: ThreadTimes) -> int:

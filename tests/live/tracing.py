@@ -34,6 +34,11 @@ class Traced:
     """ns that all cores together spent in interrupts and without a core of the hypervisor's, by /proc/stat."""
 
     @property
+    def missed(self) -> int:
+        """How often a switch was not seen."""
+        return sum(self.counters[name] for name in ("missed_ins", "missed_outs", "missed_waits"))
+
+    @property
     def unseen(self) -> int:
         """Waits without a stack, because the kernel did not report the switch (`missed_…` in bpf/offcpu.bpf.c)."""
         return sum(s.values[1] for s in self.profile.samples if s.label("state") == "other" and len(s.stack) == 1)
