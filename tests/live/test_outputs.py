@@ -100,17 +100,22 @@ def test_summary_says_who_how_long_and_what_was_lost(tmp_path: Path) -> None:
     # Without the wait at the gate, which may be the longest.
     options = ["--max-block", 200_000, "-o", tmp_path / "a.svg"]
     with Workload("sleeps", 20, linger=True) as workload, Tracer("-p", workload.pid, *options) as tracer:
-        finished, _ = traced_run(workload, tracer)
+        finished, truth = traced_run(workload, tracer)
+    # Who loses his core for longer than he wants to sleep does not sleep.
+    blocks = {wait["function"]: wait["blocks"] for wait in truth["waits"]}
     out = finished.out
     assert finished.err == ""
     assert re.search(rf"^Traced sleeps \(pid {workload.pid}\): 1 thread for [\d.]+ m?s on \S+$", out, re.MULTILINE)
     (lost,) = [line for line in out.splitlines() if line.startswith("Lost: ")]
     for kind in LOST_KINDS:
         assert re.search(rf"\b0 {kind}\b", lost)
-    assert re.search(r"blocked in (main → )?sleep_25ms( → nanosleep)?, waiting in \w+ \(20 waits, mean 2\d\.\d ms", out)
+    assert re.search(
+        rf"blocked in (main → )?sleep_25ms( → nanosleep)?, waiting in \w+ \({blocks['sleep_25ms']} waits, mean \d\d\.",
+        out,
+    )
     for row in ("on-CPU", "runnable: waiting for a core", "blocked", "wall"):
         assert re.search(rf"^ *[\d.<]+ m?s +<?[\d.]+ %  {row}$", out, re.MULTILINE)
-    for function, count in (("sleep_1ms", 80), ("sleep_10ms", 40), ("sleep_25ms", 20)):
+    for function, count in blocks.items():
         # Time, share, count, mean, max.
         assert re.search(
             rf"^ *\S+ m?s +\S+ % +{count} +\S+ \S+ +\S+ \S+ .*{function}( → nanosleep)? │ \w+nanosleep",
@@ -172,13 +177,15 @@ def sleeps_with(tmp_path: Path, *arguments: object) -> tuple[Traced, dict[str, A
 def test_shortest_and_longest_wait(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     traced, summary = sleeps_with(tmp_path / "a", "--min-block", 5000)
-    assert [traced.blocks(name) for name in ("sleep_1ms", "sleep_10ms", "sleep_25ms")] == [0, 10, 5]
+    assert [traced.blocks(name) for name in ("sleep_10ms", "sleep_25ms")] == [10, 5]
+    assert traced.blocks("sleep_1ms") < 10  # of 20: on a busy machine one waits long for a core
     # What is left out of the waits is still in the account of the threads.
     assert summary["times"]["blocked_ns"] > sum(s.values[0] for s in traced.profile.samples)
     assert abs(summary["times"]["unaccounted_ns"]) <= 0.01 * summary["times"]["wall_ns"]
     (tmp_path / "b").mkdir()
     traced, _ = sleeps_with(tmp_path / "b", "--max-block", 1e6, "--min-block", 24_999.5)
-    assert [traced.blocks(name) for name in ("sleep_1ms", "sleep_10ms", "sleep_25ms")] == [0, 0, 5]
+    assert traced.blocks("sleep_25ms") == 5
+    assert traced.blocks("sleep_1ms") + traced.blocks("sleep_10ms") < 10  # of 30
     (tmp_path / "c").mkdir()
     traced, _ = sleeps_with(tmp_path / "c", "--max-block", 9999)
     assert traced.blocks("sleep_1ms") > 0
