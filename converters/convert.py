@@ -108,7 +108,7 @@ def _unmarked(profile: Profile, marked: set[Kind]) -> Profile:
         return known[frame]
 
     samples = [sample._replace(stack=tuple(map(plain, sample.stack))) for sample in profile.samples]
-    return replace(profile, samples=samples)
+    return replace(profile, samples=samples, timeline=None)
 
 
 def _report(profile: Profile, options: WriteOptions) -> None:

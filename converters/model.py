@@ -7,7 +7,10 @@ lost. It is saved as pprof (see `converters.pprof`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from .timeline import Timeline
 
 Kind = Literal["kernel", "native", "python", "jit", "api", "other"]
 Aggregate = Literal["sum", "min", "max"]
@@ -107,6 +110,8 @@ class Profile:
     lost: dict[str, int] = field(default_factory=dict)
     """What is missing, by kind, zeros included: ``{"lost events": 0, "stacks cut short": 3}``."""
     comments: list[str] = field(default_factory=list)
+    timeline: Timeline | None = None
+    """When it happened, where the source knows; what changes the samples drops it."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

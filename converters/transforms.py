@@ -18,4 +18,4 @@ def merge_processes(profile: Profile) -> Profile:
         if labels is None:
             labels = merged[sample.labels] = tuple(pair for pair in sample.labels if pair[0] not in _WHO)
         samples.append(sample._replace(labels=labels))
-    return replace(profile, samples=samples)
+    return replace(profile, samples=samples, timeline=None)
