@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Track:
-    """What one thread did. Spans nest: sorted by start, callers before callees, and none ends after the one around it."""
+    """What one thread did. Spans nest: sorted by start, callers before callees, none ends after the one around it."""
 
     labels: Labels = ()
     """As those of a `Sample`: pid, process, tid, thread."""
