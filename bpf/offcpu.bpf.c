@@ -6,6 +6,7 @@
  * its switch-in. sched_waking, which fires earlier and without that lock, would not be. */
 #include "memo.bpf.h"
 #include "thread.bpf.h"
+#include "user.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -74,6 +75,8 @@ __weak int record_waits(struct thread *t, u64 now, u64 waits)
 	} else {
 		runnable = now - t->out;
 	}
+	if (t->late_out == t->out) /* never both 0: see above */
+		t->key.ustack = t->late_ustack;
 	if (!same_key(&t->key, &t->sum_key)) {
 		flush(t);
 		t->sum_key = t->key;
@@ -223,13 +226,14 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 
 	t->key.ustack = 0;
 	t->key.kstack = 0;
+	t->end = WALK_COMPLETE;
 	record = bpf_map_lookup_elem(&stack_scratch, &zero);
 	if (!record)
 		return;
 	if (user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
-		u32 n = walk_user_stack(ctx, record);
+		bool lasting = t->key.state != WAIT_PREEMPTED;
 
-		t->key.ustack = stack_id(record, n);
+		t->key.ustack = user_stack(prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)
 		t->key.kstack = kernel_stack(ctx, t->key.state == WAIT_PREEMPTED, record);

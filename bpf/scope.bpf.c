@@ -3,8 +3,21 @@
 #define DEFINE_SHARED
 #include "stack.bpf.h"
 #include "thread.bpf.h"
+#include "unwind.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
+
+/* A new process has its parent's mappings. */
+static __always_inline void inherit_space(u32 parent, u32 child)
+{
+	struct unwind_space *space;
+
+	if (parent == child)
+		return;
+	space = bpf_map_lookup_elem(&unwind_spaces, &parent);
+	if (space)
+		bpf_map_update_elem(&unwind_spaces, &child, space, BPF_ANY);
+}
 
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
 {
@@ -14,6 +27,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 
 	if (!running() || tgid == self_tgid)
 		return 0;
+	inherit_space(TASK_FIELD(trusted, parent, tgid), tgid);
 	creator = find_thread(parent, trusted);
 	if (!trace_all) {
 		if (!creator)
@@ -48,6 +62,7 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 		if (!t)
 			return 0;
 	}
+	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
 	t->key.execs++;
 	t->key.tid = TASK_FIELD(trusted, task, pid);
 	t->key.ustack = 0;
@@ -90,25 +105,41 @@ int scope_exec_raw(u64 *ctx)
 	return on_exec((void *)ctx[0], ctx[1], false);
 }
 
-/* As walk_frame(), through another task's memory. */
-static long walk_task_frame(u32 index, void *context)
-{
-	struct frame_walk *walk = context;
-	u64 frame[2] = {};
+struct task_walk {
+	struct unwind_walk *walk;
+	struct stack_record *record;
+	struct task_struct *task;
+};
 
-	if (walk->bp && !(walk->bp & 7))
-		bpf_copy_from_user_task(frame, sizeof(frame), (void *)walk->bp, walk->task, 0);
-	return keep_frame(walk, index, frame);
+/* As the loop of unwind_current(), through another task's memory: which no global function can be given. */
+static long unwind_round(u32 round, void *context)
+{
+	struct task_walk *of = context;
+	int next = unwind_step(of->walk, of->record);
+
+	if (next == WALK_READS && !read_task_window(of->walk, of->task)) {
+		of->walk->end = WALK_FAULT;
+		return 1;
+	}
+	return next == WALK_DONE;
 }
 
-static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record)
+/* The id of the user stack of a task that is not running. */
+static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record, u8 *end)
 {
-	struct frame_walk walk = { .record = record, .task = task };
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 ip = BPF_CORE_READ(regs, ip), sp = BPF_CORE_READ(regs, sp), bp = BPF_CORE_READ(regs, bp);
+	struct task_walk of = { .record = record, .task = task };
+	u32 zero = 0;
 
-	record->frames[0] = BPF_CORE_READ(regs, ip);
-	walk.bp = BPF_CORE_READ(regs, bp);
-	return stack_id(record, frames_walked(&walk, bpf_loop(MAX_FRAMES, walk_task_frame, &walk, 0)));
+	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
+	if (!of.walk)
+		return 0;
+	begin_walk(of.walk, record, ip, sp, bp, task->tgid);
+	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
+	*end = of.walk->end;
+	record->end = of.walk->end;
+	return stack_id(record, of.walk->frames);
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -125,7 +156,8 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 {
 	struct wait_key key = { .state = WAIT_PREEMPTED };
 	struct stack_record *record;
-	u8 phase = PHASE_BLOCKED;
+	u8 phase = PHASE_BLOCKED, end = WALK_COMPLETE;
+	struct thread *t;
 	u32 zero = 0;
 
 	if (task->on_cpu)
@@ -139,10 +171,10 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		if (kernel_stacks) {
 			long bytes = bpf_get_task_stack(task, record->frames, sizeof(record->frames), 0);
 
-			key.kstack = stack_id(record, frames_of(bytes));
+			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
 		if (may_sleep && user_stacks && !(task->flags & PF_KTHREAD))
-			key.ustack = task_user_stack(task, record);
+			key.ustack = task_user_stack(task, record, &end);
 		/* Woken while its stack was read: then the stack may be of two moments. */
 		if (task->on_cpu || task_state(task, true) != state) {
 			phase = task->on_cpu ? PHASE_ON_CPU : PHASE_RUNNABLE;
@@ -153,7 +185,9 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	}
 	if (phase == PHASE_ON_CPU && !task->on_cpu)
 		phase = PHASE_RUNNABLE;
-	new_thread(task, true, bpf_ktime_get_ns(), phase, &key);
+	t = new_thread(task, true, bpf_ktime_get_ns(), phase, &key);
+	if (t && t->phase == PHASE_BLOCKED && !t->switches)
+		t->end = end;
 }
 
 /* Takes every wanted thread into the scope and reports it. Run at the start, and again when the scope has grown. */
@@ -188,6 +222,40 @@ SEC("iter/task")
 int scope_seed_nosleep(struct bpf_iter__task *ctx)
 {
 	return seed_task(ctx, false);
+}
+
+/* Walks the user stacks of waiting threads again that were not complete: tables have come since. Needs what scope_seed
+ * needs. The stack is kept beside the one that the wait began with, for the thread may wake up meanwhile. */
+SEC("iter.s/task")
+int scope_restack(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct stack_record *record;
+	u8 end = WALK_COMPLETE;
+	u64 out, switches, id;
+	struct thread *t;
+	u32 zero = 0;
+
+	if (!task || !running())
+		return 0;
+	t = find_thread(task, true);
+	record = bpf_map_lookup_elem(&iter_scratch, &zero);
+	if (!t || !record || t->phase != PHASE_BLOCKED)
+		return 0;
+	out = t->out;
+	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
+		return 0;
+	switches = kernel_switches(task, true);
+	id = task_user_stack(task, record, &end);
+	/* It ran meanwhile: what was read may be of two moments. */
+	if (!id || task->on_cpu || kernel_switches(task, true) != switches || t->out != out)
+		return 0;
+	t->late_ustack = id;
+	t->late_end = end;
+	barrier();
+	*(volatile u64 *)&t->late_out = out;
+	count(LATE_STACKS);
+	return 0;
 }
 
 /* Every traced thread that is still there, when the trace ends. */

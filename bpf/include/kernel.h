@@ -29,6 +29,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -37,7 +38,7 @@ enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
 	BPF_F_NO_PREALLOC = 1,
-	BPF_F_USER_STACK = 256,
+	BPF_F_MMAPABLE = 1024,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
@@ -72,6 +73,7 @@ struct task_struct {
 	pid_t pid;
 	pid_t tgid;
 	char comm[16];
+	void *stack;
 	struct sched_entity se;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
@@ -85,6 +87,7 @@ struct task_struct___pre_5_14 {
 struct pt_regs {
 	unsigned long bp;
 	unsigned long ip;
+	unsigned long cs;
 	unsigned long sp;
 };
 

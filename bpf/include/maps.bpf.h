@@ -19,7 +19,7 @@ SHARED const volatile bool use_storage;	     /* task storage (5.11+); else the h
 SHARED const volatile bool switch_has_state; /* sched_switch passes prev_state (5.18+) */
 SHARED const volatile bool user_stacks;
 SHARED const volatile bool kernel_stacks;
-SHARED const volatile bool walk_in_bpf; /* bpf_task_pt_regs() is there (5.15+) */
+SHARED const volatile bool task_regs; /* bpf_task_pt_regs() is there (5.15+), and bpf_loop() (5.17+) */
 SHARED const volatile u32 self_tgid;
 /* When the trace runs: [began, …) while began != 0 and stopped == 0. Written by user space. */
 struct run {

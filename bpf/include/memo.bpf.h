@@ -89,22 +89,23 @@ __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 }
 
 struct place_search {
-	struct kernel_memo *memo;
-	struct memo_words *stack;
 	u32 next; /* frame whose place is looked for */
 	u32 end;  /* … up to this one */
 	u32 words;
 };
 
-static long find_place(u32 word, void *context)
+/* Whether the search is over. */
+__weak int find_place(struct place_search *search, struct kernel_memo *memo, struct memo_words *stack, u32 word)
 {
-	struct place_search *search = context;
-	u32 frame = search->next & (MEMO_FRAMES - 1);
+	u32 frame;
 
+	if (!search || !memo || !stack)
+		return 1;
+	frame = search->next & (MEMO_FRAMES - 1);
 	word &= MEMO_WORDS - 1;
-	if (search->stack->word[word] != search->memo->address[frame])
+	if (stack->word[word] != memo->address[frame])
 		return 0;
-	search->memo->place[frame] = word;
+	memo->place[frame] = word;
 	search->words = word + 1;
 	search->next = frame + 1;
 	return frame + 1 >= search->end;
@@ -114,7 +115,7 @@ static long find_place(u32 word, void *context)
 __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const struct stack_record *record, u32 frames,
 		    u64 id)
 {
-	struct place_search search = { .memo = memo, .stack = stack, .next = MEMO_INNER, .end = frames - MEMO_OUTER };
+	struct place_search search = { .next = MEMO_INNER, .end = frames - MEMO_OUTER };
 	u64 bytes;
 	u32 i;
 
@@ -132,7 +133,9 @@ __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const st
 		memo->address[i] = record->frames[i];
 	if (outermost(stack) != memo->address[search.end & (MEMO_FRAMES - 1)])
 		return 0;
-	bpf_loop(MEMO_WORDS, find_place, &search, 0);
+	for (i = 0; i < MEMO_WORDS; i++)
+		if (find_place(&search, memo, stack, i))
+			break;
 	if (search.next < search.end)
 		return 0;
 	memo->id = id;
@@ -151,8 +154,8 @@ static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_
 	u64 id, recalled = 0;
 	u32 zero = 0, frames;
 
-	if (!walk_in_bpf) {
-		frames = frames_of(bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	if (!task_regs || !use_storage) {
+		frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
 		return stack_id(record, frames);
 	}
 	current = bpf_get_current_task_btf();
@@ -169,7 +172,7 @@ static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_
 		count(MEMO_HITS);
 		return recalled;
 	}
-	frames = frames_of(bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
 	id = stack_id(record, frames);
 	if (recalled) {
 		count(MEMO_CHECKS);
@@ -177,7 +180,7 @@ static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_
 			return id;
 		count(MEMO_WRONG);
 	}
-	if (memo && stack)
+	if (memo && stack && bpf_map_lookup_elem(&known_stacks, &id))
 		remember(memo, stack, record, frames, id);
 	return id;
 }

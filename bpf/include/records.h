@@ -26,6 +26,16 @@ enum phase {
 	PHASE_GONE, /* exited, and reported */
 };
 
+/* Where a walk up a stack ended, and what a step of it says. */
+enum walk_end {
+	WALK_COMPLETE, /* at the thread's start */
+	WALK_TOO_DEEP, /* there were more frames */
+	WALK_NO_TABLE, /* code without unwind rules, and rbp leads nowhere */
+	WALK_NO_RULE,  /* code that its rules leave out, or do not tell enough of */
+	WALK_FAULT,    /* memory of the stack could not be read */
+	WALK_LOST,     /* the caller's frame would lie below its callee's */
+};
+
 /* ustack / kstack of a wait: 0 none (kernel thread, switched off, or not known), else the hash of the frames. */
 struct wait_key {
 	u64 ustack;
@@ -62,8 +72,13 @@ struct thread {
 	/* Waits with equal key in a row are summed here; the map is updated when the key changes. */
 	struct wait_key sum_key;
 	struct wait_sum sum;
-	u8 phase; /* enum phase */
-	u8 pad[7];
+	/* The user stack of the wait that began at `late_out`, walked again when more tables were there. */
+	u64 late_out;
+	u64 late_ustack;
+	u8 phase;    /* enum phase */
+	u8 end;	     /* enum walk_end of key.ustack */
+	u8 late_end; /* … and of late_ustack */
+	u8 pad[5];
 };
 
 enum record_type {
@@ -75,7 +90,7 @@ enum record_type {
 struct stack_record {
 	u32 type;
 	u16 count; /* of frames */
-	u16 cut;   /* 1: there were more */
+	u16 end;   /* enum walk_end */
 	u64 id;
 	u64 frames[MAX_FRAMES + 1]; /* leaf first; one to spare, so that a full walk is told from a cut one */
 };
@@ -116,6 +131,10 @@ enum counter {
 	MEMO_HITS,    /* kernel stacks recognised without unwinding, see memo.bpf.h */
 	MEMO_CHECKS,  /* recognised, and unwound nevertheless */
 	MEMO_WRONG,   /* … and they differed */
+	USER_MEMO_HITS, /* as these, user stacks: see user.bpf.h */
+	USER_MEMO_CHECKS,
+	USER_MEMO_WRONG,
+	LATE_STACKS, /* user stacks walked again */
 	NEW_THREADS,  /* taken into the scope */
 	NEW_WAITS,    /* entries in the map of waits */
 	NEW_STACKS,

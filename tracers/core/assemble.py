@@ -14,7 +14,7 @@ from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTim
 from ...converters.units import plural
 from ..symbols.kallsyms import Kallsyms
 from ..symbols.symboliser import UNMAPPED, Symboliser
-from .records import BLOCKED, MAX_FRAMES, NEW, ON_CPU, OTHER, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
+from .records import BLOCKED, ENDS, MAX_FRAMES, NEW, ON_CPU, OTHER, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
 from .session import Capture
 
 OFF_CPU_VALUES = (
@@ -33,6 +33,7 @@ _NOT_BEGUN = Frame("[not started yet]", "other")
 _SCHEDULE = "__schedule"
 _UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|switch not)")
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
+_INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 
@@ -62,11 +63,13 @@ def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
     names = _Names(capture)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []
+    reached: Counter[int] = Counter()
     for key, total, is_open in waits:
         stack = stacks.of(key)
         for part in _parts(key, total):
             if chosen.states is not None and part.state not in chosen.states:
                 continue
+            reached[capture.ends.get(key.ustack, 0) if key.ustack else -1] += part.values[0]
             who = (key.tgid, key.tid, part.state, is_open)
             if who not in labels:
                 labels[who] = names.labels(*who)
@@ -81,7 +84,7 @@ def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record) for record in capture.threads],
         lost=lost,
-        comments=_comments(capture, lost, stacks),
+        comments=_comments(capture, lost, stacks) + _completeness(reached),
     )
 
 
@@ -128,8 +131,8 @@ class _Stacks:
 
     def __init__(self, capture: Capture, keys: list[WaitKey]) -> None:
         self.missing = 0
-        self.cut = 0
-        self.broken = 0
+        self.ends: Counter[str] = Counter()
+        """Stacks that are not complete, by reason."""
         self._capture = capture
         symboliser = Symboliser(capture.spaces, Kallsyms.read())
         known = capture.stacks
@@ -161,10 +164,9 @@ class _Stacks:
         frames: Stack = ()
         for wanted, found in ((user[2], self._user.get(user)), (kernel, self._kernel.get(kernel))):
             if found is not None:
-                whole = _without_strays(found)
-                self.broken += len(whole) < len(found)
-                frames += whole
-                self.cut += wanted in self._capture.cut
+                frames += _without_strays(found)
+                if end := self._capture.ends.get(wanted):
+                    self.ends[ENDS[end]] += 1
             elif wanted:
                 frames += (_LOST_STACK,)
                 self.missing += 1
@@ -264,11 +266,19 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
         "exit and exec records": counters["lost_records"],
         "address space records": capture.lost_sideband,
         "user stacks that could not be read": counters["stacks_failed"],
-        f"stacks cut at {MAX_FRAMES} frames": stacks.cut,
-        "stacks broken off for want of frame pointers": stacks.broken,
+        **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
         "frames without a name": stacks.unnamed.total(),
     }
     return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+
+
+def _completeness(reached: Counter[int]) -> list[str]:
+    """``reached``: off-CPU time by the end of its user stacks, -1 for those without one."""
+    del reached[-1]
+    if not (total := reached.total()) or reached[0] == total:
+        return []
+    rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
+    return [f"{reached[0] / total:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
 
 
 def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[str]:

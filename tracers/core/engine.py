@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ...converters.errors import StallscopeError
 from . import privilege, procfs
-from .libbpf import BpfError, Link, Object, RingBuffer
+from .bpfmap import RingBuffer
+from .libbpf import BpfError
+from .object import Link, Object
 from .records import (
     BLOCKED,
     COUNTERS,
@@ -44,13 +46,14 @@ _IDS = 1 << 14
 class Shape:
     """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
 
-    ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
+    ``seed``, ``restack`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
     """
 
     name: str
     raw: bool
     knobs: Mapping[str, int]
     seed: str = ""
+    restack: str = ""
     dump: str = ""
 
 
@@ -60,15 +63,16 @@ SHAPES = (
     Shape(
         "task storage, sleepable iterator",
         raw=False,
-        knobs={"use_storage": 1, "switch_has_state": 1, "walk_in_bpf": 1},
+        knobs={"use_storage": 1, "switch_has_state": 1, "task_regs": 1},
         seed="scope_seed",
+        restack="scope_restack",
         dump="scope_dump",
     ),
     # Task storage for tracing programs (a10787e6d58c, 5.13): threads that sleep at the start have no user stack.
     Shape(
         "task storage, plain iterator",
         raw=False,
-        knobs={"use_storage": 1, "switch_has_state": 0, "walk_in_bpf": 0},
+        knobs={"use_storage": 1, "switch_has_state": 0, "task_regs": 0},
         seed="scope_seed_nosleep",
         dump="scope_dump",
     ),
@@ -91,6 +95,8 @@ class EngineOptions:
     btf: Path | None = None
     table_entries: int = 1 << 16
     buffer_bytes: int = 8 << 20
+    unwind_bytes: int = 256 << 20
+    """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
 
 
 class Engine:
@@ -106,6 +112,7 @@ class Engine:
         self.stopped = 0
         self._links: list[Link] = []
         self._iterator: Link | None = None
+        self._restack: Link | None = None
         self._ids: dict[str, set[int]] = {}
         privilege.require()
         self.object, self.shape = _load(options)
@@ -120,6 +127,8 @@ class Engine:
                 self._links.append(self.object.programs[name + suffix].attach())
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
+            if self.shape.restack:
+                self._restack = self.object.programs[self.shape.restack].attach_iterator()
         except BpfError as error:
             self.close()
             raise StallscopeError(
@@ -170,6 +179,11 @@ class Engine:
                 hash_by_tid.update(key, pack_thread(tid, tgid, _STATES.get(state, "other"), phase, time.monotonic_ns()))
         return threads
 
+    def restack(self) -> None:
+        """Walks the stacks of waiting threads again that were not complete."""
+        if self._restack:
+            self._restack.read_iterator()
+
     def consume(self) -> None:
         """Delivers the records that are in the ring buffer."""
         self._ring.consume()
@@ -207,9 +221,10 @@ class Engine:
         for link in self._links:
             link.close()
         self._links = []
-        if self._iterator:
-            self._iterator.close()
-            self._iterator = None
+        for iterator in (self._iterator, self._restack):
+            if iterator:
+                iterator.close()
+        self._iterator = self._restack = None
 
     def close(self) -> None:
         self._detach()
@@ -259,7 +274,7 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
     try:
         suffix = "_raw" if shape.raw else ""
         programs = {name + suffix for name in (*options.probes, "scope_fork", "scope_exec")}
-        loaded.select(programs | {name for name in (shape.seed, shape.dump) if name})
+        loaded.select(programs | {name for name in (shape.seed, shape.restack, shape.dump) if name})
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),
@@ -291,7 +306,8 @@ def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
     else:
         loaded.find_map("thread_hash").set_max_entries(_THREADS)
         loaded.find_map("thread_storage").set_autocreate(False)
-        loaded.find_map("memo_storage").set_autocreate(False)
+        for name in ("memo_storage", "user_memo_storage"):
+            loaded.find_map(name).set_autocreate(False)
 
 
 def _reason(log: list[str]) -> str:

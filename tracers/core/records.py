@@ -32,6 +32,10 @@ COUNTERS = (
     "memo_hits",
     "memo_checks",
     "memo_wrong",
+    "user_memo_hits",
+    "user_memo_checks",
+    "user_memo_wrong",
+    "late_stacks",
     "new_threads",
     "new_waits",
     "new_stacks",
@@ -40,7 +44,7 @@ COUNTERS = (
 
 WAIT_KEY = struct.Struct("<QQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct("<8Q8QQ32s32s56sB7x")
+_THREAD = struct.Struct("<8Q8QQ32s32s56sQQBBB5x")
 _STACK_HEAD = struct.Struct("<IHHQ")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
@@ -120,20 +124,24 @@ class ExecRecord(NamedTuple):
     execs: int
 
 
+ENDS = ("complete", "too deep", "no unwind table", "no unwind rule", "memory not readable", "lost its way")
+"""enum walk_end, in its order: why the walk up a stack ended."""
+
+
 class StackRecord(NamedTuple):
-    """The frames of a stack, leaf first; ``cut``: there were more than MAX_FRAMES."""
+    """The frames of a stack, leaf first; ``end``: index into ENDS."""
 
     id: int
     frames: tuple[int, ...]
-    cut: bool = False
+    end: int = 0
 
 
 def parse_record(data: bytes) -> StackRecord | ExecRecord | ThreadRecord:
     """One record of the ring buffer. ValueError: not a known type."""
     kind = int.from_bytes(data[:4], "little")
     if kind == RECORD_STACK:
-        _, count, cut, stack_id = _STACK_HEAD.unpack_from(data)
-        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size), bool(cut))
+        _, count, end, stack_id = _STACK_HEAD.unpack_from(data)
+        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size), end)
     if kind == RECORD_EXEC:
         _, tgid, time, execs, _ = _EXEC.unpack_from(data)
         return ExecRecord(tgid, time, execs)
@@ -154,6 +162,10 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     key, sum_key, total = fields[17:20]
+    late_out, late_ustack, phase, _, _ = fields[20:]
+    wait = WaitKey(*WAIT_KEY.unpack(key))
+    if late_out and late_out == out:
+        wait = wait._replace(ustack=late_ustack)
     return Thread(
         start,
         since,
@@ -163,17 +175,17 @@ def parse_thread(data: bytes) -> Thread:
         runnable,
         blocked,
         switches,
-        WaitKey(*WAIT_KEY.unpack(key)),
+        wait,
         WaitKey(*WAIT_KEY.unpack(sum_key)),
         WaitSum(*WAIT_SUM.unpack(total)),
-        fields[20],
+        phase,
     )
 
 
 def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
     """A new ``struct thread``, as new_thread() in thread.bpf.h makes it, in ``state`` (of STATES) since ``now``."""
     key = WAIT_KEY.pack(0, 0, tid, tgid, 0, STATES.index(state))
-    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, key, bytes(32), bytes(56), phase)
+    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, key, bytes(32), bytes(56), 0, 0, phase, 0, 0)
 
 
 def parse_wait(key: bytes, value: bytes) -> tuple[WaitKey, WaitSum]:
@@ -191,7 +203,8 @@ class RecordSink:
 
     def __init__(self) -> None:
         self.stacks: dict[int, tuple[int, ...]] = {}
-        self.cut: set[int] = set()
+        self.ends: dict[int, int] = {}
+        """By stack, of those that are not complete."""
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
 
@@ -199,8 +212,8 @@ class RecordSink:
         record = parse_record(data)
         if isinstance(record, StackRecord):
             self.stacks[record.id] = record.frames
-            if record.cut:
-                self.cut.add(record.id)
+            if record.end:
+                self.ends[record.id] = record.end
         elif isinstance(record, ThreadRecord):
             # Sent on its way out, and again at its last switch: the later one holds more.
             self._exited[record.thread.key.tid, record.thread.start] = record

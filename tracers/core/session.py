@@ -21,6 +21,7 @@ from .launch import Launch
 from .records import ExecRecord, RecordSink, ThreadRecord, WaitKey, WaitSum, parse_wait
 from .scope import Scope
 from .sideband import Event, Exec, Exit, Fork, Mmap, Sideband
+from .unwinding import Unwinding
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
@@ -47,8 +48,8 @@ class Capture:
     notes: list[str] = field(default_factory=list)
     exit_status: int | None = None
     """Of the launched command."""
-    cut: set[int] = field(default_factory=set)
-    """Ids of the stacks that had more frames than could be taken."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Why stacks are not complete: by id, an index into `records.ENDS`."""
     reused: int = 0
     """How often a thread id came back for another thread: their names and times are not told apart."""
 
@@ -104,6 +105,19 @@ class Session:
         except OSError as error:
             self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
 
+        self._unwinding: Unwinding | None = None
+        options = engine.options
+        if options.user_stacks and options.unwind_bytes:
+            self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
+
+    def _prime(self, unwinding: Unwinding) -> None:
+        """Tables for the processes that the trace begins with; the rest of many comes later."""
+        targets = self._scope.tgids | {tgid for tid in self._scope.tids if (tgid := procfs.tgid_of(tid))}
+        self._to_adopt.extend(sorted(targets))
+        self._adopt_some()
+        unwinding.prime(sorted(targets & self._spaces.processes.keys()))
+        unwinding.start()
+
     def run(
         self,
         sink: RecordSink,
@@ -114,6 +128,9 @@ class Session:
         wall = time.time_ns()
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
+            if self._unwinding:
+                stack.callback(self._unwinding.close)
+                self._prime(self._unwinding)
             seeds = self._engine.begin()
             if self._scope.ends_with and not seeds:
                 raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
@@ -142,6 +159,8 @@ class Session:
         self._engine.consume()
         self._follow(self._sideband.poll() if self._sideband else ())
         self._without_sideband(sink)
+        if self._unwinding:
+            self._unwinding.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
@@ -168,6 +187,8 @@ class Session:
 
     def _follow(self, events: Iterable[Event]) -> None:
         spaces, every = self._spaces, self._scope.everything
+        mapped: set[int] = set()
+        exited: set[int] = set()
         for event in events:
             known = event.pid in spaces.processes
             if isinstance(event, Fork):
@@ -186,8 +207,13 @@ class Session:
                 self._epochs.seen(event.pid, event.time)
             elif isinstance(event, Mmap):
                 spaces.mmap(event.pid, _mapping(event), event.time)
+                mapped.add(event.pid)
             elif isinstance(event, Exit):
                 spaces.exit(event.pid)
+                exited.add(event.pid)
+        if self._unwinding:
+            self._unwinding.mapped(mapped - exited)
+            self._unwinding.exited(exited)
 
     def _without_sideband(self, sink: RecordSink) -> None:
         """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""
@@ -223,7 +249,7 @@ class Session:
             self._spaces,
             self._notes,
             self._launch.poll() if self._launch else None,
-            sink.cut,
+            sink.ends,
             sink.reused,
         )
         if self._sideband:

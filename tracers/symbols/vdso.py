@@ -36,6 +36,12 @@ def _image() -> tuple[int, ElfFile, SymbolTable] | None:
         return None
 
 
+def image() -> ElfFile | None:
+    """Our own vdso, which every 64-bit process has; None when it cannot be read."""
+    found = _image()
+    return found[1] if found is not None else None
+
+
 def special_name(mapping: Mapping, address: int) -> tuple[int, str | None]:
     """(offset in the mapping, name or None) of an address in [vdso] or [vsyscall].
 

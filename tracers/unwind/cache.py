@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..symbols.elf import ElfError, ElfFile
-from .cfi import Section
-from .compiler import compile_sections, find_sections
+from .compiler import compile_sections
 from .rows import ROW, ROW_SIZE, UnwindTable
+from .sections import Sections, find_sections
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ _STALE_S = 3600
 """Age at which a file that was never completed is removed."""
 
 _MAGIC = b"stallscope rows\0"
-_VERSION = 1
+_VERSION = 2
 """Grows with every change of the rows' meaning or of how they are compiled."""
 _HEADER = struct.Struct("<16sI16sQQI")
 """Magic, version, digest, base, number of rows, bytes of JSON (`refused`)."""
@@ -164,10 +164,10 @@ def _ours_alone(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _digest(elf: ElfFile, sections: list[Section]) -> bytes:
+def _digest(elf: ElfFile, sections: Sections) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr((_VERSION, elf.machine, [tuple(s) for s in elf.segments])).encode())
-    for section in sections:
+    digest.update(repr((_VERSION, elf.machine, [tuple(s) for s in elf.segments], sections.refused)).encode())
+    for section in sections.found:
         digest.update(repr((section.vaddr, section.is_eh, section.ends_at_zero, len(section.data))).encode())
         digest.update(section.data)
     return digest.digest()

@@ -1,43 +1,27 @@
-"""The records of .eh_frame and .debug_frame, found and read in bulk.
+"""What the records of .eh_frame and .debug_frame say, read in bulk.
 
 Layouts: DWARF 5, 6.4.1; Linux Standard Base 5, 10.6 (.eh_frame, its augmentations and pointer encodings).
 """
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from .leb import LebError, sleb, uleb
+from .records import CfiError, Records, Section, walk
 from .rules import REG_RA
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_MAX_RECORDS = 1 << 22
 _MAX_CIES = 1 << 17
-_EXTENDED = 0xFFFFFFFF
-_PE_SIZES = {0x00: (8, False), 0x02: (2, False), 0x03: (4, False), 0x04: (8, False), 0x0A: (2, True), 0x0B: (4, True),
+_MAX_ALIGN = 1 << 16
+PE_SIZES = {0x00: (8, False), 0x02: (2, False), 0x03: (4, False), 0x04: (8, False), 0x0A: (2, True), 0x0B: (4, True),
              0x0C: (8, True)}  # fmt: skip
 """Low nibble of a pointer encoding (DW_EH_PE_*) to (bytes, whether signed)."""
-_PE_ABSOLUTE, _PE_PCREL, _PE_OMIT = 0x00, 0x10, 0xFF
-
-
-class CfiError(Exception):
-    """A section or record that is not used, and why."""
-
-
-class Section(NamedTuple):
-    """A section of frame records."""
-
-    data: bytes
-    vaddr: int
-    is_eh: bool
-    """.eh_frame; else .debug_frame."""
-    ends_at_zero: bool = False
-    """Its size is not known: the first record of length 0 is its end."""
+PE_ABSOLUTE, PE_PCREL, _PE_OMIT = 0x00, 0x10, 0xFF
 
 
 class Cie(NamedTuple):
@@ -45,8 +29,9 @@ class Cie(NamedTuple):
 
     code_align: int
     data_align: int
-    initial: bytes
-    """Instructions."""
+    begin: int
+    end: int
+    """Its instructions, as offsets into the section."""
     encoding: int
     """DW_EH_PE_* of an FDE's addresses."""
     has_data: bool
@@ -70,29 +55,18 @@ class Frames(NamedTuple):
     """FDEs left out, by reason."""
 
 
-class _Records(NamedTuple):
-    """All FDEs: the offset of their CIE, of what comes behind it, and of their end."""
-
-    cie_at: list[int]
-    body: list[int]
-    end: list[int]
-    cie_ends: dict[int, tuple[int, int]]
-    """CIEs: offset to (offset behind its id, its end)."""
-    cut: bool
-
-
 def read_frames(section: Section) -> Frames:
     """All FDEs of a section that can be read, in its order. CfiError when it is absurd as a whole."""
     import numpy as np
 
-    records = _walk(section)
+    records = walk(section)
     refused: Counter[str] = Counter()
     if records.cut:
         refused["records beyond the section's end"] += 1
-    places, which = np.unique(np.array(records.cie_at, np.int64), return_inverse=True)
+    places, which = np.unique(records.cie_at, return_inverse=True)
     cies, index_of = _read_cies(section, records, places.tolist())
     cie = index_of[which]
-    body, end = np.array(records.body, np.int64), np.array(records.end, np.int64)
+    body, end = records.body, records.end
     known = cie >= 0
     _refuse(refused, "common information entry missing or not understood", ~known)
     cie, body, end = cie[known], body[known], end[known]
@@ -111,74 +85,30 @@ def _refuse(refused: Counter[str], reason: str, which: NDArray[np.bool_]) -> Non
         refused[reason] += count
 
 
-def _walk(section: Section) -> _Records:
-    data, is_eh = section.data, section.is_eh
-    cie_at: list[int] = []
-    bodies: list[int] = []
-    ends: list[int] = []
-    cies: dict[int, tuple[int, int]] = {}
-    pair = struct.Struct("<II").unpack_from
-    at, size, count = 0, len(data), 0
-    while at + 8 <= size:
-        count += 1
-        if count > _MAX_RECORDS:
-            raise CfiError("absurdly many frame records")
-        length, link = pair(data, at)
-        if length == 0:
-            if section.ends_at_zero:
-                return _Records(cie_at, bodies, ends, cies, False)
-            at += 4
-            continue
-        link_at = at + 4
-        body = at + 8
-        cie_id = 0 if is_eh else _EXTENDED
-        if length == _EXTENDED:
-            length, link, link_at, body, cie_id = _extended(data, at, is_eh)
-        end = link_at + length
-        if end > size or body > end:
-            return _Records(cie_at, bodies, ends, cies, True)
-        if link == cie_id:
-            cies[at] = (body, end)
-        else:
-            cie_at.append(link_at - link if is_eh else link)
-            bodies.append(body)
-            ends.append(end)
-        at = end
-    return _Records(cie_at, bodies, ends, cies, False)
-
-
-def _extended(data: bytes, at: int, is_eh: bool) -> tuple[int, int, int, int, int]:
-    """(length, CIE pointer, its offset, offset behind it, what it is in a CIE) of a record in 64-bit DWARF."""
-    layout = struct.Struct("<QI" if is_eh else "<QQ")
-    if at + 4 + layout.size > len(data):
-        raise CfiError("frame record beyond the section's end")
-    length, link = layout.unpack_from(data, at + 4)
-    return length, link, at + 12, at + 4 + layout.size, 0 if is_eh else (1 << 64) - 1
-
-
-def _read_cies(section: Section, records: _Records, places: list[int]) -> tuple[list[Cie], NDArray[np.int64]]:
+def _read_cies(section: Section, records: Records, places: list[int]) -> tuple[list[Cie], NDArray[np.int64]]:
     """The different CIEs at ``places``, and for each place its index among them, -1 when it is of no use."""
     import numpy as np
 
     if len(places) > _MAX_CIES:
         raise CfiError("absurdly many common information entries")
-    numbers: dict[Cie, int] = {}
+    cies: list[Cie] = []
     by_content: dict[bytes, int] = {}
     found = np.full(len(places), -1, np.int64)
     for i, place in enumerate(places):
-        if place not in records.cie_ends:
+        if place not in records.cies:
             continue
-        begin, end = records.cie_ends[place]
+        begin, end = records.cies[place]
         content = section.data[begin:end]
         if content not in by_content:
-            cie = _read_cie(content, section.is_eh)
-            by_content[content] = -1 if cie is None else numbers.setdefault(cie, len(numbers))
+            cie = _read_cie(content, begin, section.is_eh)
+            by_content[content] = -1 if cie is None else len(cies)
+            cies += [cie] if cie is not None else []
         found[i] = by_content[content]
-    return list(numbers), found
+    return cies, found
 
 
-def _read_cie(content: bytes, is_eh: bool) -> Cie | None:
-    """A CIE from its version on; None when it is of no use."""
+def _read_cie(content: bytes, place: int, is_eh: bool) -> Cie | None:
+    """A CIE from its version on, which stands at ``place``; None when it is of no use."""
     try:
         version = content[0]
         zero = content.index(b"\0", 1)
@@ -192,23 +122,23 @@ def _read_cie(content: bytes, is_eh: bool) -> Cie | None:
         code_align, at = uleb(content, at)
         data_align, at = sleb(content, at)
         return_register, at = (content[at], at + 1) if version == 1 else uleb(content, at)
-        encoding, has_data = _PE_ABSOLUTE, augmentation.startswith(b"z")
+        encoding, has_data = PE_ABSOLUTE, augmentation.startswith(b"z")
         if has_data:
             size, at = uleb(content, at)
             encoding = _fde_encoding(augmentation[1:], content[at : at + size])
             at += size
         elif augmentation:
             return None
-        if at > len(content) or return_register != REG_RA or code_align > 0xFFFF:
+        if at > len(content) or return_register != REG_RA or max(code_align, abs(data_align)) > _MAX_ALIGN:
             return None
     except (LebError, IndexError, ValueError, CfiError):
         return None
-    return Cie(code_align, data_align, content[at:], encoding, has_data)
+    return Cie(code_align, data_align, place + at, place + len(content), encoding, has_data)
 
 
 def _fde_encoding(letters: bytes, data: bytes) -> int:
     """The argument of R, by the Linux Standard Base, 10.6.1.1.1."""
-    at, encoding = 0, _PE_ABSOLUTE
+    at, encoding = 0, PE_ABSOLUTE
     for letter in letters:
         if letter == ord("R"):
             encoding = data[at]
@@ -218,9 +148,9 @@ def _fde_encoding(letters: bytes, data: bytes) -> int:
         elif letter == ord("P"):
             kind = data[at] & 0x0F
             if data[at] != _PE_OMIT:
-                if kind not in _PE_SIZES or data[at] & 0x70 == 0x50:  # DW_EH_PE_aligned
+                if kind not in PE_SIZES or data[at] & 0x70 == 0x50:  # DW_EH_PE_aligned
                     raise CfiError
-                at += _PE_SIZES[kind][0]
+                at += PE_SIZES[kind][0]
             at += 1
         elif letter not in b"SBG":  # signal frame; those of other machines
             raise CfiError
@@ -239,9 +169,9 @@ def _read_ranges(
     shape_of = shapes[cie] if len(cies) else np.zeros(0, np.int64)
     for shape in np.unique(shape_of).tolist():
         encoding, relative = shape & 0x0F, shape & 0xF0
-        if encoding not in _PE_SIZES or relative not in (_PE_ABSOLUTE, _PE_PCREL):
+        if encoding not in PE_SIZES or relative not in (PE_ABSOLUTE, PE_PCREL):
             continue
-        width, signed = _PE_SIZES[encoding]
+        width, signed = PE_SIZES[encoding]
         which = np.flatnonzero((shape_of == shape) & (body + 2 * width <= end))
         at = body[which]
         pc[which] = _gather(section.data, at, width, signed)

@@ -6,9 +6,9 @@ Register numbers are those of the System V ABI, AMD64 supplement, figure 3.36; o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .leb import LebError, sleb, uleb
+from .leb import MAX_BYTES, LebError, sleb, uleb
 from .rows import (
     CFA_EXPRESSION,
     CFA_OFFSET,
@@ -39,13 +39,22 @@ from .rows import (
     pack,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 MACHINE = 62
 """EM_X86_64."""
 REG_RBP, REG_RSP, REG_RA = 6, 7, 16
 
-UNDEFINED, SAME, OFFSET, VAL_OFFSET, REGISTER, EXPRESSION, VAL_EXPRESSION = range(7)
+UNDEFINED, SAME, OFFSET, VAL_OFFSET, REGISTER, EXPRESSION, VAL_EXPRESSION, NOT_TOLD = range(8)
 Rule = tuple[int, int] | tuple[int, bytes]
 """(`UNDEFINED` … `VAL_EXPRESSION`, its offset in bytes, register or expression)."""
+
+_FIT = 1 << 15 + 3
+"""More than any offset in a row, in bytes."""
+_MAX_ODD = 1 << 17
+"""Different rules that are not the common ones."""
 
 _OP_DEREF, _OP_PLUS_UCONST, _OP_BREG0 = 0x06, 0x23, 0x70
 _PLT_HEAD = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A])  # breg7 8, breg16 0, lit15, and
@@ -71,6 +80,22 @@ class State(NamedTuple):
     ra: Rule | None
 
 
+class States(NamedTuple):
+    """Many states, as parallel arrays."""
+
+    register: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    """Where the CFA is an expression (register -1): where in the section that stands, -1 for none."""
+    rbp: NDArray[np.int64]
+    """See `pack_rule`."""
+    rsp: NDArray[np.int64]
+    ra: NDArray[np.int64]
+
+
+class TooVariedError(Exception):
+    """More different rules than any compiler writes: the whole file is to be refused."""
+
+
 class _Place(NamedTuple):
     """An expression of the form register + offset, perhaps dereferenced, perhaps plus a constant."""
 
@@ -78,6 +103,55 @@ class _Place(NamedTuple):
     offset: int
     deref: bool
     plus: int
+
+
+def pack_rule(kind: int, operand: int = 0) -> int:
+    """A rule as one number; ``operand`` is its offset in bytes, its register, or where its expression stands."""
+    return operand << 3 | kind
+
+
+def encode_all(states: States, octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """`encode` of each state; ``octets`` is the section in which expressions stand. `TooVariedError`."""
+    import numpy as np
+
+    offset, rbp_offset = states.offset, states.rbp >> 3
+    is_rbp, saved = states.register == REG_RBP, (states.rbp & 7) == OFFSET
+    common = (is_rbp | (states.register == REG_RSP)) & (states.ra == pack_rule(OFFSET, -WORD))
+    common &= (states.rsp == NOT_TOLD) & (offset % WORD == 0) & (offset >= -_FIT) & (offset < _FIT)
+    common &= (states.rbp == NOT_TOLD) | (saved & (rbp_offset % WORD == 0))
+    cfa, rbp = offset // WORD, np.where(saved, rbp_offset // WORD, 0)
+    common &= (rbp >= -0x80) & (rbp <= 0x7F)
+    rule = np.where(is_rbp, RBP, RSP) | np.where(saved, RBP_AT_CFA << 4, RBP_SAME << 4)
+    words = (cfa & 0xFFFF | (rbp & 0xFF) << 16 | rule << 24).astype(np.uint32)
+    odd = np.flatnonzero(~common)
+    if len(odd):
+        different, place = np.unique(np.stack([column[odd] for column in states]), axis=1, return_inverse=True)
+        if different.shape[1] > _MAX_ODD:
+            raise TooVariedError("too many different rules")
+        made = [encode(_state(row, octets)) for row in different.T.tolist()]
+        words[odd] = np.array(made, np.uint32)[place.reshape(-1)]
+    return words
+
+
+def _state(row: list[int], octets: NDArray[np.uint8]) -> State:
+    register, offset, *rules = row
+    expression = _expression(octets, offset) if register < 0 else b""
+    return State(register, 0 if register < 0 else offset, expression, *(_rule(packed, octets) for packed in rules))
+
+
+def _rule(packed: int, octets: NDArray[np.uint8]) -> Rule | None:
+    kind, operand = packed & 7, packed >> 3
+    if kind == NOT_TOLD:
+        return None
+    return (kind, _expression(octets, operand)) if kind in (EXPRESSION, VAL_EXPRESSION) else (kind, operand)
+
+
+def _expression(octets: NDArray[np.uint8], at: int) -> bytes:
+    """The block at ``at``: its size, and so many bytes."""
+    if at < 0:
+        return b""
+    size, begin = uleb(octets[at : at + MAX_BYTES].tobytes(), 0)
+    return octets[at + begin : at + begin + size].tobytes()
 
 
 def encode(state: State) -> int:

@@ -231,26 +231,34 @@ def test_lost_and_unknown_stacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("addresses", "expected", "broken"),
+    ("addresses", "expected"),
     [
-        ((3, 2, 1), ["main", "work", "read"], 0),
-        ((3, 2, 9), ["work", "read"], 1),
-        ((3, 9, 2, 9, 1), ["read"], 1),
-        ((9, 2, 1), ["main", "work", UNMAPPED], 0),
-        ((9, 9), [UNMAPPED], 1),
-        ((9,), [UNMAPPED], 0),
+        ((3, 2, 1), ["main", "work", "read"]),
+        ((3, 2, 9), ["work", "read"]),
+        ((3, 9, 2, 9, 1), ["read"]),
+        ((9, 2, 1), ["main", "work", UNMAPPED]),
+        ((9, 9), [UNMAPPED]),
+        ((9,), [UNMAPPED]),
     ],
 )
-def test_walk_that_lost_its_way(addresses: tuple[int, ...], expected: list[str], broken: int) -> None:
+def test_walk_that_lost_its_way(addresses: tuple[int, ...], expected: list[str]) -> None:
     made = profile(waits=[(key(user=5), WaitSum(1, 1, 1, 1, 0, 0, 0))], stacks={5: addresses})
     assert frames(made) == [expected]
-    assert made.lost["stacks broken off for want of frame pointers"] == broken
 
 
 def test_deep_stacks_are_counted() -> None:
     waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
-    made = profile(waits=waits, stacks={5: (2,) * 127, 6: (2,) * 127}, cut={5})
+    made = profile(waits=waits, stacks={5: (2,) * 127, 6: (2,) * 127}, ends={5: 1})
     assert made.lost["stacks cut at 127 frames"] == 1
+
+
+def test_stacks_that_are_not_complete_are_counted_by_reason_and_by_time() -> None:
+    waits = [(key(user=u), WaitSum(1, ns, ns, ns, 0, 0, 0)) for u, ns in ((5, 900), (6, 75), (7, 25), (0, 10_000))]
+    made = profile(waits=waits, stacks={5: (1,), 6: (2,), 7: (3,)}, ends={6: 2, 7: 4})
+    assert made.lost["stacks not complete: no unwind table"] == 1
+    assert made.lost["stacks not complete: memory not readable"] == 1
+    said = "90.00% of the time in user code is in complete stacks; others: no unwind table 7.50%, memory not readable 2.50%"
+    assert made.comments == [said]
 
 
 def test_frames_without_a_name_are_counted_by_place() -> None:
@@ -354,7 +362,10 @@ def test_nothing_lost_is_said_too() -> None:
         "address space records": 0,
         "stacks cut at 127 frames": 0,
         "user stacks that could not be read": 0,
-        "stacks broken off for want of frame pointers": 0,
+        "stacks not complete: no unwind table": 0,
+        "stacks not complete: no unwind rule": 0,
+        "stacks not complete: memory not readable": 0,
+        "stacks not complete: lost its way": 0,
         "frames without a name": 0,
     }
     assert made.comments == []

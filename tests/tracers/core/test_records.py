@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.core import records
 from stallscope.tracers.core.engine import object_path
-from stallscope.tracers.core.libbpf import Object
+from stallscope.tracers.core.object import Object
 from stallscope.tracers.core.records import (
     ExecRecord,
     RecordSink,
@@ -106,6 +106,9 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
     phases = enum_values(gcc, tmp_path, "phase")
     ours = {"PHASE_ON_CPU": records.ON_CPU, "PHASE_BLOCKED": records.BLOCKED, "PHASE_RUNNABLE": records.RUNNABLE}
     assert {name: phases[name] for name in ours} == ours
+    ends = enum_values(gcc, tmp_path, "walk_end")
+    assert list(ends.values()) == list(range(len(records.ENDS)))
+    assert list(ends)[:2] == ["WALK_COMPLETE", "WALK_TOO_DEEP"]
     assert enum_values(gcc, tmp_path, "record_type") == {
         "RECORD_STACK": records.RECORD_STACK,
         "RECORD_EXEC": records.RECORD_EXEC,
@@ -154,14 +157,14 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
     data = run_c(gcc, tmp_path, written("exec_record", execs))
     assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
     frames = ((1 << 64) - 1, 2, 3)
-    stack = {"type": records.RECORD_STACK, "count": 3, "cut": 0, "id": 1 << 63, "frames": frames}
+    stack = {"type": records.RECORD_STACK, "count": 3, "end": 0, "id": 1 << 63, "frames": frames}
     size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"  # as the probes send it
     assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(
-        1 << 63, frames, cut=False
+        1 << 63, frames, end=0
     )
-    full = {"type": records.RECORD_STACK, "count": 127, "cut": 1, "id": 5, "frames": tuple(range(127))}
+    full = {"type": records.RECORD_STACK, "count": 127, "end": 4, "id": 5, "frames": tuple(range(127))}
     record = parse_record(run_c(gcc, tmp_path, written("stack_record", full)))
-    assert record == StackRecord(5, tuple(range(127)), cut=True)
+    assert record == StackRecord(5, tuple(range(127)), end=4)
     seeds = run_c(
         gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
     )
@@ -217,13 +220,13 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
 
 def test_sink_keeps_stacks_and_execs() -> None:
     sink = RecordSink()
-    for stack_id, cut in ((9, 0), (10, 1)):
-        head = records._STACK_HEAD.pack(records.RECORD_STACK, 2, cut, stack_id)
+    for stack_id, end in ((9, 0), (10, 3)):
+        head = records._STACK_HEAD.pack(records.RECORD_STACK, 2, end, stack_id)
         sink(head + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
     sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
     sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
     assert sink.stacks == {9: (5, 6), 10: (5, 6)}
-    assert sink.cut == {10}
+    assert sink.ends == {10: 3}
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
     assert len(sink.threads([])) == 0

@@ -213,7 +213,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     monkeypatch.setattr(session, "Sideband", refuse)
 
     def build(scope: Scope, seeds: list[tuple[int, int]] | None = None) -> Session:
-        engine = SimpleNamespace(options=SimpleNamespace(scope=scope), seed=lambda: seeds or [], consume=lambda: None)
+        options = SimpleNamespace(scope=scope, user_stacks=False)
+        engine = SimpleNamespace(options=options, seed=lambda: seeds or [], consume=lambda: None)
         return Session(engine, None, None)  # type: ignore[arg-type]
 
     return build

@@ -1,0 +1,478 @@
+/* User stacks without frame pointers: one step from a frame to its caller, by the rows of the code's unwind table.
+ *
+ * A step reads no user memory itself: it works on a window of the stack, and says which word it wants when that lies
+ * outside. So the same step serves the current task and, in a program that may sleep, any other. It is a global function:
+ * the verifier looks at it once, and the loop around it needs no bpf_loop(). */
+#ifndef STALLSCOPE_UNWIND_BPF_H
+#define STALLSCOPE_UNWIND_BPF_H
+
+#include "maps.bpf.h"
+#include "unwind.h"
+#include <bpf/bpf_core_read.h>
+
+#define WINDOW_WORDS 2048
+#define WINDOW_FIRST 192 /* words that are read at a time, unless more are known to be needed */
+#define WINDOW_MASK (WINDOW_WORDS - 1)
+#define PLACES 128
+#define USER_PAGE 4096
+/* More frames than MAX_FRAMES, and for each at most three words outside the window. */
+#define WALK_ROUNDS 384
+#define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
+
+struct shard_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	/* By size: of an inner map's types clang describes but the names. */
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct shard));
+};
+
+struct shard_maps {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SHARDS);
+	__type(key, u32);
+	__array(values, struct shard_map);
+};
+SHARED struct shard_maps unwind_shards SEC(".maps");
+
+struct table_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TABLES);
+	__type(key, u32);
+	__type(value, struct unwind_table);
+};
+SHARED struct table_array unwind_tables SEC(".maps");
+
+/* By process id. */
+struct space_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct unwind_space);
+};
+SHARED struct space_hash unwind_spaces SEC(".maps");
+
+/* What a walk missed: a process id whose mappings are not known (any more), or WANTED_TABLE | a table's number. */
+#define WANTED_TABLE (1ULL << 32)
+struct wanted_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, u32);
+};
+SHARED struct wanted_hash unwind_wanted SEC(".maps");
+
+SHARED u32 unwind_epoch;
+SHARED u32 unwind_generation; /* grows when tables were loaded; never 0 */
+
+enum walk_next {
+	WALK_DONE,
+	WALK_GOES_ON,
+	WALK_READS, /* the word at `want` first */
+};
+
+/* What the walk is about to do. */
+enum walk_stage {
+	STAGE_RULE, /* find the row for pc */
+	STAGE_CFA,  /* read the CFA from the word at `at` */
+	STAGE_RBP,  /* read the caller's rbp from the word at `rbp_at` */
+	STAGE_RETURN,
+};
+
+/* Words from the innermost frame's sp up. */
+struct places {
+	u16 place[PLACES];
+};
+
+struct unwind_walk {
+	u64 pc;
+	u64 sp;
+	u64 bp;
+	u64 cfa;
+	u64 at;
+	u64 rbp_at;
+	u64 start; /* sp of the innermost frame */
+	u64 hash;  /* of the words that the walk depends on */
+	u64 map_start;
+	u64 map_end;
+	u64 map_bias;
+	u64 window; /* address of word[0] */
+	u64 want;   /* word that a step has to have read */
+	u32 window_words;
+	u32 map_table;
+	u32 tgid;
+	u32 frames;
+	u32 end; /* enum walk_end */
+	u32 places;
+	u32 span; /* words from `start` up to the last place */
+	u32 pad1;
+	u8 stage;
+	u8 exact;      /* pc was interrupted, not returned to */
+	u8 signal;     /* the rule in hand is CFA_SIGNAL */
+	u8 add;	       /* to what STAGE_CFA reads */
+	u8 rbp_lost;   /* … and rbp cannot be known from here on */
+	u8 by_pointer; /* the rule in hand is a guess by rbp */
+	u8 guessed;    /* one was */
+	u8 pad;
+	struct unwind_space space;
+	struct places where; /* of the words in `hash` */
+	u64 word[WINDOW_WORDS];
+};
+
+struct walk_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unwind_walk);
+};
+SHARED struct walk_scratch walk_scratch SEC(".maps");
+
+/* As iter_scratch. */
+struct iter_walk {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unwind_walk);
+};
+SHARED struct iter_walk iter_walk SEC(".maps");
+
+static __always_inline struct shard *shard_of(u32 word)
+{
+	u32 number = word >> SHARD_SHIFT, zero = 0;
+	void *shard = bpf_map_lookup_elem(&unwind_shards, &number);
+
+	return shard ? bpf_map_lookup_elem(shard, &zero) : NULL;
+}
+
+static __always_inline void want(u64 what)
+{
+	u32 one = 1;
+
+	if (!bpf_map_lookup_elem(&unwind_wanted, &what))
+		bpf_map_update_elem(&unwind_wanted, &what, &one, BPF_NOEXIST);
+}
+
+/* Finds the mapping that holds `pc`. */
+__weak int find_mapping(struct unwind_walk *walk, u64 pc)
+{
+	u32 first, low = 0, count, half, at, i;
+	struct shard *shard;
+
+	if (!walk)
+		return 0;
+	walk->map_table = TABLE_UNMAPPED;
+	walk->map_start = 0;
+	walk->map_end = 0;
+	count = walk->space.count;
+	first = walk->space.first;
+	shard = shard_of(first);
+	if (!shard || !count)
+		return 0;
+	if (pc < shard->word[first & (SHARD_WORDS - 1)])
+		return 0;
+	for (i = 0; i < SHARD_SHIFT; i++) {
+		half = count >> 1;
+		if (!half)
+			break;
+		at = first + (low + half) * MAPPING_WORDS;
+		if (shard->word[at & (SHARD_WORDS - 1)] <= pc) {
+			low += half;
+			count -= half;
+		} else {
+			count = half;
+		}
+	}
+	at = first + low * MAPPING_WORDS;
+	walk->map_start = shard->word[at & (SHARD_WORDS - 1)];
+	walk->map_bias = shard->word[(at + 1) & (SHARD_WORDS - 1)];
+	walk->map_table = shard->word[(at + 2) & (SHARD_WORDS - 1)];
+	walk->map_end = ~0ULL;
+	if (low + 1 < walk->space.count)
+		walk->map_end = shard->word[(at + MAPPING_WORDS) & (SHARD_WORDS - 1)];
+	return 0;
+}
+
+/* The row for the place `pc` of a chunk: 0, which is a CFA_GAP row, where there is none. */
+__weak u64 find_row(u32 number, u32 pc)
+{
+	u32 page = pc >> PAGE_SHIFT, row, count, half, i;
+	struct unwind_table *table = bpf_map_lookup_elem(&unwind_tables, &number);
+	struct shard *shard;
+	u64 entry;
+
+	if (!table)
+		return 0;
+	if (page >= table->pages) {
+		if (!table->pages && !table->empty)
+			want(WANTED_TABLE | number);
+		return 0;
+	}
+	if (table->used != unwind_epoch)
+		table->used = unwind_epoch;
+	row = table->index + page;
+	shard = shard_of(row);
+	if (!shard)
+		return 0;
+	entry = shard->word[row & (SHARD_WORDS - 1)];
+	row = entry;
+	count = entry >> 32;
+	shard = shard_of(row);
+	if (!shard || !count)
+		return 0;
+	for (i = 0; i < PAGE_SHIFT + 1; i++) {
+		half = count >> 1;
+		if (!half)
+			break;
+		if ((u32)shard->word[(row + half) & (SHARD_WORDS - 1)] <= pc) {
+			row += half;
+			count -= half;
+		} else {
+			count = half;
+		}
+	}
+	entry = shard->word[row & (SHARD_WORDS - 1)];
+	return (u32)entry <= pc ? entry : 0;
+}
+
+static __always_inline int stop_walk(struct unwind_walk *walk, u32 end)
+{
+	walk->end = end;
+	return WALK_DONE;
+}
+
+/* Whether the word at `address` lies in the window; if so it is put into `value` and becomes part of the memo. */
+static __always_inline bool read_word(struct unwind_walk *walk, u64 address, u64 *value)
+{
+	u64 index = (address - walk->window) >> 3;
+	u64 place = (address - walk->start) >> 3;
+
+	if (address < walk->window || index >= walk->window_words) {
+		walk->want = address;
+		return false;
+	}
+	*value = walk->word[index & WINDOW_MASK];
+	if (address >= walk->start && place < WINDOW_WORDS && walk->places < PLACES) {
+		walk->where.place[walk->places & (PLACES - 1)] = place;
+		walk->places++;
+		if (place >= walk->span)
+			walk->span = place + 1;
+		walk->hash = (walk->hash ^ *value) * 0xff51afd7ed558ccdULL;
+		walk->hash ^= walk->hash >> 32;
+	} else {
+		walk->places = PLACES + 1; /* too far, or too many: not for the memo */
+	}
+	return true;
+}
+
+/* Without a row: as if the code kept frame pointers. */
+static __always_inline int rule_by_pointer(struct unwind_walk *walk, u32 otherwise)
+{
+	if (walk->rbp_lost || (walk->bp & 7) || walk->bp < walk->sp || walk->bp - walk->sp > FRAME_POINTER_REACH)
+		return stop_walk(walk, otherwise);
+	walk->guessed = 1;
+	walk->by_pointer = 1;
+	walk->cfa = walk->bp + 16;
+	walk->rbp_at = walk->bp;
+	walk->stage = STAGE_RBP;
+	return WALK_GOES_ON;
+}
+
+/* Chooses the rule for pc: sets cfa, or at; rbp_at; and the next stage. */
+static __always_inline int choose_rule(struct unwind_walk *walk)
+{
+	u64 pc = walk->exact ? walk->pc : walk->pc - 1;
+	u32 kind, rbp_kind, place;
+	s64 cfa_offset, rbp_offset;
+	u64 row;
+
+	walk->by_pointer = 0;
+	walk->signal = 0;
+	if (pc < walk->map_start || pc >= walk->map_end)
+		find_mapping(walk, pc);
+	if (walk->map_table == TABLE_UNMAPPED)
+		want(walk->tgid);
+	if (walk->map_table < TABLE_FIRST)
+		return rule_by_pointer(walk, WALK_NO_TABLE);
+	place = pc - walk->map_bias;
+	row = find_row(walk->map_table, place);
+	kind = (row >> 56) & 15;
+	rbp_kind = (row >> 60) & 7;
+	cfa_offset = (s64)(__s16)(row >> 32) * 8;
+	rbp_offset = (s64)(__s8)(row >> 48) * 8;
+	if (kind == CFA_END)
+		return stop_walk(walk, WALK_COMPLETE);
+	if (kind == CFA_GAP || kind == CFA_UNKNOWN || kind > CFA_SIGNAL)
+		return rule_by_pointer(walk, WALK_NO_RULE);
+	if (kind == CFA_RBP || kind == CFA_RBP_DEREF || kind == CFA_RBP_DEREF_8) {
+		if (walk->rbp_lost)
+			return stop_walk(walk, WALK_NO_RULE);
+		walk->at = walk->bp + cfa_offset;
+	} else if (kind == CFA_PLT) {
+		walk->at = walk->sp + ((place & 15) >= (u64)(cfa_offset >> 3) ? 16 : 8);
+	} else {
+		walk->at = walk->sp + cfa_offset;
+	}
+	walk->signal = kind == CFA_SIGNAL;
+	walk->add = kind == CFA_RSP_DEREF_8 || kind == CFA_RBP_DEREF_8 ? 8 : 0;
+	walk->cfa = walk->at;
+	/* Where rbp is relative to the CFA, and that is still to be read, STAGE_CFA adds it. */
+	walk->rbp_at = 0;
+	if (rbp_kind == RBP_AT_RSP)
+		walk->rbp_at = walk->sp + rbp_offset;
+	else if (rbp_kind == RBP_AT_RBP)
+		walk->rbp_at = walk->bp + rbp_offset;
+	else if (rbp_kind == RBP_UNKNOWN)
+		walk->rbp_lost = 1;
+	if (kind == CFA_RSP || kind == CFA_RBP || kind == CFA_PLT) {
+		if (rbp_kind == RBP_AT_CFA)
+			walk->rbp_at = walk->cfa + rbp_offset;
+		walk->stage = walk->rbp_at ? STAGE_RBP : STAGE_RETURN;
+		return WALK_GOES_ON;
+	}
+	if (rbp_kind == RBP_AT_CFA)
+		walk->rbp_at = rbp_offset | 1; /* not an address, which are even */
+	walk->stage = STAGE_CFA;
+	return WALK_GOES_ON;
+}
+
+/* One step, or the part of it for which the words are there. */
+__weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
+{
+	u64 value = 0, at;
+	u32 frames;
+
+	if (!walk || !record)
+		return WALK_DONE;
+	if (walk->stage == STAGE_RULE && choose_rule(walk) == WALK_DONE)
+		return WALK_DONE;
+	if (walk->stage == STAGE_CFA) {
+		if (!read_word(walk, walk->at, &value))
+			return WALK_READS;
+		walk->cfa = value + walk->add;
+		if (walk->rbp_at & 1)
+			walk->rbp_at = walk->cfa + walk->rbp_at - 1;
+		walk->stage = walk->rbp_at ? STAGE_RBP : STAGE_RETURN;
+	}
+	if (walk->cfa & 7 || (walk->cfa <= walk->sp && !walk->signal))
+		return stop_walk(walk, WALK_LOST);
+	if (walk->stage == STAGE_RBP) {
+		if (!read_word(walk, walk->rbp_at, &value))
+			return WALK_READS;
+		walk->stage = STAGE_RETURN;
+		walk->bp = value;
+		walk->rbp_lost = 0;
+	}
+	at = walk->signal ? walk->at + 8 : walk->cfa - 8;
+	if (!read_word(walk, at, &value))
+		return WALK_READS;
+	if (!value)
+		return stop_walk(walk, walk->guessed ? WALK_NO_TABLE : WALK_COMPLETE);
+	frames = walk->frames;
+	if (frames >= MAX_FRAMES)
+		return stop_walk(walk, WALK_TOO_DEEP);
+	record->frames[frames & (MAX_FRAMES)] = value;
+	walk->frames = frames + 1;
+	walk->pc = value;
+	walk->sp = walk->cfa;
+	walk->exact = walk->signal;
+	walk->stage = STAGE_RULE;
+	return WALK_GOES_ON;
+}
+
+/* Fits out a walk from the saved registers. */
+static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_record *record, u64 ip, u64 sp, u64 bp,
+				       u32 tgid)
+{
+	struct unwind_space *space = bpf_map_lookup_elem(&unwind_spaces, &tgid);
+
+	walk->pc = ip;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->start = sp;
+	walk->hash = 0;
+	walk->map_start = 0;
+	walk->map_end = 0;
+	walk->window = 0;
+	walk->window_words = 0;
+	walk->tgid = tgid;
+	walk->frames = 1;
+	walk->end = WALK_TOO_DEEP;
+	walk->places = 0;
+	walk->span = 0;
+	walk->stage = STAGE_RULE;
+	walk->exact = 1;
+	walk->rbp_lost = 0;
+	walk->guessed = 0;
+	walk->space.count = 0;
+	walk->space.version = 0;
+	if (space)
+		walk->space = *space;
+	record->frames[0] = ip;
+}
+
+/* Reads the window from `walk->want` on; `words` at best, else as far as the page goes. */
+static __always_inline bool read_window(struct unwind_walk *walk, u32 words)
+{
+	u64 address = walk->want;
+	u32 bytes = words * sizeof(u64);
+
+	walk->window = address;
+	walk->window_words = 0;
+	if (address & 7)
+		return false;
+	if (bytes > sizeof(walk->word))
+		bytes = sizeof(walk->word);
+	if (bpf_probe_read_user(walk->word, bytes, (void *)address)) {
+		bytes = USER_PAGE - (address & (USER_PAGE - 1));
+		if (bytes > sizeof(walk->word))
+			bytes = sizeof(walk->word);
+		if (bpf_probe_read_user(walk->word, bytes, (void *)address))
+			return false;
+	}
+	walk->window_words = bytes / sizeof(u64);
+	return true;
+}
+
+static __always_inline bool read_task_window(struct unwind_walk *walk, struct task_struct *task)
+{
+	u64 address = walk->want;
+	u32 bytes = WINDOW_FIRST * sizeof(u64);
+
+	walk->window = address;
+	walk->window_words = 0;
+	if (address & 7)
+		return false;
+	if (bpf_copy_from_user_task(walk->word, bytes, (void *)address, task, 0)) {
+		bytes = USER_PAGE - (address & (USER_PAGE - 1));
+		if (bytes > sizeof(walk->word))
+			bytes = sizeof(walk->word);
+		if (bpf_copy_from_user_task(walk->word, bytes, (void *)address, task, 0))
+			return false;
+	}
+	walk->window_words = bytes / sizeof(u64);
+	return true;
+}
+
+/* Walks the stack of the current task. */
+__weak int unwind_current(struct unwind_walk *walk, struct stack_record *record)
+{
+	u32 i, next;
+
+	if (!walk || !record)
+		return 0;
+	for (i = 0; i < WALK_ROUNDS; i++) {
+		next = unwind_step(walk, record);
+		if (next == WALK_DONE)
+			break;
+		if (next == WALK_READS && !read_window(walk, WINDOW_FIRST)) {
+			walk->end = WALK_FAULT;
+			break;
+		}
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* The unwind tables as user space lays them out for the probes; tracers/unwind/store.py writes them.
+ *
+ * Everything lies in shards of equal size: mapping tables, and for each chunk of a file's code its page index and its rows.
+ * A position is a word (8 bytes) counted over all shards; what is read together never lies in two of them. */
+#ifndef STALLSCOPE_UNWIND_H
+#define STALLSCOPE_UNWIND_H
+
+#define SHARD_SHIFT 15
+#define SHARD_WORDS (1 << SHARD_SHIFT)
+#define SHARDS 8192
+#define TABLES 65536
+#define PAGE_SHIFT 9 /* bytes of code that one entry of the index stands for */
+
+struct shard {
+	u64 word[SHARD_WORDS];
+};
+
+/* The executable mappings of a process: `count` entries of MAPPING_WORDS words from `first` on, sorted by their start.
+ * Each ends where the next begins. `version` grows with every change. */
+struct unwind_space {
+	u32 first;
+	u32 count;
+	u32 version;
+	u32 pad;
+};
+
+/* Words of an entry: the start; what to subtract from an address for its place in the chunk; the table's number. */
+#define MAPPING_WORDS 3
+enum table_number {
+	TABLE_UNMAPPED, /* nothing was here when the maps were read */
+	TABLE_NONE,	/* code without a table */
+	TABLE_FIRST,
+};
+
+/* A chunk: the page index begins at word `index`; an entry is (first row's word) | (number of rows) << 32. pages = 0: its
+ * rows are not in memory. */
+struct unwind_table {
+	u32 index;
+	u32 pages;
+	u32 used;  /* unwind_epoch of its last use */
+	u32 empty; /* there are none: nobody need ask for them */
+};
+
+/* A row as tracers/unwind/rows.py describes it: pc u32, cfa s16, rbp s8, rule u8. */
+enum cfa_kind {
+	CFA_GAP,
+	CFA_UNKNOWN,
+	CFA_END,
+	CFA_RSP,
+	CFA_RBP,
+	CFA_RSP_DEREF,
+	CFA_RBP_DEREF,
+	CFA_RSP_DEREF_8,
+	CFA_RBP_DEREF_8,
+	CFA_PLT,
+	CFA_SIGNAL,
+};
+
+enum rbp_kind {
+	RBP_SAME,
+	RBP_AT_CFA,
+	RBP_AT_RSP,
+	RBP_AT_RBP,
+	RBP_UNKNOWN,
+};
+
+#endif

@@ -1,0 +1,170 @@
+/* The user stack of the current task: recognised, or unwound.
+ *
+ * A walk depends on the registers that it begins with, on the tables, and on the words of the stack that it reads, and on
+ * nothing else. So the places of those words are kept with a hash of them: where the registers are the same, and the words
+ * at the same places, the stack is, and nothing is unwound. Every so many matches one is walked all the same, and
+ * differences are counted. */
+#ifndef STALLSCOPE_USER_BPF_H
+#define STALLSCOPE_USER_BPF_H
+
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+#define USER_MEMOS 4
+#define USER_CS 0x33   /* __USER_CS, arch/x86/include/asm/segment.h */
+#define USER32_CS 0x23 /* __USER32_CS */
+#define THREAD_SIZE 16384
+
+const volatile bool user_memo = true;
+const volatile u32 user_memo_check = 256; /* one of so many matches is walked in full */
+
+struct user_memo {
+	u64 id;
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u64 hash;
+	u32 version;	/* of the mappings */
+	u32 generation; /* of the tables, as far as they were missed; 0: none was */
+	u32 uses;
+	u16 words; /* from sp up to the last place */
+	u8 places;
+	u8 end; /* enum walk_end */
+	struct places where;
+};
+
+/* By the registers: a thread waits at more than one place. */
+struct user_memos {
+	struct user_memo of[USER_MEMOS];
+};
+
+struct user_memo_storage {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct user_memos);
+} user_memo_storage SEC(".maps");
+
+static __always_inline struct user_memo *memo_of(u64 ip, u64 sp, u64 bp)
+{
+	struct user_memos *memos;
+	u64 which = (ip ^ sp ^ bp) * 0xff51afd7ed558ccdULL;
+
+	if (!user_memo || !use_storage)
+		return NULL;
+	memos = bpf_task_storage_get(&user_memo_storage, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return memos ? &memos->of[which >> 62] : NULL;
+}
+
+/* The id of the stack if it is the memo's; else 0. Leaves the words that it read in the window. */
+__weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
+{
+	u32 end, i;
+	u64 h = 0;
+
+	if (!memo || !walk || memo->ip != walk->pc || memo->sp != walk->sp || memo->bp != walk->bp)
+		return 0;
+	if (memo->version != walk->space.version || (memo->generation && memo->generation != unwind_generation))
+		return 0;
+	walk->want = walk->sp;
+	if (!read_window(walk, memo->words) || walk->window_words < memo->words)
+		return 0;
+	end = memo->places;
+	barrier_var(end);
+	for (i = 0; i < PLACES; i++) {
+		if (i >= end)
+			break;
+		h = (h ^ walk->word[memo->where.place[i] & WINDOW_MASK]) * 0xff51afd7ed558ccdULL;
+		h ^= h >> 32;
+	}
+	return h == memo->hash ? memo->id : 0;
+}
+
+__weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 ip, u64 bp, u64 id)
+{
+	if (!memo || !walk)
+		return 0;
+	memo->id = 0;
+	memo->ip = 0;
+	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &id))
+		return 0;
+	memo->where = walk->where;
+	memo->id = id;
+	memo->ip = ip;
+	memo->sp = walk->start;
+	memo->bp = bp;
+	memo->hash = walk->hash;
+	memo->version = walk->space.version;
+	memo->generation = walk->end == WALK_NO_TABLE || walk->end == WALK_NO_RULE ? unwind_generation : 0;
+	memo->uses = 0;
+	memo->words = walk->span;
+	memo->places = walk->places;
+	memo->end = walk->end;
+	return 0;
+}
+
+/* Whether ip, sp and bp of the current task, which is in the kernel, were found. */
+static __always_inline bool user_registers(struct task_struct *task, u64 *ip, u64 *sp, u64 *bp)
+{
+	struct pt_regs *regs;
+	u16 cs;
+
+	if (task_regs) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+		cs = regs->cs;
+		*ip = regs->ip;
+		*sp = regs->sp;
+		*bp = regs->bp;
+	} else { /* dd6e10fbd9fb (5.15) brought the helper; it computes the same */
+		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
+		cs = BPF_CORE_READ(regs, cs);
+		*ip = BPF_CORE_READ(regs, ip);
+		*sp = BPF_CORE_READ(regs, sp);
+		*bp = BPF_CORE_READ(regs, bp);
+	}
+	return cs == USER_CS || cs == USER32_CS;
+}
+
+/* The id of the user stack of `task`, the current one, which is in the kernel. `lasting`: it waits, and may do so again. */
+static __always_inline u64 user_stack(struct task_struct *task, u32 tgid, bool lasting, struct stack_record *record,
+				      u8 *end)
+{
+	u64 ip, sp, bp, id, recalled = 0;
+	struct user_memo *memo = NULL;
+	struct unwind_walk *walk;
+	u32 zero = 0;
+
+	*end = WALK_COMPLETE;
+	walk = bpf_map_lookup_elem(&walk_scratch, &zero);
+	if (!walk)
+		return 0;
+	if (!user_registers(task, &ip, &sp, &bp)) {
+		count(STACKS_FAILED);
+		return 0;
+	}
+	begin_walk(walk, record, ip, sp, bp, tgid);
+	if (lasting)
+		memo = memo_of(ip, sp, bp);
+	if (memo)
+		recalled = recall_user(memo, walk);
+	if (recalled && ++memo->uses % user_memo_check) {
+		count(USER_MEMO_HITS);
+		*end = memo->end;
+		return recalled;
+	}
+	unwind_current(walk, record);
+	*end = walk->end;
+	record->end = walk->end;
+	id = stack_id(record, walk->frames);
+	if (recalled) {
+		count(USER_MEMO_CHECKS);
+		if (recalled == id)
+			return id;
+		count(USER_MEMO_WRONG);
+	}
+	if (memo)
+		remember_user(memo, walk, ip, bp, id);
+	return id;
+}
+
+#endif

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import errno
+import subprocess
+
+import pytest
+from stallscope.tracers.core import engine, libbpf
+from stallscope.tracers.core.engine import SHAPES, EngineOptions
+from stallscope.tracers.core.libbpf import BpfError
+from stallscope.tracers.core.object import Object
+from stallscope.tracers.core.scope import Scope
+
+
+def load(**options: object) -> Object:
+    """Our own object with the programs that follow forks and execs."""
+    return engine.load_shape(EngineOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
+
+
+def number(value: int, size: int = 8) -> bytes:
+    return value.to_bytes(size, "little")
+
+
+@pytest.mark.parametrize("batch", [1, 7, 4096, 1 << 15])
+def test_big_hash_is_read_completely_and_once(batch: int, loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    wanted = {number(i * 0x9E3779B97F4A7C15 % (1 << 64)): number(i, 4) for i in range(10_000)}
+    for key, value in wanted.items():
+        stacks.update(key, value)
+    items = list(stacks.items(batch))
+    assert len(items) == 10_000
+    assert dict(items) == wanted
+
+
+def test_empty_and_full_hash(loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    assert list(stacks.items()) == []
+    for i in range(stacks.max_entries):
+        stacks.update(number(i), number(1, 4))
+    with pytest.raises(BpfError, match="map known_stacks: Argument list too long") as caught:
+        stacks.update(number(1 << 40), number(1, 4))
+    assert caught.value.number == errno.E2BIG
+    assert sorted(key for key, _ in stacks.items()) == sorted(map(number, range(stacks.max_entries)))
+
+
+def test_one_entry(loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    assert stacks.lookup(number(5)) is None
+    stacks.update(number(5), number(77, 4))
+    assert stacks.lookup(number(5)) == number(77, 4)
+    stacks.delete(number(5))
+    stacks.delete(number(5))
+    assert stacks.lookup(number(5)) is None
+
+
+def test_per_cpu_values_are_added_up(loaded: Object) -> None:
+    cpus = libbpf.library().libbpf_num_possible_cpus()
+    counters = loaded.find_map("counters")
+    assert counters.lookup_percpu_u64(3) == 0
+    counters.update(number(3, 4), b"".join(number((1 << 40) + i) for i in range(cpus)))
+    assert counters.lookup_percpu_u64(3) == sum((1 << 40) + i for i in range(cpus))
+    assert counters.lookup_percpu_u64(2) == 0
+
+
+def test_map_sizes(loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    assert (stacks.key_size, stacks.value_size, stacks.max_entries) == (8, 4, 1 << 14)
+    with pytest.raises(BpfError, match="map no_such_map"):
+        loaded.find_map("no_such_map")
+
+
+def test_exception_in_the_callback_is_raised_by_consume(root: None) -> None:
+    records: list[bytes] = []
+    failure: BaseException | None = KeyboardInterrupt("in the callback")
+
+    def on_record(data: bytes) -> None:
+        if failure:
+            raise failure
+        records.append(data)
+
+    made = engine.Engine(EngineOptions(Scope(everything=True), ()), on_record)
+    try:
+        made.begin()
+        for _ in range(2):
+            subprocess.run(["true"], check=True)
+        with pytest.raises(KeyboardInterrupt, match="in the callback"):
+            made.consume()
+        failure = None
+        subprocess.run(["true"], check=True)
+        made.consume()
+        assert records
+    finally:
+        made.close()

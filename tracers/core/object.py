@@ -1,0 +1,135 @@
+"""A BPF object in the kernel: its programs, their links, its global variables."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from ctypes import byref
+from pathlib import Path
+
+from .bpfmap import Map
+from .libbpf import (
+    BTF_KIND_DATASEC,
+    BpfError,
+    BtfType,
+    BtfVarSecinfo,
+    OpenOptions,
+    check,
+    check_pointer,
+    library,
+    take_log,
+)
+
+
+class Link:
+    """An attached program. Detached by `close` or by the end of the process, whatever ends it."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer: int | None = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            library().bpf_link__destroy(self._pointer)
+        self._pointer = None
+
+    def read_iterator(self) -> bytes:
+        """Runs an iterator program over everything and returns what it wrote."""
+        fd = check(library().bpf_iter_create(library().bpf_link__fd(self._pointer)), "BPF iterator")
+        chunks = []
+        try:
+            while chunk := os.read(fd, 1 << 16):
+                chunks.append(chunk)
+        finally:
+            os.close(fd)
+        return b"".join(chunks)
+
+
+class Program:
+    """One BPF program of an object."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+        self.name: str = library().bpf_program__name(pointer).decode()
+
+    def set_autoload(self, wanted: bool) -> None:
+        check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
+
+    def attach(self) -> Link:
+        return Link(check_pointer(library().bpf_program__attach(self._pointer), f"attach {self.name}"))
+
+    def attach_iterator(self) -> Link:
+        return Link(check_pointer(library().bpf_program__attach_iter(self._pointer, None), f"attach {self.name}"))
+
+
+class Object:
+    """A BPF object file: opened, configured, then loaded.
+
+    ``btf``: an external BTF file of the kernel, for kernels that carry none.
+    """
+
+    def __init__(self, path: Path, btf: Path | None = None) -> None:
+        take_log()
+        options = OpenOptions(sz=ctypes.sizeof(OpenOptions), object_name=b"stallscope")
+        if btf is not None:
+            options.btf_custom_path = os.fsencode(btf)
+        opened = library().bpf_object__open_file(os.fsencode(path), byref(options))
+        self._pointer: int | None = check_pointer(opened, f"open {path.name}")
+        self._loaded = False
+        self.programs = {program.name: program for program in self._each_program()}
+        self._variables = {**self._section(".rodata"), **self._section(".bss")}
+
+    def _each_program(self) -> Iterator[Program]:
+        pointer = None
+        while pointer := library().bpf_object__next_program(self._pointer, pointer):
+            yield Program(pointer)
+
+    def _section(self, section: str) -> dict[str, tuple[str, int, int]]:
+        """Variable name → (section, offset, size), from the object's BTF."""
+        btf = library().bpf_object__btf(self._pointer)
+        if (index := library().btf__find_by_name_kind(btf, section.encode(), BTF_KIND_DATASEC)) < 0:
+            return {}
+        address = library().btf__type_by_id(btf, index)
+        count = BtfType.from_address(address).info & 0xFFFF
+        infos = (BtfVarSecinfo * count).from_address(address + ctypes.sizeof(BtfType))
+        variables = {}
+        for info in infos:
+            variable = BtfType.from_address(library().btf__type_by_id(btf, info.type))
+            variables[library().btf__name_by_offset(btf, variable.name_off).decode()] = (
+                section,
+                info.offset,
+                info.size,
+            )
+        return variables
+
+    def find_map(self, name: str) -> Map:
+        pointer = library().bpf_object__find_map_by_name(self._pointer, name.encode())
+        return Map(check_pointer(pointer, f"map {name}"), name)
+
+    def set_variable(self, name: str, value: int) -> None:
+        """Sets a global variable: a knob (`const volatile`) before load, others at any time. KeyError: no such one."""
+        section, offset, size = self._variables[name]
+        memory = self.find_map(section).memory()
+        ctypes.memmove(ctypes.addressof(memory) + offset, value.to_bytes(size, "little"), size)
+        if self._loaded:  # the mapped memory only ever was the initial value
+            self.find_map(section).update(bytes(4), memory.raw)
+
+    def select(self, names: set[str]) -> None:
+        """Loads these programs and no others. KeyError: no such program."""
+        if missing := names - self.programs.keys():
+            raise KeyError(*sorted(missing))
+        for name, program in self.programs.items():
+            program.set_autoload(name in names)
+
+    def load(self) -> None:
+        """Creates the maps and loads the selected programs. BpfError with the log when the kernel refuses."""
+        error = library().bpf_object__load(self._pointer)
+        if error < 0:
+            raise BpfError("the kernel refuses the BPF programs", -error, take_log())
+        self._loaded = True
+        take_log()
+
+    def close(self) -> None:
+        if self._pointer:
+            library().bpf_object__close(self._pointer)
+        self._pointer = None
