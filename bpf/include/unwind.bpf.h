@@ -195,6 +195,8 @@ __weak int find_mapping(struct unwind_walk *walk, u64 pc)
 	return 0;
 }
 
+#define NOT_IN_MEMORY 1 /* a CFA_GAP row, too */
+
 /* The row for the place `pc` of a chunk: 0, which is a CFA_GAP row, where there is none. */
 __weak u64 find_row(u32 number, u32 pc)
 {
@@ -206,9 +208,10 @@ __weak u64 find_row(u32 number, u32 pc)
 	if (!table)
 		return 0;
 	if (page >= table->pages) {
-		if (!table->pages && !table->empty)
-			want(WANTED_TABLE | number);
-		return 0;
+		if (table->pages || table->empty)
+			return 0;
+		want(WANTED_TABLE | number);
+		return NOT_IN_MEMORY;
 	}
 	if (table->used != unwind_epoch)
 		table->used = unwind_epoch;
@@ -305,7 +308,7 @@ static __always_inline int choose_rule(struct unwind_walk *walk)
 	if (kind == CFA_END)
 		return stop_walk(walk, WALK_COMPLETE);
 	if (kind == CFA_GAP || kind == CFA_UNKNOWN || kind > CFA_SIGNAL)
-		return rule_by_pointer(walk, WALK_NO_RULE);
+		return rule_by_pointer(walk, row == NOT_IN_MEMORY ? WALK_NO_TABLE : WALK_NO_RULE);
 	if (kind == CFA_RBP || kind == CFA_RBP_DEREF || kind == CFA_RBP_DEREF_8) {
 		if (walk->rbp_lost)
 			return stop_walk(walk, WALK_NO_RULE);

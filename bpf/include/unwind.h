@@ -5,9 +5,9 @@
 #ifndef STALLSCOPE_UNWIND_H
 #define STALLSCOPE_UNWIND_H
 
-#define SHARD_SHIFT 15
+#define SHARD_SHIFT 17
 #define SHARD_WORDS (1 << SHARD_SHIFT)
-#define SHARDS 8192
+#define SHARDS 4096
 #define TABLES 65536
 #define PAGE_SHIFT 9 /* bytes of code that one entry of the index stands for */
 

@@ -25,6 +25,8 @@ from .unwinding import Unwinding
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
+_QUIET = 0.004
+"""Seconds after a look at the rings in which no news wakes us, lest a storm of it keeps us busy."""
 _LOOK_SHARE = 0.1
 """Of the time, at most, goes into looking for processes that come into the scope: a host may have thousands."""
 _ADOPT_SLICE = 0.05
@@ -116,7 +118,6 @@ class Session:
         self._to_adopt.extend(sorted(targets))
         self._adopt_some()
         unwinding.prime(sorted(targets & self._spaces.processes.keys()))
-        unwinding.start()
 
     def run(
         self,
@@ -146,7 +147,9 @@ class Session:
                 if deadline is not None and now >= deadline:
                     break
                 timeout = _POLL if deadline is None else min(_POLL, deadline - now)
-                ends.wait(interrupts.wakeup, 0 if self._to_adopt else timeout)
+                if not self._to_adopt:
+                    ends.wait(interrupts.wakeup, min(timeout, _QUIET))
+                    ends.wait(interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
                 self._poll(sink)
                 if on_poll:
                     counters = self._engine.counters()
@@ -154,6 +157,12 @@ class Session:
             ends.close()
             records = self._engine.stop()
         return self._finish(sink, records, wall)
+
+    def _news(self) -> list[int]:
+        """Descriptors that tell of new programs and new tables at once, for the first stacks to be complete."""
+        if not self._unwinding:
+            return []
+        return [self._unwinding.fd, *(self._sideband.fds if self._sideband else ())]
 
     def _poll(self, sink: RecordSink) -> None:
         self._engine.consume()
@@ -271,9 +280,9 @@ class _Ends:
             except OSError:
                 continue  # a thread, or gone: reached() looks at /proc
 
-    def wait(self, wakeup: int, timeout: float) -> None:
+    def wait(self, wakeup: int, timeout: float, also: Iterable[int] = ()) -> None:
         """Returns after ``timeout`` seconds, or earlier when something happened."""
-        _poll_any([wakeup, *self._fds.values()], timeout)
+        _poll_any([wakeup, *self._fds.values(), *also], timeout)
 
     def reached(self) -> bool:
         if self._launch:

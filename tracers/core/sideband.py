@@ -24,6 +24,7 @@ _PERF_FLAG_FD_CLOEXEC = 1 << 3
 # Bits of the flag word of struct perf_event_attr.
 _MMAP, _COMM, _TASK, _SAMPLE_ID_ALL = 1 << 8, 1 << 9, 1 << 13, 1 << 18
 _EXCLUDE_KERNEL, _MMAP2, _COMM_EXEC, _USE_CLOCKID, _BUILD_ID = 1 << 5, 1 << 23, 1 << 24, 1 << 25, 1 << 34
+_WATERMARK = 1 << 14
 
 _LOST, _COMM_RECORD, _EXIT, _FORK, _MMAP2_RECORD = 2, 3, 4, 7, 10
 _MISC_COMM_EXEC = 1 << 13
@@ -93,7 +94,7 @@ class _Attr(ctypes.Structure):
         ("sample_type", ctypes.c_uint64),
         ("read_format", ctypes.c_uint64),
         ("flags", ctypes.c_uint64),
-        ("wakeup_events", ctypes.c_uint32),
+        ("wakeup_watermark", ctypes.c_uint32),
         ("bp_type", ctypes.c_uint32),
         ("bp_addr", ctypes.c_uint64),
         ("bp_len", ctypes.c_uint64),
@@ -116,8 +117,9 @@ def _open_event(cpu: int) -> int:
         config=_PERF_COUNT_SW_DUMMY,
         sample_type=_PERF_SAMPLE_TIME,
         clockid=time.CLOCK_MONOTONIC,
+        wakeup_watermark=1,
     )
-    flags = _MMAP | _COMM | _TASK | _SAMPLE_ID_ALL | _EXCLUDE_KERNEL | _MMAP2 | _COMM_EXEC | _USE_CLOCKID
+    flags = _WATERMARK | _MMAP | _COMM | _TASK | _SAMPLE_ID_ALL | _EXCLUDE_KERNEL | _MMAP2 | _COMM_EXEC | _USE_CLOCKID
     syscall = ctypes.CDLL(None, use_errno=True).syscall
     # Build-ids in MMAP2 since 5.12 (88a16a130933, "perf: Add build id data in mmap2 event"); else device and inode.
     for attr.flags in (flags | _BUILD_ID, flags):
@@ -170,6 +172,11 @@ class Sideband:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def fds(self) -> list[int]:
+        """Descriptors of which one becomes readable when something happened."""
+        return [ring.fd for ring in self._rings]
 
     def poll(self, *, final: bool = False) -> list[Event]:
         """What happened since the last call.

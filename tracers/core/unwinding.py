@@ -20,67 +20,88 @@ PRIME = 0.25
 """Seconds that loading tables may hold up the start of a trace; the rest comes while it runs."""
 _EPOCH = 2.0
 """Seconds in which the use of a table counts as the same."""
-_SOON, _LATER = 0.2, 5.0
+_SOON, _LATER = 0.1, 5.0
 """Seconds until a process whose walks miss a mapping is looked at again: a walk that has lost its way always does."""
+_SHARE = 0.1
+"""Of the time, at most, goes into walking waiting threads again: a host may have thousands."""
 
 
 class Unwinding:
-    """For the thread that traces; the loader's own thread begins with `start`."""
+    """Keeps the probes' tables to what the traced processes have mapped."""
 
     def __init__(self, engine: Engine, spaces: ProcessSpaces, budget: int) -> None:
         self._engine = engine
         self._spaces = spaces
-        self.store = Store(engine.object, budget)
-        self.loader = Loader(self.store, self._find)
+        self._store = Store(engine.object, budget)
+        self.loader = Loader(self._store, self._find)
         self._next_epoch = 0.0
+        self._next_restack = 0.0
+        self._stale = False
         self._looks: dict[int, tuple[float, float]] = {}
         """By process: when it may be looked at again, and how long to wait after that."""
-        self.memory = 0
-        """Bytes that the tables took in the kernel, at the end."""
-        self._generation = 1
-        engine.object.set_variable("unwind_generation", self._generation)
+        self._generation = 0
+        self._advance()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the tables take in the kernel."""
+        return self._store.bytes
+
+    @property
+    def fd(self) -> int:
+        """Readable when `poll` has something to do."""
+        return self.loader.ready
 
     def prime(self, pids: Iterable[int]) -> None:
         """Loads for these processes before the trace begins, as long as `PRIME` allows."""
-        end = time.monotonic() + PRIME
-        self.loader.request(pids=pids)
-        while time.monotonic() < end and self.loader.work():
-            pass
-
-    def start(self) -> None:
-        self.loader.start()
+        for pid in pids:
+            self.loader.map(pid)
+        self.loader.wait(PRIME)
 
     def mapped(self, pids: Iterable[int]) -> None:
         """These processes have mapped code, or begun another program."""
-        self.loader.request(pids=pids)
+        for pid in pids:
+            self._stale |= self.loader.map(pid)
 
     def exited(self, pids: Iterable[int]) -> None:
-        self.loader.request(gone=pids)
+        """These are gone."""
+        for pid in pids:
+            self.loader.unmap(pid)
+            self._looks.pop(pid, None)
 
     def poll(self) -> None:
-        """Passes on what was missed; walks waiting threads again when tables have come."""
+        """Sees to what was missed; walks waiting threads again when tables have come."""
         now = time.monotonic()
         if now >= self._next_epoch:
             self._next_epoch = now + _EPOCH
             self._engine.object.set_variable("unwind_epoch", self.loader.next_epoch())
-        wanted = self.store.take_wanted()
-        pids = [pid for pid in wanted.pids if self._may_look(pid, now)]
-        for pid in pids:
-            if pid in self._spaces.processes:
-                self._spaces.refresh(pid)
-            else:
-                self._spaces.adopt(pid)
-        self.loader.request(pids, wanted.tables)
-        if self.loader.changed():
-            self._generation = self._generation % 0xFFFFFFFF + 1
-            self._engine.object.set_variable("unwind_generation", self._generation)
+        wanted = self._store.take_wanted()
+        for pid in wanted.pids:
+            if self._may_look(pid, now):
+                if pid in self._spaces.processes:
+                    self._spaces.refresh(pid)
+                else:
+                    self._spaces.adopt(pid)
+                self._stale |= self.loader.map(pid)
+        self.loader.missed(wanted.tables)
+        self._stale |= self.loader.poll()
+        if self._stale and now >= self._next_restack:
+            self._stale = False
+            self._advance()
+            begin = time.monotonic()
             self._engine.restack()
+            end = time.monotonic()
+            self._next_restack = end + (end - begin) / _SHARE
 
     def close(self) -> None:
-        """Ends the loader's thread: files can be used by others then. For once."""
-        self.loader.stop()
-        self.memory = self.store.bytes
-        self.store.close()
+        """Lets go of the memory, and of the files, which others can use then."""
+        self.loader.close()
+        self._store.close()
+
+    def _advance(self) -> None:
+        """What was remembered of stacks that were not complete is no longer true."""
+        self._generation = self._generation % 0xFFFFFFFF + 1
+        self._engine.object.set_variable("unwind_generation", self._generation)
 
     def _may_look(self, pid: int, now: float) -> bool:
         after, wait = self._looks.get(pid, (0.0, _SOON / 2))
@@ -90,8 +111,8 @@ class Unwinding:
         self._looks[pid] = (now + wait, wait)
         return True
 
-    def _find(self, mapping: Mapping) -> ElfFile | None:
+    def _find(self, pid: int, mapping: Mapping) -> ElfFile | None:
         if mapping.path == VDSO:
             return image()
-        file = self._spaces.object_of(mapping)
+        file = self._spaces.file_of(pid, mapping)
         return file.elf() if file is not None else None

@@ -177,6 +177,13 @@ class ProcessSpaces:
         """The file behind a mapping, None when there is none."""
         return self._objects.get(mapping.key) if mapping.is_file else None
 
+    def file_of(self, pid: int, mapping: Mapping) -> ObjectFile | None:
+        """The file behind a mapping that the live process ``pid`` has now; None when it is none of a file."""
+        process = self.processes.get(pid)
+        if process is not None and not process.exited:
+            self._open(process, mapping, time.time_ns())
+        return self.object_of(mapping)
+
     def close(self) -> None:
         """Let go of all files."""
         for file in self._objects.values():

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from .chain import CfiError, Records, Section, walk
 from .leb import LebError, sleb, uleb
-from .records import CfiError, Records, Section, walk
 from .rules import REG_RA
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _read_ranges(
     begin = np.full(len(cie), -1, np.int64)
     shapes = np.array([c.encoding | c.has_data << 8 for c in cies], np.int64)
     shape_of = shapes[cie] if len(cies) else np.zeros(0, np.int64)
-    for shape in np.unique(shape_of).tolist():
+    for shape in np.flatnonzero(np.bincount(shape_of)).tolist():
         encoding, relative = shape & 0x0F, shape & 0xF0
         if encoding not in PE_SIZES or relative not in (PE_ABSOLUTE, PE_PCREL):
             continue

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..symbols.elf import ElfFile
 from .cfi import PE_ABSOLUTE, PE_SIZES, Cie, Frames
+from .chain import Section
 from .events import Addresses, Programs
 from .functions import Functions, count, read_functions
 from .machine import BLANK, run, run_initial
-from .records import Section
 from .rows import DAMAGED, GAP, UNKNOWN, UnwindTable, count_reasons, merge, pack
 from .rules import TooVariedError
 from .sections import Sections, UnwindError, find_sections
@@ -19,6 +19,8 @@ from .sections import Sections, UnwindError, find_sections
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+__all__ = ["UnwindError", "compile_sections", "compile_table", "find_sections"]
 
 _BATCH = 1 << 18
 """Bytes of a section that are worked on at once: few enough for the processor's cache."""
@@ -97,7 +99,7 @@ def _run_section(section: Section, frames: Frames, which: NDArray[np.int64], bas
     which = which[fit]
     encodings = np.array([cie.encoding for cie in frames.cies], np.int64)[frames.cie[which]]
     aligns = np.array([(cie.code_align, cie.data_align) for cie in frames.cies], np.int64).reshape(-1, 2)
-    for encoding in np.unique(encodings).tolist():
+    for encoding in np.flatnonzero(np.bincount(encodings)).tolist():
         addresses = _addresses(section, encoding)
         alike = which[encodings == encoding]
         for part in _batches(frames.begin[alike], frames.end[alike], _BATCH):
@@ -105,7 +107,7 @@ def _run_section(section: Section, frames: Frames, which: NDArray[np.int64], bas
             cie = frames.cie[batch]
             columns = (frames.begin[batch], frames.end[batch], frames.pc[batch], *aligns[cie].T, initial[cie])
             rows = run(Programs(octets, *columns), addresses)
-            program = np.repeat(np.arange(len(batch)), rows.count)
+            program = np.repeat(np.arange(len(batch)), rows.counts)
             near = rows.location < frames.size[batch][program].astype(np.int64)
             start = (frames.pc[batch] - np.uint64(base)).astype(np.int64)
             yield _Rows((start[program] + rows.location)[near].astype(np.uint32), rows.word[near])

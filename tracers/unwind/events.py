@@ -266,7 +266,9 @@ class _Reader:
     def _scaled(self, which: NDArray[np.int64], operand: NDArray[np.int64]) -> NDArray[np.int64]:
         import numpy as np
 
-        return np.clip(operand * self._programs.data_align[self._found.program[which]], -LIMIT, LIMIT)
+        align = self._programs.data_align[self._found.program[which]]
+        scaled: NDArray[np.int64] = np.clip(operand * align, -LIMIT, LIMIT)
+        return scaled
 
     def _behind_first(self, which: NDArray[np.int64]) -> NDArray[np.int64]:
         place = self._found.at[which] + 1

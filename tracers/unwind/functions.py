@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..symbols.elf import ElfFile
 from .cfi import Frames, read_frames
-from .records import CfiError, Section
+from .chain import CfiError, Section
 from .sections import Sections, UnwindError, find_sections
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """A table of rows cut into the form that the probes search: bpf/include/unwind.h.
 
-Code is cut into chunks; a chunk has an index, one entry per page, that says where the rows of the page begin and how many
-there are. So a search looks at few rows, however long the table, and never crosses from one shard to another.
+Code is cut into chunks; a chunk has an index, one entry per page, that says where the rows of the page begin and how
+many there are. So a search looks at few rows, however long the table, and never crosses from one shard to another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SHARD_WORDS = 1 << 15
+SHARD_WORDS = 1 << 17
 PAGE_SHIFT = 9
 CHUNK_SHIFT = 22
 """4 MiB of code: small enough for parts of a big library to stay when others leave."""

@@ -87,8 +87,10 @@ def _long(octets: NDArray[np.uint8], at: NDArray[np.int64], signed: bool) -> NDA
         septet = (octets[at + index] & 0x7F).astype(np.uint64) << np.uint64(7 * index)
         value |= np.where(index < size, septet, np.uint64(0))
     if not signed:
-        return np.minimum(value, np.uint64(LIMIT)).astype(np.int64)
+        number: NDArray[np.int64] = np.minimum(value, np.uint64(LIMIT)).astype(np.int64)
+        return number
     bits = np.minimum(7 * size, 64).astype(np.uint64)
     unused = np.uint64(64) - bits
-    number: NDArray[np.int64] = (value << unused).view(np.int64) >> unused.astype(np.int64)
-    return np.clip(number, -LIMIT, LIMIT)
+    number = (value << unused).view(np.int64) >> unused.astype(np.int64)
+    clipped: NDArray[np.int64] = np.clip(number, -LIMIT, LIMIT)
+    return clipped

@@ -1,16 +1,18 @@
-"""Which tables the probes have: loaded as walks need them, in the background, within a memory budget.
+"""Which tables the probes have: loaded as walks need them, compiled in the background, within a memory budget.
 
-A process's mappings name the tables of their code from the start; a table's rows come when a walk has missed them, and
-then those of the rest of the process, as long as there is room. When there is none, the longest unused leave.
+A process's mappings name the tables of their code from the start. All tables of its files are put in as long as there
+is room; when there is none, a table comes when a walk has missed it, and the longest unused leave.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..symbols.elf import ElfError, ElfFile
 from ..symbols.maps import Mapping, read_maps
@@ -19,12 +21,8 @@ from .compiler import UnwindError
 from .layout import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, chunks
 from .store import Store
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Finder = Callable[[Mapping], "ElfFile | None"]
-"""The file behind a mapping."""
+Finder = Callable[[int, Mapping], "ElfFile | None"]
+"""The file behind a mapping of a process."""
 
 VDSO = "[vdso]"
 _PT_LOAD, _PAGE = 1, 4096
@@ -40,6 +38,10 @@ class _File:
     problem: str = ""
     """Why there are none."""
     loaded: bool = False
+    missed: set[int] = field(default_factory=set)
+    """Tables for which room is to be made."""
+    waits: bool = False
+    """It is with the compiler."""
 
 
 @dataclass(slots=True)
@@ -56,119 +58,175 @@ class Counts:
     """Tables and mappings that found no room."""
 
 
+class _Compiler:
+    """A thread that compiles, or finds in the cache, one file after the other.
+
+    ``ready`` becomes readable with a result.
+    """
+
+    def __init__(self, cache: TableCache) -> None:
+        self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._cache = cache
+        self._todo: deque[_File] = deque()
+        self._done: deque[tuple[_File, list[Chunk] | str | BaseException]] = deque()
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="unwind tables", daemon=True)
+        self._thread.start()
+
+    def put(self, file: _File, *, urgent: bool) -> None:
+        """``urgent``: before all others."""
+        if file.waits:
+            return
+        file.waits = True
+        with self._wake:
+            (self._todo.appendleft if urgent else self._todo.append)(file)
+            self._wake.notify()
+
+    def take(self) -> tuple[_File, list[Chunk] | str] | None:
+        """A file with its chunks, or with the reason why there are none. Raises what went wrong in the thread."""
+        if not self._done:
+            return None
+        file, result = self._done.popleft()
+        file.waits = False
+        if isinstance(result, BaseException):
+            raise result
+        return file, result
+
+    def wait(self, seconds: float) -> None:
+        """Until a result is there."""
+        select.select([self.ready], [], [], max(seconds, 0))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is to be done, and nothing to be taken."""
+        with self._wake:
+            return not (self._todo or self._done or self._busy)
+
+    def heard(self) -> None:
+        """Makes ``ready`` wait for the next result."""
+        try:
+            os.eventfd_read(self.ready)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+        self._cache.close()
+        os.close(self.ready)
+
+    _busy = False
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                self._busy = False
+                while not (self._todo or self._stopping):
+                    self._wake.wait()
+                if self._stopping:
+                    return
+                file = self._todo.popleft()
+                self._busy = True
+            self._done.append((file, self._compile(file)))
+            os.eventfd_write(self.ready, 1)
+
+    def _compile(self, file: _File) -> list[Chunk] | str | BaseException:
+        try:
+            return list(chunks(self._cache.table(file.elf)))
+        except (UnwindError, ElfError) as error:
+            return str(error)
+        except BaseException as error:  # raised again by take()
+            return error
+
+
 class Loader:
-    """Loads in a thread of its own from `start` on; `request` and `tick` are for the thread that traces."""
+    """Its methods are for one thread; only compiling goes on in another."""
 
     def __init__(self, store: Store, find: Finder, cache: TableCache | None = None) -> None:
         self.counts = Counts()
         self._store = store
         self._find = find
-        self._cache = cache or TableCache()
-        self._files: dict[tuple[int, int] | str, _File | None] = {}
+        self._compiler = _Compiler(cache or TableCache())
+        self._files: dict[tuple[int, int] | str, _File] = {}
         self._owner: dict[int, _File] = {}
         """By table."""
         self._epoch = 1
-        self._urgent: deque[int] = deque()
-        """Tables that walks missed."""
-        self._pids: deque[int] = deque()
-        self._eager: deque[_File] = deque()
-        self._gone: deque[int] = deque()
-        self._full = False
-        """From now on only what is missed comes in, and something else leaves."""
         self._tried: dict[int, int] = {}
         """When a missed table was tried last: the epoch."""
-        self._changed = False
-        self._stopping = False
-        self._failure: BaseException | None = None
-        self._wake = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._full = False
+        """From now on only what is missed comes in, and something else leaves."""
 
-    def start(self) -> None:
-        """Goes on in the background."""
-        self._thread = threading.Thread(target=self._run, name="unwind tables", daemon=True)
-        self._thread.start()
+    @property
+    def ready(self) -> int:
+        """A descriptor that is readable when `poll` has something to do."""
+        return self._compiler.ready
 
-    def stop(self) -> None:
-        """Ends the thread; what it was doing is completed."""
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+    def map(self, pid: int) -> bool:
+        """Tells the probes where the code of a process lies; its tables are to come. False when it is gone."""
+        import numpy as np
 
-    def request(self, pids: Iterable[int] = (), tables: Iterable[int] = (), gone: Iterable[int] = ()) -> None:
-        """These processes have new mappings; these tables were missed; these processes are gone."""
-        with self._wake:
-            self._pids.extend(pid for pid in pids if pid not in self._pids)
-            self._urgent.extend(table for table in tables if table not in self._urgent)
-            self._gone.extend(gone)
-            self._wake.notify()
+        try:
+            mappings = read_maps(pid)
+        except OSError:
+            return False
+        entries: list[tuple[int, int, int]] = []
+        end = 0
+        for mapping in mappings:
+            if entries and mapping.start > end:
+                entries.append((end, 0, TABLE_UNMAPPED))
+            entries += self._entries(pid, mapping)
+            end = mapping.end
+        if entries and end < 1 << 64:
+            entries.append((end, 0, TABLE_UNMAPPED))
+        if not self._store.set_space(pid, np.array(entries, np.uint64).reshape(-1, 3)):
+            self.counts.no_room += 1
+        return True
 
-    def changed(self) -> bool:
-        """Whether more stacks can be complete than at the last call. Raises what ended the thread."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        changed, self._changed = self._changed, False
+    def unmap(self, pid: int) -> None:
+        """The process is gone."""
+        self._store.drop_space(pid)
+
+    def missed(self, tables: Iterable[int]) -> None:
+        """Walks came to code whose tables are not in memory."""
+        for number in tables:
+            file = self._owner.get(number)
+            if file is None or self._tried.get(number) == self._epoch or self._store.is_filled(number):
+                continue
+            self._tried[number] = self._epoch
+            file.missed.add(number)
+            self._compiler.put(file, urgent=True)
+
+    def poll(self) -> bool:
+        """Puts in what is ready; whether anything was."""
+        self._compiler.heard()
+        changed = False
+        while (found := self._compiler.take()) is not None:
+            changed |= self._put_in(*found)
+        self._store.settle()
         return changed
+
+    def wait(self, seconds: float) -> None:
+        """Until all that was asked for is there, for ``seconds`` at most."""
+        end = time.monotonic() + seconds
+        while not self._compiler.idle and (rest := end - time.monotonic()) > 0:
+            self._compiler.wait(rest)
+            self.poll()
 
     def next_epoch(self) -> int:
         """The number by which tables used from now on are told from those used before."""
         self._epoch += 1
         return self._epoch
 
-    def work(self) -> bool:
-        """Does the most urgent thing; False when there is nothing to do."""
-        if self._gone:
-            self._store.drop_space(self._gone.popleft())
-        elif self._pids:
-            self._map(self._pids.popleft())
-        elif self._urgent:
-            self._load_missed(self._urgent.popleft())
-        elif self._eager:
-            file = self._eager.popleft()
-            if not (file.loaded or self._full):
-                self._load(file)
-        else:
-            self._store.settle()
-            return False
-        return True
+    def close(self) -> None:
+        """Ends the thread when it has done what it is at."""
+        self._compiler.close()
 
-    def _run(self) -> None:
-        try:
-            while not self._stopping:
-                if not self.work():
-                    with self._wake:
-                        self._wake.wait(0.5)
-        except BaseException as error:
-            self._failure = error
-
-    def _map(self, pid: int) -> None:
-        """Tells the probes where the code of a process lies."""
-        import numpy as np
-
-        try:
-            mappings = read_maps(pid)
-        except OSError:
-            return
-        entries: list[tuple[int, int, int]] = []
-        end = 0
-        for mapping in mappings:
-            if entries and mapping.start > end:
-                entries.append((end, 0, TABLE_UNMAPPED))
-            entries += self._entries(mapping)
-            end = mapping.end
-        if entries and end < 1 << 64:
-            entries.append((end, 0, TABLE_UNMAPPED))
-        table: NDArray[np.uint64] = np.array(entries, np.uint64).reshape(-1, 3)
-        if self._store.set_space(pid, table):
-            self._changed = True
-        else:
-            self.counts.no_room += 1
-
-    def _entries(self, mapping: Mapping) -> list[tuple[int, int, int]]:
-        file = self._file(mapping)
+    def _entries(self, pid: int, mapping: Mapping) -> list[tuple[int, int, int]]:
+        """(start, what to subtract from an address for its place in the chunk, table) of each chunk."""
+        file = self._file(pid, mapping)
         vaddr = _vaddr(file.elf, mapping.offset) if file is not None else None
         if file is None or vaddr is None:
             return [(mapping.start, 0, TABLE_NONE)]
@@ -176,9 +234,7 @@ class Loader:
         last = vaddr + mapping.end - mapping.start - 1
         for chunk in range(vaddr >> CHUNK_SHIFT, (last >> CHUNK_SHIFT) + 1):
             origin = (mapping.start - vaddr + (chunk << CHUNK_SHIFT)) & (1 << 64) - 1
-            start = mapping.start if not entries else origin
-            number = self._table(file, chunk)
-            entries.append((start, origin, number))
+            entries.append((origin if entries else mapping.start, origin, self._table(file, chunk)))
         return entries
 
     def _table(self, file: _File, chunk: int) -> int:
@@ -193,55 +249,51 @@ class Loader:
                 self._store.mark_empty(number)
         return file.tables[chunk]
 
-    def _file(self, mapping: Mapping) -> _File | None:
+    def _file(self, pid: int, mapping: Mapping) -> _File | None:
         if not mapping.is_file and mapping.path != VDSO:
             return None
         key = mapping.key if mapping.is_file else mapping.path
         if key not in self._files:
-            elf = self._find(mapping)
-            file = self._files[key] = _File(elf) if elf is not None else None
-            if file is not None:
-                self._eager.append(file)
+            elf = self._find(pid, mapping)
+            if elf is None:
+                return None
+            file = self._files[key] = _File(elf)
+            if not self._full:
+                self._compiler.put(file, urgent=False)
         return self._files[key]
 
-    def _load_missed(self, number: int) -> None:
-        file = self._owner.get(number)
-        if file is not None and self._tried.get(number) != self._epoch and not self._store.is_filled(number):
-            self._tried[number] = self._epoch
-            self._load(file, number)
-
-    def _load(self, file: _File, missed: int = 0) -> None:
-        """Puts in the table that was missed, for which room is made, and all others of the file for which there is."""
-        try:
-            table = self._cache.table(file.elf)
-        except (UnwindError, ElfError) as error:
-            file.problem = str(error)
-            self.counts.refused[file.problem] = self.counts.refused.get(file.problem, 0) + 1
+    def _put_in(self, file: _File, found: list[Chunk] | str) -> bool:
+        missed, file.missed = file.missed, set()
+        if isinstance(found, str):
+            file.problem = found
+            self.counts.refused[found] = self.counts.refused.get(found, 0) + 1
             for number in file.tables.values():
                 self._store.mark_empty(number)
-            return
+            return False
         self.counts.files += not file.loaded
         file.loaded = True
+        changed = False
         empty = dict(file.tables)
-        for chunk in chunks(table):
+        for chunk in found:
             number = empty.pop(chunk.number, 0)
-            if number and not self._store.is_filled(number) and (number == missed or not self._full):
-                self._fill(number, chunk, make_room=number == missed)
+            if number and not self._store.is_filled(number) and (number in missed or not self._full):
+                changed |= self._fill(number, chunk, make_room=number in missed)
         for number in empty.values():
             self._store.mark_empty(number)
-        self._changed = True
+        return changed
 
-    def _fill(self, number: int, chunk: Chunk, *, make_room: bool) -> None:
+    def _fill(self, number: int, chunk: Chunk, *, make_room: bool) -> bool:
         while not self._store.fill(number, chunk):
             self._full = True
             old = self._store.oldest(_EVICT, self._epoch) if make_room else []
             if not old:
                 self.counts.no_room += make_room
-                return
+                return False
             for table in old:
                 self._store.empty(table)
             self.counts.evicted += len(old)
             self._store.settle()
+        return True
 
 
 def _vaddr(elf: ElfFile, offset: int) -> int | None:

@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     """Bytes from the function's start."""
     word: NDArray[np.uint32]
     """As `rows.pack` makes them."""
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     """Per program: how many, one at least. One that makes no sense has one, `UNKNOWN`."""
 
 
@@ -58,8 +58,8 @@ def run(programs: Programs, addresses: Addresses) -> Rows:
     words[damaged[program]] = pack(UNKNOWN, DAMAGED)
     changed = np.ones(len(which), bool)
     changed[1:] = (words[1:] != words[:-1]) | (program[1:] != program[:-1])
-    count = np.bincount(program[changed], minlength=len(programs.begin))
-    return Rows(events.location[which][changed], words[changed], count)
+    counts = np.bincount(program[changed], minlength=len(programs.begin))
+    return Rows(events.location[which][changed], words[changed], counts)
 
 
 def run_initial(programs: Programs) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -123,7 +123,7 @@ class _Machine:
         events = self.events
         if (events.register != BY_EXPRESSION).all():
             return
-        alone = np.flatnonzero(np.isin(events.changes, [1 << CFA_REGISTER, 1 << CFA_OFFSET]))
+        alone = np.flatnonzero((events.changes == 1 << CFA_REGISTER) | (events.changes == 1 << CFA_OFFSET))
         mixed = self._column(CFA_REGISTER, alone - 1) == BY_EXPRESSION
         self.damaged[events.program[alone[mixed]]] = True
 
@@ -132,13 +132,14 @@ class _Machine:
 
         events = self.events
         if column > CFA_OFFSET and np.count_nonzero(events.changes & 1 << column) == len(self._initial):
-            return self._initial[events.program[which], column]  # nothing but each START
+            unchanged: NDArray[np.int64] = self._initial[events.program[which], column]
+            return unchanged
         changes = (events.changes & (1 << column | RECALL)) != 0
         source = np.maximum.accumulate(np.where(changes, self._numbers, 0))
         self._follow(source)
         source = source[which]
         numbers = events.register if column == CFA_REGISTER else events.number
-        found = numbers[source]
+        found: NDArray[np.int64] = numbers[source]
         if column > CFA_OFFSET:  # a START has only the CFA with it
             initial = np.flatnonzero(events.changes[source] == START)
             found[initial] = self._initial[events.program[source[initial]], column]

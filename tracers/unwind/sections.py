@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..symbols.elf import ElfError, ElfFile
-from .records import Section
+from .chain import Section
 from .rules import MACHINE
 
 if TYPE_CHECKING:

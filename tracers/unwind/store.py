@@ -59,6 +59,7 @@ class Store:
         self._free_tables = list(range(len(self._tables) - 1, TABLE_FIRST - 1, -1))
         self._spaces: dict[int, _Block] = {}
         self._versions = 0
+        self._add_shard()  # it takes milliseconds, which nobody has when the first program begins
 
     @property
     def bytes(self) -> int:

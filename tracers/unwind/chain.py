@@ -72,20 +72,21 @@ class _Walk:
         """What was walked over, and these."""
         import numpy as np
 
-        walked = [np.array(column, np.int64) for column in (self._cie_at, self._body, self._end)]
-        if not len(body):
-            return Records(*walked, self._cies, cut)
-        columns = [np.concatenate(pair) for pair in zip(walked, (cie_at, body, end), strict=True)]
-        order = np.argsort(columns[1], kind="stable")
-        return Records(*(column[order] for column in columns), self._cies, cut)
+        cie_at = np.concatenate([np.array(self._cie_at, np.int64), cie_at])
+        body = np.concatenate([np.array(self._body, np.int64), body])
+        end = np.concatenate([np.array(self._end, np.int64), end])
+        order = np.argsort(body, kind="stable")
+        return Records(cie_at[order], body[order], end[order], self._cies, cut)
 
     def by_hints(self, hints: NDArray[np.int64]) -> Records | None:
         """All records, those at ``hints`` in bulk; None when these do not fit the chain from the first to the last."""
         import numpy as np
 
         data, size = self._section.data, len(self._section.data)
-        at = np.unique(hints)
-        if not self._section.is_eh or not len(at) or int(at[0]) < 0 or int(at[-1]) > size - 8:
+        at = np.sort(hints)
+        at = at[np.diff(at, prepend=-1) != 0]
+        absurd = not 0 < len(at) <= _MAX_RECORDS or int(at[0]) < 0 or int(at[-1]) > size - 8
+        if absurd or not self._section.is_eh:
             return None
         view: NDArray[np.void] = np.ndarray((size - 3,), "<u4", data, strides=(1,))
         length, link = view[at].astype(np.int64), view[at + 4].astype(np.int64)
@@ -100,7 +101,7 @@ class _Walk:
             if outcome and gap < len(at):
                 return None
             cut = outcome == _BEYOND
-        return self.records(at + 4 - link, at + 8, end, cut)
+        return self.records(np.maximum(at + 4 - link, -1), at + 8, end, cut)
 
     def go(self, at: int, stop: int) -> int:
         """Walks from offset ``at`` on. 0: ``stop`` was reached; `_AT_ZERO`, `_BEYOND`: where the walk ended before."""
