@@ -24,17 +24,24 @@ PROBE_OBJECTS := $(PROBES:bpf/%.bpf.c=build/bpf/%.bpf.o)
 BPF_OBJECT := bpf/stallscope.bpf.o
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload libdemo_cuda
+WORKLOAD_PARTS := workload libdemo_cuda many_library
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so
+# What only tests need: it takes compilers of their own, and more time.
+TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
 # Frame pointers: see tests/workloads/README.md.
 WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
 	-fno-omit-frame-pointer -fno-optimize-sibling-calls
+# Those whose stacks only unwind tables can tell.
+NO_FRAME_POINTERS := call_paths exec_chain exec_chain_other jit_mixed many_mappings
+UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror -pthread -fPIC -fomit-frame-pointer \
+	-fasynchronous-unwind-tables -fvisibility=hidden
+$(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/workloads/*.c tests/workloads/*.h)
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
 
 .PHONY: help build demo test lint types bench install uninstall wheel clean \
-	workloads dev speedscope-schema \
+	workloads test-workloads dev speedscope-schema \
 	packages-build packages-lint packages-test packages-bench FORCE
 
 help: ## this list
@@ -51,7 +58,7 @@ demo: build workloads ## trace N=8 demo processes for 5 s, leave the flame graph
 	@mkdir -p build/demo
 	@$(SUDO) $(BIN)/python tests/workloads/demo.py --processes $(N) --seconds $(SECONDS_TRACED)
 
-test: build dev workloads speedscope-schema | packages-test ## all tests; those that trace need root
+test: build dev workloads test-workloads speedscope-schema | packages-test ## all tests; those that trace need root
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: dev | packages-lint ## ruff and clang-format, both only look
@@ -122,6 +129,8 @@ $(BPF_OBJECT): $(PROBE_OBJECTS) build/bpf/probes tracers/core/linker.py | $(VENV
 # The workloads.
 workloads: $(WORKLOAD_FILES)
 
+test-workloads: workloads $(TEST_WORKLOADS)
+
 build/workloads/%.o: tests/workloads/%.c Makefile | packages-build
 	@mkdir -p $(@D)
 	gcc $(WORKLOAD_CFLAGS) -MMD -MP -c $< -o $@
@@ -141,17 +150,48 @@ build/workloads/demo: build/workloads/demo.o build/workloads/workload.o build/wo
 $(filter-out build/workloads/demo,$(WORKLOADS:%=build/workloads/%)): build/workloads/%: build/workloads/%.o build/workloads/workload.o
 	gcc -pthread -Wl,-z,now -o $@ $^
 
-# speedscope's published JSON schema, for the test of its writer: the one file of its npm package that we need.
+# Lazily bound, as most programs are: calls go through the PLT.
+build/workloads/cpp_frames: build/workloads/cpp_frames.o build/workloads/workload.o
+	g++ -pthread -Wl,-z,lazy -o $@ $^
+
+build/workloads/cpp_frames.o: tests/workloads/cpp_frames.cc Makefile | packages-test
+	@mkdir -p $(@D)
+	g++ -std=gnu++17 $(UNWIND_CFLAGS) -MMD -MP -c $< -o $@
+
+# The system's own compiler, whose standard library has no frame pointers, where there is one.
+build/workloads/rust_frames: tests/workloads/rust_frames.rs Makefile | packages-test
+	$(firstword $(wildcard /usr/bin/rustc) rustc) --edition 2021 -C opt-level=2 -g -D warnings -o $@ $<
+
+build/workloads/exec_chain_other.o: tests/workloads/exec_chain.c Makefile | packages-build
+	@mkdir -p $(@D)
+	gcc $(WORKLOAD_CFLAGS) -DOTHER -MMD -MP -c $< -o $@
+
+build/workloads/exec_chain_other: build/workloads/exec_chain_other.o build/workloads/workload.o
+	gcc -pthread -Wl,-z,now -o $@ $^
+
+# Many small libraries, each with a build id of its own, from a few with frames of their own sizes.
+MANY_VARIANTS := 0 1 2 3 4 5 6 7
+build/workloads/many/.made: tests/workloads/many_library.c Makefile | packages-build
+	@mkdir -p $(@D)
+	@for variant in $(MANY_VARIANTS); do \
+		gcc -std=gnu11 $(UNWIND_CFLAGS) -DVARIANT=$$variant -c $< -o $(@D)/variant_$$variant.o; \
+	done
+	@library() { ld -shared --eh-frame-hdr --build-id -soname $$1.so -o $(@D)/$$1.so $(@D)/variant_$$2.o; }; \
+	for i in {000..511}; do library many_$$i $$((10#$$i % 8)); done; \
+	for i in 0 5; do library reload_$$i $$i; done
+	@touch $@
+
+# speedscope as it is released, page and JSON schema, for the tests of its writer.
 SPEEDSCOPE := build/npm/node_modules/speedscope
 speedscope-schema:
-	@[[ ! -e $(SPEEDSCOPE)/package.json ]] || exit 0; \
+	@[[ ! -e $(SPEEDSCOPE)/dist/release/index.html ]] || exit 0; \
 	if ! command -v npm >/dev/null; then \
-		[[ $${REQUIRE_LIVE:-} == 1 ]] || { echo 'no npm: the test against the schema of speedscope is skipped'; exit 0; }; \
+		[[ $${REQUIRE_LIVE:-} == 1 ]] || { echo 'no npm: the tests with speedscope are skipped'; exit 0; }; \
 		scripts/system-packages.sh npm; \
 	fi; \
 	mkdir -p $(SPEEDSCOPE); \
 	npm pack --silent --pack-destination build/npm speedscope@1 >/dev/null; \
-	tar -xzf build/npm/speedscope-*.tgz -C $(SPEEDSCOPE) --strip-components=1 package/package.json package/dist/release/file-format-schema.json
+	tar -xzf build/npm/speedscope-*.tgz -C $(SPEEDSCOPE) --strip-components=1 package/package.json package/dist/release
 
 .SECONDARY:
--include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS))
+-include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS) cpp_frames exec_chain_other)

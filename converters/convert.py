@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import cli, output
+from . import cli, output, picture, pipeline
 from .errors import StallscopeError
 from .options import WriteOptions, value_index
-from .readers import detect
+from .readers import detect, parallel
 from .readers.options import ReadOptions
 from .safefile import sudo_owner
 from .text import printable
+from .transforms import diff, labels
+from .transforms.weight import value_name
 from .units import count, plural
+from .writers.table_rows import FORMS
 
 if TYPE_CHECKING:
-    from .model import Frame, Kind, Profile
+    from .model import Kind, Profile
+
+_UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
+"""Formats whose folded text is that of FlameGraph's scripts: kernel and JIT functions are marked on request only."""
 
 
 @cli.command(
     "trace-convert",
     examples=[
         ("perf script | trace-convert --pid -o cpu.svg", "a flame graph of a perf recording"),
-        ("trace-convert run.pb.gz -o run.folded -o run.speedscope.json", "a saved trace for other viewers"),
-        ("trace-convert --merge rank*.folded.gz -o job.svg", "the ranks of a job in one picture"),
+        ("trace-convert --merge --focus topk rank*.pb.gz -o job.svg", "the ranks of a job, only what calls topk"),
+        ("trace-convert --diff before.pb.gz after.pb.gz -o diff.svg", "what changed"),
     ],
 )
 @click.argument("inputs", nargs=-1, metavar="[IN]...", type=click.Path(allow_dash=True))
@@ -37,47 +44,84 @@ if TYPE_CHECKING:
     "outputs",
     multiple=True,
     metavar="PATH",
-    help="Write .svg, .folded, .speedscope.json or .pb.gz (repeatable); - (default) is folded text on standard output.",
+    help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is folded text on standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
 @click.option("--from", "name", type=click.Choice(detect.formats()), help="The format of the inputs; else detected.")
-@click.option("--value", default="", metavar="NAME", help="Which value to draw or print, by its name; else the first.")
+@click.option(
+    "--to", type=click.Choice(output.formats()), help="The format of - and of outputs with another suffix; else folded."
+)
+@click.option("--form", type=click.Choice(FORMS), help="table, markdown: only this one of the tables.")
+@click.option("--rows", type=click.IntRange(1), default=WriteOptions.rows, metavar="N", help="Rows of a table; 40.")
+@click.option(
+    "--value", default="", metavar="NAME", help="The value to show, by name, or: time, count; else the first."
+)
 @click.option("--title", default="", metavar="TEXT", help="The title of the outputs.")
-@click.option("--merge", is_flag=True, help="One root per process name: ranks in one picture.")
+@click.option("--root", metavar="LABEL,…", help="What stands under the stacks: process, thread, state, …, or none.")
 @click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process.")
+@click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: added up).")
+@click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
+@pipeline.options
+@picture.options
 @click.option("--pid", is_flag=True, help="perf: one root per process, not per process name.")
 @click.option("--tid", is_flag=True, help="perf: one root per thread.")
 @click.option("--kernel", is_flag=True, help="perf: mark kernel functions with _[k] in folded text.")
 @click.option("--jit", is_flag=True, help="perf: mark JIT-compiled functions with _[j] in folded text.")
 @click.option("--all", "mark_all", is_flag=True, help="perf: --kernel and --jit.")
 @click.option("--addrs", is_flag=True, help="perf: name frames without a symbol by their address too.")
+@click.option("--inline", is_flag=True, help="perf: name inlined functions too, as addr2line knows them.")
+@click.option("--context", is_flag=True, help="perf: with --inline, add the source file and line to the name.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="Read big inputs with N processes.")
 @click.option("--event-filter", "event", default="", metavar="EVENT", help="perf: the event to read; else the first.")
 def main(**given: Any) -> None:
-    """Reads profiles (perf script text, folded stacks, pprof, speedscope JSON; plain, .gz or .zst), adds them up if
-    there are several, and writes them in the formats of the outputs' suffixes.
+    """Reads profiles (plain, .gz or .zst), adds them up if there are several, and writes them in the formats of the
+    outputs' suffixes.
 
-    IN is a file, or - for standard input, which is also read when none is given."""
+    IN is a file, or - for standard input, which is also read when none is given.
+
+    The options "samples", "stacks", "names" and "labels" change the profile in between, in the order of this list,
+    and --diff compares what they leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole.
+    """
     inputs = given["inputs"] or _standard_input()
     outputs = given["outputs"] or (output.STDOUT,)
-    output.check(outputs, force=given["force"])
-    tid = given["tid"]
-    options = ReadOptions(given["pid"], tid, given["addrs"], given["event"])
-    profiles = [detect.read(path, options, given["name"] or "") for path in inputs]
-    marked: set[Kind] = {"kernel"} if given["kernel"] or given["mark_all"] else set()
-    if given["jit"] or given["mark_all"]:
-        marked.add("jit")
-    write_options = WriteOptions(given["value"], given["per_thread"] or tid, given["title"])
-    profile = _joined([each for _, each in profiles], merge=given["merge"])
-    _report(profile, write_options)
-    folded = [path for path in outputs if output.writer_for(path) is output.writer_for(output.STDOUT)]
-    if folded and any(name == "perf" for name, _ in profiles):
-        plain = [_unmarked(each, marked) if name == "perf" else each for name, each in profiles]
-        text = _joined(plain, merge=given["merge"])
+    output.check(outputs, force=given["force"], format_name=given["to"] or "")
+    _check(given)
+    steps = pipeline.plan(given)
+    with _without_collections():
+        profile, options = _converted(inputs, steps, given)
+        _report(profile, options)
+        output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Looking for cycles among millions of frames and tuples takes as long as all the rest, and there are none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _converted(
+    inputs: Sequence[str], steps: Sequence[pipeline.Step], given: Mapping[str, Any]
+) -> tuple[Profile, WriteOptions]:
+    """What to write, and how."""
+    formats, after = _read(inputs, given)
+    if given["bases"]:
+        shown = given["value"] if given["value"] in (diff.AFTER, diff.BEFORE) else ""
+        value = "" if shown else given["value"]
+        base_formats, before = _read(given["bases"], given)
+        formats |= base_formats
+        base_name, name = diff.compared(before, after, value)
+        before, after = pipeline.apply(before, steps, base_name), pipeline.apply(after, steps, name)
+        profile = diff.differential(before, after, value, normalise=given["normalize"])
     else:
-        text = profile
-    others = [path for path in outputs if path not in folded]
-    for paths, each in ((others, profile), (folded, text)):
-        output.write_all(each, paths, write_options, force=given["force"], owner=sudo_owner())
+        shown = value_name(after, given["value"])
+        profile = pipeline.apply(after, steps, shown)
+    return profile, _write_options(given, profile, shown, perf=bool(formats & _UNMARKED))
 
 
 def _standard_input() -> tuple[str, ...]:
@@ -86,40 +130,66 @@ def _standard_input() -> tuple[str, ...]:
     return (output.STDOUT,)
 
 
-def _joined(profiles: Sequence[Profile], *, merge: bool) -> Profile:
-    from .readers.merging import merge as merge_profiles
+def _check(given: Mapping[str, Any]) -> None:
+    """What does not go together. StallscopeError (exit code 2)."""
+    if given["normalize"] and not given["bases"]:
+        raise StallscopeError("--normalize scales the base of --diff", "name it: --diff BASE", exit_code=2)
+    if given["root"] is not None and given["per_thread"]:
+        raise StallscopeError("--root and --per-thread exclude each other", "use --root process,thread", exit_code=2)
+    if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
+        raise StallscopeError("standard input cannot be both sides", "save one of them as a file", exit_code=2)
 
-    profile = merge_profiles(profiles)
-    if merge:
-        from .transforms import merge_processes
 
-        profile = merge_processes(profile)
-    return profile
+def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Profile]:
+    """The formats of the inputs, and all of them as one profile."""
+    from .readers.merging import merge
+
+    options = ReadOptions(
+        given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"]
+    )
+    profiles = parallel.read_all(paths, options, given["name"] or "", jobs=given["jobs"])
+    return {name for name, _ in profiles}, merge([profile for _, profile in profiles])
 
 
-def _unmarked(profile: Profile, marked: set[Kind]) -> Profile:
-    """With the kinds of frames that the folded text of stackcollapse-perf.pl would not tell forgotten."""
-    known: dict[Frame, Frame] = {}
-
-    def plain(frame: Frame) -> Frame:
-        if frame not in known:
-            forget = frame.kind in ("kernel", "jit") and frame.kind not in marked
-            known[frame] = frame._replace(kind="native") if forget else frame
-        return known[frame]
-
-    samples = [sample._replace(stack=tuple(map(plain, sample.stack))) for sample in profile.samples]
-    return replace(profile, samples=samples, timeline=None)
+def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:
+    roots = None
+    if given["root"] is not None:
+        roots = tuple(dict.fromkeys(filter(None, given["root"].split(","))))
+        roots = () if roots == ("none",) else roots
+        if profile.samples:
+            labels.check_roots(profile, roots)
+    marked: set[Kind] = {"kernel"} if given["kernel"] or given["mark_all"] or not perf else set()
+    if given["jit"] or given["mark_all"] or not perf:
+        marked.add("jit")
+    return WriteOptions(
+        value=value,
+        per_thread=given["per_thread"] or given["tid"],
+        roots=roots,
+        marks=frozenset(marked),
+        title=given["title"],
+        format=given["to"] or "",
+        form=given["form"] or "",
+        rows=given["rows"],
+        **picture.wanted(given),
+    )
 
 
 def _report(profile: Profile, options: WriteOptions) -> None:
-    """One line on standard error: how much there is, and what was left out."""
+    """On standard error: how much there is, and what was left out."""
+    filtered = [text for text in profile.comments if text.startswith(("kept ", "before: kept ", "after: kept "))]
     if not profile.samples:
+        if filtered:
+            raise StallscopeError(f"no sample is left: {'; '.join(filtered)}", "(?i) before it ignores capitals")
         raise StallscopeError("the input has no samples", "was anything recorded?")
     value_type = profile.value_types[value_index(profile, options)]
     total = count(profile.total(value_type.name))
-    skipped = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
     line = f"{plural(len(profile.samples), 'distinct stack')}, total {total} {value_type.unit} ({value_type.name})"
+    if diff.is_differential(profile):
+        line += f", {count(profile.total(diff.BEFORE))} ({diff.BEFORE})"
+    skipped = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
     print(f"trace-convert: {printable(line)}; skipped: {printable(skipped) or 'nothing'}", file=sys.stderr)
     for comment in profile.comments:
         if ": expected " in comment:
             print(f"trace-convert: skipped first at {printable(comment)}", file=sys.stderr)
+    for comment in filtered:
+        print(f"trace-convert: {printable(comment)}", file=sys.stderr)

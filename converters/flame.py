@@ -9,9 +9,11 @@ from typing import Literal, NamedTuple
 
 from .model import Frame, Kind, Profile, Sample, ValueType
 from .options import WriteOptions, value_index
+from .transforms.diff import is_differential
+from .transforms.labels import root_name
 
 NodeKind = Kind | Literal["root"]
-"""``root`` is what stands under the stacks: all, process, thread."""
+"""``root`` is what stands under the stacks: all, process, thread, or the values of other labels."""
 
 
 class Key(NamedTuple):
@@ -36,6 +38,12 @@ class Node(NamedTuple):
     """The part of ``total`` of the samples that end here."""
     events: int
     """Sum of the count column, 0 when the profile has none."""
+    delta: int = 0
+    """In a differential profile after minus before, what has no width among it; else 0."""
+    own_delta: int = 0
+    """The part of ``delta`` of the samples that end here."""
+    label: str = ""
+    """The value that most of ``total`` has of the label that `build` was asked for."""
 
 
 @dataclass(slots=True)
@@ -50,6 +58,8 @@ class Tree:
     """Number of rows that the nodes take."""
     hidden: int
     """Branches that were left out because their total is under the limit."""
+    differential: bool = False
+    """Whether ``Node.delta`` means anything."""
 
     @property
     def total(self) -> int:
@@ -57,32 +67,40 @@ class Tree:
         return self.nodes[0].total if self.nodes else 0
 
 
-def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0) -> Tree:
-    """The tree of one value column: all → process-PID (→ thread-TID, if asked for) → frames.
+def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "") -> Tree:
+    """The tree of one value column: all → process-PID (→ thread-TID, or the labels that are asked for) → frames.
 
-    Branches with less than ``minimum`` (a share of the total, 0 to 1) are left out, counted in
-    ``Tree.hidden``, and cost neither time nor memory beyond their first frame. Samples without a
-    positive value are ignored. Raises StallscopeError for a column that is not there or is no sum.
+    ``options.reverse`` turns that over: all → innermost frame → … → process-PID. Branches with less than
+    ``minimum`` (a share of the total, 0 to 1) are left out, counted in ``Tree.hidden``, and cost neither time nor
+    memory beyond their first frame. Samples without a positive value are ignored. Of a differential profile what has
+    no width is hidden too, but its callers' ``Node.delta`` tells of it. ``label`` names the label of ``Node.label``.
+    Raises StallscopeError for a column that is not there or is no sum.
     """
     column = value_index(profile, options)
-    counts = _count_column(profile, column)
+    deltas = _deltas(profile)
+    counts = -1 if deltas else _count_column(profile, column)
     # A stack of thousands of frames is somebody's infinite recursion: hence no recursion here, and
     # the samples are split from the root down, so that only branches wide enough to be drawn exist.
-    values = [sample.values[column] for sample in profile.samples]
+    values = [max(sample.values[column], 0) for sample in profile.samples]
     weights = [sample.values[counts] for sample in profile.samples] if counts >= 0 else []
-    members: Sequence[int] = [i for i, amount in enumerate(values) if amount > 0]
+    marks = [str(sample.label(label) or "") for sample in profile.samples] if label else []
+    members: Sequence[int] = [i for i, amount in enumerate(values) if amount > 0 or (deltas and deltas[i])]
     total = sum(values[i] for i in members)
-    tree = Tree(profile.value_types[column], counts >= 0, [], 0, 0)
-    if not members:
+    tree = Tree(profile.value_types[column], counts >= 0, [], 0, 0, bool(deltas))
+    if not total:
         return tree
-    limit = minimum * total
-    splitter = _Splitter(profile.samples, options.per_thread)
+    limit = max(minimum * total, 1)
+    splitter = _Splitter(profile.samples, options)
     pending = [(_ALL, 0, -len(splitter.roots), members, total, 0)]
     while pending:
         key, depth, level, members, total, start = pending.pop()
         groups, ended = splitter.split(level, members)
         events = sum(map(weights.__getitem__, members)) if weights else 0
-        tree.nodes.append(Node(depth, key, start, total, sum(map(values.__getitem__, ended)), events))
+        delta = sum(map(deltas.__getitem__, members)) if deltas else 0
+        own_delta = sum(map(deltas.__getitem__, ended)) if deltas else 0
+        mark = _prevalent(marks, values, members) if marks else ""
+        own = sum(map(values.__getitem__, ended))
+        tree.nodes.append(Node(depth, key, start, total, own, events, delta, own_delta, mark))
         tree.levels = max(tree.levels, depth + 1)
         children = []
         for child in sorted(groups):
@@ -96,19 +114,27 @@ def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0) -> T
     return tree
 
 
+def _prevalent(marks: Sequence[str], values: Sequence[int], members: Sequence[int]) -> str:
+    sums: defaultdict[str, int] = defaultdict(int)
+    for i in members:
+        sums[marks[i]] += values[i]
+    return max(sorted(sums), key=sums.__getitem__)
+
+
 _ALL = Key("all", "root", "")
 
 
 class _Splitter:
     """Splits samples by their frame at one level; negative levels are the roots, -1 the innermost of them."""
 
-    def __init__(self, samples: list[Sample], per_thread: bool) -> None:
-        self._stacks = [sample.stack for sample in samples]
-        self._keys: dict[Frame, Key] = {}
-        columns = [_root_column(samples, "process", "pid")]
-        if per_thread:
-            columns.append(_root_column(samples, "thread", "tid"))
-        self.roots = [column for column in columns if column]
+    def __init__(self, samples: list[Sample], options: WriteOptions) -> None:
+        self._stacks: list[tuple[Frame | Key, ...]] = [sample.stack for sample in samples]
+        self._keys: dict[int, Key] = {}
+        self.roots = roots(samples, options.per_thread, options.roots)
+        if options.reverse:
+            tips = list(zip(*reversed(self.roots), strict=True)) or [()] * len(samples)
+            self._stacks = [(*stack[::-1], *tip) for stack, tip in zip(self._stacks, tips, strict=True)]
+            self.roots = []
 
     def split(self, level: int, members: Sequence[int]) -> tuple[dict[Key, list[int]], list[int]]:
         """Samples by the node that they continue in, and the samples that end before this level."""
@@ -129,41 +155,55 @@ class _Splitter:
             else:
                 ended.append(i)
         groups: dict[Key, list[int]] = {}
-        for part in by_frame.values():
-            key = self._key(stacks[part[0]][level])
+        for identity, part in by_frame.items():
+            key = self._keys.get(identity)
+            if key is None:
+                key = self._keys[identity] = _key(stacks[part[0]][level])
             if key in groups:
                 groups[key] += part
             else:
                 groups[key] = part
         return groups, ended
 
-    def _key(self, frame: Frame) -> Key:
-        key = self._keys.get(frame)
-        if key is None:
-            key = Key(frame.name, frame.kind, frame.module.path if frame.module else "")
-            self._keys[frame] = key
-        return key
+
+def _key(frame: Frame | Key) -> Key:
+    if isinstance(frame, Key):
+        return frame
+    return Key(frame.name, frame.kind, frame.module.path if frame.module else "")
 
 
-def _root_column(samples: list[Sample], name: str, number: str) -> list[Key]:
-    """One key like ``python3-4711`` per sample, made of two labels; [] when no sample has either."""
-    known: dict[object, Key] = {}
+def roots(samples: list[Sample], per_thread: bool, labels: Sequence[str] | None = None) -> list[list[Key]]:
+    """What stands under the stacks, outermost first: one key per sample for each level of them.
+
+    The levels are ``labels`` (see `WriteOptions.roots`), without those that no sample has.
+    """
+    if labels is None:
+        labels = ("process", "thread") if per_thread else ("process",)
+    columns = [_root_column(samples, label) for label in labels]
+    return [column for column in columns if column]
+
+
+def _root_column(samples: list[Sample], label: str) -> list[Key]:
+    """One key like ``python3-4711`` per sample; [] when no sample has the label."""
+    # By identity, as above: samples share their labels.
+    known: dict[int, Key] = {}
     column = []
     for sample in samples:
-        key = known.get(sample.labels)
+        key = known.get(id(sample.labels))
         if key is None:
-            key = Key(_root_name(sample.label(name), sample.label(number)), "root", "")
-            known[sample.labels] = key
+            key = known[id(sample.labels)] = Key(root_name(sample.labels, label), "root", "")
         column.append(key)
     if not any(key.name for key in known.values()):
         return []
-    missing = Key(f"[unknown {name}]", "root", "")
+    missing = Key(f"[unknown {label}]", "root", "")
     return [key if key.name else missing for key in column]
 
 
-def _root_name(name: str | int | None, number: str | int | None) -> str:
-    root = "" if name is None else str(name)
-    return root if number is None else f"{root or '[unknown]'}-{number}"
+def _deltas(profile: Profile) -> list[int]:
+    """After minus before of every sample; [] unless the profile is differential."""
+    if not is_differential(profile):
+        return []
+    return [sample.values[0] - sample.values[1] for sample in profile.samples]
 
 
 def _count_column(profile: Profile, column: int) -> int:

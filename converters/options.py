@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import StallscopeError
 
 if TYPE_CHECKING:
-    from .model import Profile
+    from .model import Kind, Profile
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,40 @@ class WriteOptions:
     """Name of the `ValueType` to show; "" is the first one that can be added up."""
     per_thread: bool = False
     """One root (or profile) per thread instead of one per process."""
+    roots: tuple[str, ...] | None = None
+    """Labels whose values stand under the stacks, outermost first; None: process, and thread if ``per_thread``."""
+    marks: frozenset[Kind] = frozenset({"kernel", "jit"})
+    """Kinds of frames that folded text marks (``_[k]``, ``_[j]``)."""
     title: str = ""
     """Replaces ``Profile.title``; "" keeps it."""
+    subtitle: str = ""
+    """Under the title; "" makes one of host, start, duration and total."""
+    notes: tuple[str, ...] = ()
+    """Lines that go with the picture, before the profile's own comments."""
+    unit: str = ""
+    """What the values are counted in; "" is the unit of the value type."""
+    width: int = 1200
+    """Of a static picture, in px; scripts fit it to the window."""
+    min_width: float = 0.1
+    """Branches that are narrower are left out (and counted), in px of ``width``."""
+    min_share: float = 0.0
+    """Branches with a smaller share of the total are left out too (0 to 1)."""
+    inverted: bool = False
+    """Icicles: roots on top."""
+    reverse: bool = False
+    """Innermost frames next to the root, callers further out, processes at the tips."""
+    palette: str = ""
+    """A name of `writers.svg_palette.PALETTES`; "" chooses one by what is measured."""
+    font: str = ""
+    """Family of the labels' font; "" is a monospaced one."""
+    font_size: int = 12
+    """Of the labels, in px; the rows are as high as it needs."""
+    format: str = ""
+    """The name of one, for outputs whose path tells none: standard output, an unknown suffix."""
+    form: str = ""
+    """Of a table: functions, top-down or bottom-up; "" is all of them."""
+    rows: int = 40
+    """Of a table, at most."""
 
 
 def value_index(profile: Profile, options: WriteOptions) -> int:

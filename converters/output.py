@@ -1,4 +1,7 @@
-"""Where profiles go: the suffix of a path chooses the writer; ``-`` is folded text on standard output."""
+"""Where profiles go: the suffix of a path chooses the writer; ``-`` is standard output.
+
+A format that is named decides where the path does not: for ``-`` (else folded text) and for an unknown suffix.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ __all__ = [
     "WriteOptions",
     "check",
     "default_path",
+    "formats",
     "sudo_owner",
     "suffixes",
     "write",
@@ -35,38 +39,58 @@ __all__ = [
 Writer = Callable[["Profile", BinaryIO, WriteOptions], None]
 
 STDOUT = "-"
-_WRITERS = {".folded": "folded", ".svg": "svg", ".speedscope.json": "speedscope", ".pb.gz": "pprof"}
-"""Suffix → module in `writers`, imported when it is needed."""
+_SUFFIXES = {
+    ".folded": "folded",
+    ".svg": "svg",
+    ".html": "html",
+    ".speedscope.json": "speedscope",
+    ".trace.json": "chrome",
+    ".pb.gz": "pprof",
+    ".md": "markdown",
+}
+"""Suffix → format."""
+_WRITERS = {"markdown": "table_markdown"}
+"""Format → module in `writers`, imported when it is needed, where it has another name."""
+_UNTOLD = ("table",)
+"""Formats without a suffix."""
 
 
 def suffixes() -> list[str]:
     """The suffixes that `write` knows."""
-    return list(_WRITERS)
+    return list(_SUFFIXES)
 
 
-def writer_for(path: str | Path) -> Writer:
-    """The writer that the suffix of ``path`` asks for. StallscopeError (exit code 2) for an unknown one."""
-    return cast(Writer, importlib.import_module(f"{__package__}.writers.{_format(path)}").write)
+def formats() -> list[str]:
+    """The names of formats that `write` knows."""
+    return [*_SUFFIXES.values(), *_UNTOLD]
 
 
-def _format(path: str | Path) -> str:
+def writer_for(path: str | Path, format_name: str = "") -> Writer:
+    """The writer for ``path``. StallscopeError (exit code 2) for an unknown suffix and no format."""
+    name = _format(path, format_name)
+    return cast(Writer, importlib.import_module(f"{__package__}.writers.{_WRITERS.get(name, name)}").write)
+
+
+def _format(path: str | Path, format_name: str) -> str:
     if str(path) == STDOUT:
-        return "folded"
-    for suffix, name in _WRITERS.items():
+        return format_name or "folded"
+    for suffix, name in _SUFFIXES.items():
         if str(path).lower().endswith(suffix):
             return name
+    if format_name:
+        return format_name
     raise StallscopeError(
         f"{printable(str(path)) or 'an empty path'} has a suffix that stands for no format",
-        f"use one of: {', '.join(_WRITERS)}, or - for folded text on standard output",
+        f"use one of: {', '.join(_SUFFIXES)}, or - for standard output",
         exit_code=2,
     )
 
 
-def check(paths: Sequence[str | Path], *, force: bool = False) -> None:
+def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str = "") -> None:
     """Finds out before a trace whether `write` could write ``paths`` afterwards. Raises StallscopeError."""
     seen: set[tuple[int, int, str]] = set()
     for path in map(str, paths):
-        _format(path)
+        _format(path, format_name)
         key = (0, 0, STDOUT)
         if path != STDOUT:
             target = Path(path)
@@ -88,13 +112,13 @@ def write(
     force: bool = False,
     owner: Owner | None = None,
 ) -> None:
-    """Writes ``profile`` in the format of ``path``'s suffix: the whole file or none.
+    """Writes ``profile`` in the format of ``path``'s suffix, else in ``options.format``: the whole file or none.
 
     ``owner`` gets the file; a command passes `sudo_owner()`. Raises StallscopeError. On standard output a
     reader that goes away is a normal end.
     """
-    writer = writer_for(path)
     options = options or WriteOptions()
+    writer = writer_for(path, options.format)
     if str(path) == STDOUT:
         _write_stdout(writer, profile, options)
         return

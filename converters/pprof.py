@@ -36,6 +36,8 @@ DEFAULT_LIMIT = 128 << 20
 """Bytes that `load` unpacks at most: about a million samples."""
 
 _CHUNK = 1000
+_USUAL_PART = 32
+"""Bytes of a sample, name, location, … in a usual profile, at least: this bounds how many there may be."""
 _MAX_PART = 4 << 20
 """Bytes of one sample, location, … at most: what is parsed at once."""
 _KINDS: dict[str, Kind] = {f" [{kind}]": kind for kind in get_args(Kind)}
@@ -64,7 +66,8 @@ def load(file: BinaryIO, *, limit: int = DEFAULT_LIMIT) -> Profile:
     What another program's file does not say has the model's default; a location without a function is
     named after its file and address. Addresses become ELF virtual addresses as far as the mapping tells
     (file offsets, which they equal in most files). Raises StallscopeError, and nothing else, for a file that
-    cannot be read, is damaged, or unpacks to more than ``limit`` bytes. Memory: about 10 × limit for a usual
+    cannot be read, is damaged, unpacks to more than ``limit`` bytes, or has more
+    than a part per 32 bytes of that. Memory: about 10 × limit for a usual
     profile, 50 × for a hostile one.
     """
     data = _unpack(file, limit)
@@ -228,6 +231,7 @@ class _Decoder:
     def __init__(self, data: bytes, limit: int) -> None:
         self._pb = messages()
         self._outer = self._pb.Profile.FromString(data)
+        self._check_counts(limit // _USUAL_PART)
         if not self._outer.string_table:
             raise ValueError("it has no string table")
         self._strings: list[str] = [text.decode(errors="surrogateescape") for text in self._outer.string_table]
@@ -242,6 +246,13 @@ class _Decoder:
         self._stacks: dict[bytes, Stack] = {}
         self._labels: dict[tuple[tuple[int, int, int, int], ...], Labels] = {}
         self._frames_left = limit // 4  # a small location can stand for many frames, and a stack repeat it
+
+    def _check_counts(self, most: int) -> None:
+        """Empty parts take 2 bytes in the file, and a hundred times as much here."""
+        outer = self._outer
+        for parts in (outer.sample, outer.string_table, outer.location, outer.function, outer.mapping, outer.comment):
+            if len(parts) > most:
+                raise ValueError(f"it has more than {most} samples, names or places")
 
     def profile(self) -> Profile:
         """The whole profile."""

@@ -59,10 +59,10 @@ def main(**given: Any) -> None:
     engine = options.make_engine_options(given, scope, OFF_CPU_PROBES, knobs)
     capture = record(engine, given["command"], given["duration"], quiet=report.uses_stdout)
 
-    from .core.assemble import Filter, off_cpu_profile
+    from .core.assemble import Filter, details, off_cpu_profile
 
     profile = off_cpu_profile(capture, Filter(shortest, longest, states or None))
-    report.write(profile)
+    report.write(profile, details(capture))
 
 
 def _state_mask(states: frozenset[str]) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from ..errors import StallscopeError
@@ -10,7 +13,25 @@ from ..model import Profile
 from .options import ReadOptions
 from .source import Source, open_source
 
-_READERS = {"pprof": "pprof", "speedscope": "speedscope", "perf": "perf", "folded": "folded"}
+_READERS = {
+    "pprof": "pprof",
+    "mojo": "mojo",
+    "pstats": "pstats",
+    "chrome": "chrome",
+    "speedscope": "speedscope",
+    "vtune": "vtune",
+    "bpftrace": "bpftrace",
+    "gdb": "gdb",
+    "stap": "stap",
+    "dtrace": "dtrace",
+    "bcc": "bcc",
+    "perf_sched": "perf_sched",
+    "faulthandler": "faulthandler",
+    "austin": "austin",
+    "pyspy": "pyspy",
+    "perf": "perf",
+    "folded": "folded",
+}
 """Name → module in this package, imported when it is needed; the strictest look first."""
 
 
@@ -22,16 +43,23 @@ def formats() -> list[str]:
 def read(path: str, options: ReadOptions, name: str = "") -> tuple[str, Profile]:
     """The format and the profile of one input; ``-`` is standard input, ``name`` forces a format. StallscopeError."""
     with open_source(path) as source:
-        name = name or _detect(source)
-        profile: Profile = _module(name).read(source, options)
-    return name, profile
+        name = name or detect(source)
+        return name, read_source(source, options, name)
 
 
-def _detect(source: Source) -> str:
+def read_source(source: Source, options: ReadOptions, name: str) -> Profile:
+    """The profile of an input whose format is known. Raises StallscopeError."""
+    with _no_collection():
+        profile: Profile = module(name).read(source, options)
+    return profile
+
+
+def detect(source: Source) -> str:
+    """The format that the first bytes tell. Raises StallscopeError."""
     if not source.head.strip():
         raise StallscopeError(f"{source.name} is empty", "was the recording made, and by a user who may?")
     for name in _READERS:
-        if _module(name).sniff(source.head):
+        if module(name).sniff(source.head):
             return name
     raise StallscopeError(
         f"{source.name}, line 1: expected one of the formats {', '.join(_READERS)}",
@@ -39,5 +67,18 @@ def _detect(source: Source) -> str:
     )
 
 
-def _module(name: str) -> ModuleType:
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's search for cycles, for a while: a reader makes millions of objects that stay, and none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def module(name: str) -> ModuleType:
+    """The reader called ``name``."""
     return importlib.import_module(f"{__package__}.{_READERS[name]}")

@@ -19,6 +19,9 @@ from .source import Source
 
 EXPECTED = "a folded stack: frame;frame;frame WEIGHT"
 
+SEPARATOR = b"\n"
+"""Between stacks: the text can be cut after it."""
+
 _LINE = re.compile(rb"[^\s#].*[ \t]\d+(?:\.\d*)?\s*\Z")
 _NUMBER = re.compile(rb"\d+\.?\d*\Z|\.\d+\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
@@ -40,7 +43,7 @@ def sniff(head: bytes) -> bool:
 
 def read(source: Source, _: ReadOptions) -> Profile:
     """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
-    tally = _Tally(source.name)
+    tally = FoldedLines(source.name, EXPECTED)
     for chunk in source.chunks():
         tally.add(chunk)
     weights = tally.weights()
@@ -51,11 +54,12 @@ def read(source: Source, _: ReadOptions) -> Profile:
     return profile
 
 
-class _Tally:
-    """Weights by the text of the stack."""
+class FoldedLines:
+    """Weights by the text of the stack, which is what stands before the last space or tab of a line."""
 
-    def __init__(self, name: str) -> None:
-        self.skipped = Skipped(name, EXPECTED)
+    def __init__(self, name: str, expected: str) -> None:
+        """``name`` of the input and what is ``expected`` of a line, for messages."""
+        self.skipped = Skipped(name, expected)
         self._whole: defaultdict[bytes, int] = defaultdict(int)
         self._parts: dict[bytes, float] = {}
         self._line = 1

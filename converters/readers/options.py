@@ -17,3 +17,7 @@ class ReadOptions:
     """Name frames without a symbol by their address too."""
     event: str = ""
     """The only event to read; "" is the first one in the input."""
+    inline: bool = False
+    """Name the functions that were inlined, as addr2line knows them."""
+    context: bool = False
+    """With ``inline``: name them with their file and line."""

@@ -8,21 +8,34 @@ addresses, but not where a file was mapped, so frames carry none.
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
 
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
+from .inline import Inliner
 from .options import ReadOptions
-from .perf_lines import Header, parse_frames, parse_header, parse_thread, without_address
+from .perf_lines import HEX, Header, inlined_frames, parse_frames, parse_header, parse_thread, without_address
 from .skipped import Skipped
 from .source import Source
 
 EXPECTED = "a sample of perf script: a line 'comm pid time: period event:', then one frame a line"
 
+SEPARATOR = b"\n\n"
+"""Between samples: the text can be cut after it."""
+
 _SNIFFED = 200
 _MAX_CACHED = 64 << 20
 """Bytes of text whose meaning is remembered."""
 _MAX_LINES = 1 << 18
+_MAX_DIGITS = 18
+_HEADLESS_KEY = b""
+_ODD = [b"\n", b"", b"", b""]
+"""Its first word is no thread: the sample has to be read line by line."""
 _BAD, _EMPTY = 0, 1
-_OTHER, _CUT, _HEADLESS = "samples of other events", "samples cut short at the end", "frames without a header"
+_COLON, _SPACE, _TAB = b": \t"
+_COLUMN = 18
+"""Of a function's name: perf prints a tab, the address in 16 places, a space."""
+_OTHER, _CUT, _HEADLESS = "samples of other events", "samples cut short at the end", "stacks without a header"
 _NO_LINE = "lines not understood"
 
 _Cells = dict[int, list[int]]
@@ -45,11 +58,19 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack and thread (process, without options.tid). Raises StallscopeError."""
     tally = _Tally(options, source.name)
-    for chunk in source.chunks(b"\n\n"):
-        tally.add(chunk)
+    with closing(tally.inliner):
+        for chunk in source.chunks(SEPARATOR):
+            tally.add(chunk)
     profile = tally.profile()
     tally.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
+
+
+def settled(head: bytes, options: ReadOptions) -> ReadOptions:
+    """With the event that is read when the input begins so: that of the first sample."""
+    tally = _Tally(replace(options, inline=False), "")
+    tally.add(head[: head.rfind(SEPARATOR) + len(SEPARATOR)])
+    return replace(options, event=tally.event.decode(errors="surrogateescape"))
 
 
 class _Names:
@@ -57,8 +78,8 @@ class _Names:
 
     def __init__(self, tally: _Tally, java: bool) -> None:
         self.lines = _Lines(tally, java)
-        self.callers: dict[bytes, _Cells] = {}
-        """The text below the leaf's line → its cells."""
+        self.callers: dict[bytes, tuple[_Cells, int]] = {}
+        """The text below the leaf's line → its cells, and how many lines such a sample has."""
 
 
 class _Thread:
@@ -84,9 +105,12 @@ class _Tally:
         self.event = options.event.encode(errors="surrogateescape")
         self.frames: list[tuple[Frame, ...]] = [(), ()]
         self.frame_numbers: dict[tuple[Frame, ...], int] = {}
+        self.inliner = Inliner()
         self._names = {java: _Names(self, java) for java in (False, True)}
-        self._labels: dict[Labels, int] = {}
-        self._threads: dict[bytes, _Thread] = {}
+        self._labels: dict[Labels | None, int] = {None: 0}
+        self._headless = _Thread(0, self._names[False])
+        """For samples without a header: all are so with -F ip,sym."""
+        self._threads = {_HEADLESS_KEY: self._headless}
         self._cells: defaultdict[tuple[int, ...], _Cells] = defaultdict(dict)
         """By the frame numbers of the leaf's callers, innermost first."""
         self._cached = 0
@@ -104,45 +128,39 @@ class _Tally:
         last = blocks.pop()
         goes_on = bool(blocks) and not self._first
         if goes_on:
-            self._add_lines(blocks, 0)
-        self._add_blocks(blocks, int(goes_on))
+            self._add_lines(blocks[0])
+        self._add_blocks(blocks[goes_on:])
         if last:
-            blocks.append(last)
-            self._add_lines(blocks, len(blocks) - 1, ended=False)
-        self._line += chunk.count(b"\n")
+            self._add_lines(last, ended=False)
 
-    def _add_blocks(self, blocks: list[bytes], start: int) -> None:
+    def _add_blocks(self, blocks: list[bytes]) -> None:
         """Whole samples. What they have in common with an earlier one is found by its text, without parsing it."""
         threads = self._threads
         wanted = self.event + b":"
-        for i in range(start, len(blocks)):
-            header, _, body = blocks[i].partition(b"\n")
+        for block in blocks:
+            header, _, body = block.partition(b"\n")
             words = header.rsplit(None, 3)
-            if len(words) == 4 and words[1][-1:] == b":" and words[2].isdigit() and words[3][-1:] == b":":
-                key, _, period, event = words
-            elif len(words) == 4 and words[2][-1:] == b":" and words[3][-1:] == b":":
-                key, period, event = b"%b %b" % (words[0], words[1]), b"1", words[3]
-            else:
-                self._add_lines(blocks, i)
-                continue
-            thread = threads.get(key) or self._find_thread(key, header)
-            if thread is None or len(period) > 18 or len(event) < 2:
-                self._add_lines(blocks, i)
+            if len(words) != 4 or words[1][-1] != _COLON or words[3][-1] != _COLON or not words[2].isdigit():
+                words = _other_shape(words, body, wanted)
+            thread = threads.get(words[0]) or self._find_thread(words[0], header)
+            period, event = words[2:]
+            if thread is None or len(period) > _MAX_DIGITS:
+                self._add_lines(block)
                 continue
             if event != wanted:
                 if not self._is_wanted(event[:-1]):
+                    self._line += block.count(b"\n") + 2
                     continue
                 wanted = event
             leaf, _, text = body.partition(b"\n")
             names = thread.names
             try:
-                cells = names.callers.get(text)
-                if cells is None:
-                    cells = self._find_callers(names, text)
-                number = thread.base + names.lines[leaf]
+                cells, lines = names.callers.get(text) or self._find_callers(names, text)
+                number = thread.base + names.lines.leaf(leaf)
             except _Mixed:
-                self._add_lines(blocks, i)
+                self._add_lines(block)
                 continue
+            self._line += lines if body else 2
             cell = cells.get(number)
             if cell is None:
                 cells[number] = [1, int(period) or 1]
@@ -154,20 +172,19 @@ class _Tally:
         if header[:1].isspace() or header[:1] == b"#" or not (parsed := parse_thread(key)):
             return None
         if len(self._threads) >= _MAX_LINES:
-            self._threads.clear()
+            self._threads = {_HEADLESS_KEY: self._headless}
         thread = self._threads[key] = self._make_thread(parsed)
         return thread
 
-    def _find_callers(self, names: _Names, text: bytes) -> _Cells:
-        lines = names.lines
-        numbers = tuple([lines[line] for line in text.split(b"\n")]) if text else ()
+    def _find_callers(self, names: _Names, text: bytes) -> tuple[_Cells, int]:
+        numbers = tuple(map(names.lines.__getitem__, text.split(b"\n"))) if text else ()
         if self._cached > _MAX_CACHED:
             for each in self._names.values():
                 each.callers.clear()
             self._cached = 0
         self._cached += len(text) + 100
-        cells = names.callers[text] = self._cells[numbers]
-        return cells
+        known = names.callers[text] = self._cells[numbers], len(numbers) + 3
+        return known
 
     def _is_wanted(self, event: bytes) -> bool:
         """Whether samples of ``event`` are counted; the first event is the wanted one if none was asked for."""
@@ -194,22 +211,20 @@ class _Tally:
         number = self._labels.setdefault(tuple(sorted(labels.items())), len(self._labels))
         return _Thread(number, self._names[comm.startswith("java")])
 
-    def _add_lines(self, blocks: list[bytes], index: int, *, ended: bool = True) -> None:
+    def _add_lines(self, block: bytes, *, ended: bool = True) -> None:
         """One block, line by line: headers of other shapes, several in one block, comments, errors."""
-        lines = blocks[index].split(b"\n")
+        lines = block.split(b"\n")
         if ended:
             lines.append(b"")
         elif not lines[-1]:
             lines.pop()
-        place = -1
-        for i, line in enumerate(lines):
+        for line in lines:
             line = line.rstrip(b"\r")
             if not line:
                 self._end()
             elif line[:1] != b"#" and not self._add_line(line):
-                if place < 0:
-                    place = self._line + sum(block.count(b"\n") + 2 for block in blocks[:index])
-                self.skipped.add(_NO_LINE, place + i)
+                self.skipped.add(_NO_LINE, self._line)
+            self._line += 1
 
     def _add_line(self, line: bytes) -> bool:
         """False for a line that is neither a header nor a frame."""
@@ -221,14 +236,13 @@ class _Tally:
                 self._thread, self._period = self._make_thread(header), header.period
             return True
         self._first = False
-        lines = (self._thread.names if self._thread else self._names[False]).lines
-        number = lines.parse(line)
+        number = (self._thread or self._headless).names.lines.parse(line)
         if number == _BAD:
             return False
-        if self._thread:
+        if not self._filtered:
+            if not self._thread:
+                self._thread, self._period = self._headless, 1
             self._stack.append(number)
-        elif not self._filtered:
-            self.skipped.add(_HEADLESS)
         return True
 
     def _end(self) -> None:
@@ -251,14 +265,26 @@ class _Tally:
         for callers, cells in self._cells.items():
             outer = [frame for number in reversed(callers) for frame in self.frames[number]]
             for key, (count, period) in cells.items():
+                if all_labels[key >> 32] is None and len(all_labels) > 1:
+                    self.skipped.add(_HEADLESS, count=count)
+                    continue
                 stack = (*outer, *self.frames[key & 0xFFFFFFFF])
                 cell = merged.setdefault((key >> 32, stack), [0, 0])
                 cell[0] += count
                 cell[1] += period
         for (number, stack), (count, period) in merged.items():
-            profile.samples.append(Sample(stack, (count, period), all_labels[number]))
+            profile.samples.append(Sample(stack, (count, period), all_labels[number] or ()))
         self.skipped.tell(profile)
         return profile
+
+
+def _other_shape(words: list[bytes], body: bytes, wanted: bytes) -> list[bytes]:
+    """What takes the place of ``words`` for a header without a period, or none at all; `_ODD` for the rest."""
+    if not words and body:
+        return [_HEADLESS_KEY, b"", b"1", wanted]
+    if len(words) == 4 and words[2][-1] == _COLON and words[3][-1] == _COLON:
+        return [b"%b %b" % (words[0], words[1]), words[2], b"1", words[3]]
+    return _ODD
 
 
 class _Lines(dict[bytes, int]):
@@ -268,13 +294,13 @@ class _Lines(dict[bytes, int]):
         super().__init__()
         self._tally = tally
         self._java = java
-        self._functions: dict[bytes, int] = {}
-        """Line without the address → number: there are far fewer of them."""
+        self.functions: dict[tuple[bytes, bytes], int] = {}
+        """Function and module → number: there are far fewer of them than addresses."""
 
     def __missing__(self, line: bytes) -> int:
         if not line:
             number = _EMPTY
-        elif line[:1] == b"#" or (not line[:1].isspace() and parse_thread(line)):
+        elif not line[:1].isspace() and (line[:1] == b"#" or parse_thread(line)):
             raise _Mixed
         else:
             number = self.parse(line)
@@ -285,13 +311,27 @@ class _Lines(dict[bytes, int]):
         self[line] = number
         return number
 
+    def leaf(self, line: bytes) -> int:
+        """As ``[line]``. Addresses of leaves vary too much to remember all lines: what varies is cut off by column."""
+        place, _, tail = line.rpartition(b"+0x")
+        offset, _, module = tail.partition(b" (")
+        number = self.functions.get((place[_COLUMN:], module))
+        if number and place[0] == _TAB and place[_COLUMN - 1] == _SPACE:
+            address = place[1:_COLUMN]
+            if address.strip().isalnum() and not offset.translate(None, HEX):
+                return number
+        return self[line]
+
     def parse(self, line: bytes) -> int:
         """The number for a line that is not remembered; _BAD for one that is no frame."""
         tally = self._tally
-        key = b"" if tally.options.addrs else without_address(line)
-        if key and (known := self._functions.get(key)) is not None:
+        options = tally.options
+        key = None if options.addrs or options.inline else without_address(line)
+        if key and (known := self.functions.get(key)) is not None:
             return known
-        frames = parse_frames(line.rstrip(b"\r"), addrs=tally.options.addrs, java=self._java)
+        line = line.rstrip(b"\r")
+        frames = inlined_frames(line, tally.inliner, context=options.context) if options.inline else None
+        frames = frames or parse_frames(line, addrs=options.addrs, java=self._java)
         if frames is None:
             return _BAD
         if not frames:
@@ -301,5 +341,5 @@ class _Lines(dict[bytes, int]):
             number = tally.frame_numbers[frames] = len(tally.frames)
             tally.frames.append(frames)
         if key:
-            self._functions[key] = number
+            self.functions[key] = number
         return number

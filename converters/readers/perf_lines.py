@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from ..model import Frame, Kind, Module
+from .inline import Inliner
 
 _PROCESS = re.compile(rb"(\S.*?)\s+(\d+)(?:/+(\d*))?\s+")
 _TIME = re.compile(rb"(?<!\S)\d+\.\d+:(?!\S)")
@@ -26,6 +27,8 @@ _UNKNOWN = b"[unknown]"
 _MAX_HEADER = 1024
 """Bytes at both ends of a header that are looked at: this bounds the time of the expressions above."""
 _MAX_DIGITS = 18
+HEX = b"0123456789abcdef"
+_CLOSING = ord(")")
 
 
 class Header(NamedTuple):
@@ -85,29 +88,49 @@ def _header(comm: bytes, first: bytes, second: bytes | None) -> Header | None:
     return Header(name, None, int(first) if first else None)
 
 
-def without_address(line: bytes) -> bytes:
-    """What `parse_frames` looks at in a line of the usual form, if addresses do not matter; b"" for any other form."""
-    words = line.split(None, 1)
-    if len(words) != 2 or not words[0].isalnum() or line[-1:] != b")":
-        return b""
-    function, separator, module = words[1].rpartition(b" (")
-    name, plus, offset = function.rpartition(b"+0x")
-    if not plus or not separator or not offset or offset.translate(None, b"0123456789abcdef"):
-        return b""
-    return b"%b (%b" % (name, module)
+def without_address(line: bytes) -> tuple[bytes, bytes] | None:
+    """All that `parse_frames` looks at in a line of the usual form, if addresses do not matter: function and module;
+    None for any other form."""
+    head, plus, tail = line.rpartition(b"+0x")
+    address, _, function = head.lstrip().partition(b" ")
+    offset, _, module = tail.partition(b" (")
+    if not (plus and function and offset and address.isalnum()) or line[-1] != _CLOSING or b" (" in module:
+        return None
+    return None if offset.translate(None, HEX) else (function, module)
+
+
+def split_frame(line: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Address, function with its offset, and module of a frame; None for a line that is none."""
+    end = line.rfind(b")")
+    start = line.rfind(b" (", 0, max(end, 0))
+    if start >= 0 and (match := _ADDRESS.match(line[:start])):
+        return match[1], match[2], line[start + 2 : end]
+    if match := _SHORT_FRAME.match(line):
+        return match[1], match[2] or _UNKNOWN, _UNKNOWN
+    return None
+
+
+def inlined_frames(line: bytes, inliner: Inliner, *, context: bool) -> tuple[Frame, ...]:
+    """The frames of one line as addr2line knows them, outermost first; empty when it does not. ``context`` adds
+    the file and the line to the name."""
+    parts = split_frame(line)
+    frames = []
+    for function, place in reversed(inliner.places(*parts)) if parts else ():
+        name = (b"%b:%b" % (function, place) if context else function).decode(errors="surrogateescape")
+        file, _, number = place.decode(errors="surrogateescape").rpartition(":")
+        known = number.isdecimal() and len(number) <= _MAX_DIGITS
+        module = Module(parts[2].decode(errors="surrogateescape")) if parts else None
+        frames.append(Frame(name or "[unknown]", "native", module, 0, file, int(number) if known else 0))
+    return tuple(frames)
 
 
 def parse_frames(line: bytes, *, addrs: bool, java: bool) -> tuple[Frame, ...] | None:
     """The frames of one line, outermost first: several where functions were inlined (``a->b``), none for a line that
     only repeats the process; None for a line that is no frame."""
-    end = line.rfind(b")")
-    start = line.rfind(b" (", 0, max(end, 0))
-    if start >= 0 and (match := _ADDRESS.match(line[:start])):
-        address, function, module = match[1], match[2], line[start + 2 : end]
-    elif match := _SHORT_FRAME.match(line):
-        address, function, module = match[1], match[2] or _UNKNOWN, _UNKNOWN
-    else:
+    parts = split_frame(line)
+    if parts is None:
         return None
+    address, function, module = parts
     function = _OFFSET.sub(b"", function)
     if function.startswith(b"("):
         return ()

@@ -25,6 +25,6 @@ def read(source: Source, _: ReadOptions) -> Profile:
     """Everything that the file says. Raises StallscopeError."""
     data = source.read_all(pprof.DEFAULT_LIMIT)
     try:
-        return pprof.load(io.BytesIO(data))
+        return pprof.load(io.BytesIO(data), limit=pprof.DEFAULT_LIMIT)
     except StallscopeError as error:
         raise StallscopeError(f"{source.name}: {error.cause}", error.remedy, exit_code=error.exit_code) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..model import Profile
 from .source import Source
 
+ROUNDED = "weights with a fraction, rounded"
+
 
 class Skipped:
     """Counts of lines or samples that did not get into a profile."""
@@ -33,6 +35,6 @@ class Skipped:
         """Adds the counts, and where the first was, to what ``profile`` says."""
         profile.lost.update(self.counts)
         if self.rounded:
-            profile.lost["weights with a fraction, rounded"] = self.rounded
+            profile.lost[ROUNDED] = self.rounded
         if self._first:
             profile.comments.append(f"{self._name}, line {self._first}: expected {self._expected}")

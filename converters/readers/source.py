@@ -18,23 +18,27 @@ HEAD = 1 << 16
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
+"""Small enough that the lines made from it stay in the cache of a core."""
 _MAX_CHUNK = 64 << 20
+_FEW_SEPARATORS = 16 << 20
 
 
 class Source:
     """A stream whose first bytes (``head``) are known before it is read. ``name`` is printable, for messages."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        """``file`` is at its start. Raises StallscopeError, as every method does, when it cannot be read."""
+    def __init__(self, file: BinaryIO | Part, name: str, *, packed: bool = True) -> None:
+        """``file`` is at its start, and may be ``packed``. Raises StallscopeError, as every method does, when it cannot
+        be read."""
         self.name = name
         self._file: Any = file
         magic = self._exactly(len(_ZSTD))
         self._file = _Joined(magic, file)
-        if magic.startswith(_GZIP):
-            self._file = gzip.GzipFile(fileobj=self._file)
-        elif magic == _ZSTD:
+        self.packed = packed and (magic.startswith(_GZIP) or magic == _ZSTD)
+        if self.packed and magic == _ZSTD:
             self._file = _zstd(self._file, name)
+        elif self.packed:
+            self._file = gzip.GzipFile(fileobj=self._file)
         self.head = self._exactly(HEAD)
         self._ahead = self.head
 
@@ -65,7 +69,7 @@ class Source:
             data = rest + data
             cut = data.rfind(separator) + len(separator)
             if cut < len(separator):
-                cut = data.rfind(b"\n") + 1 if len(data) > 16 * _CHUNK else 0
+                cut = data.rfind(b"\n") + 1 if len(data) > _FEW_SEPARATORS else 0
             if not cut and len(data) > _MAX_CHUNK:
                 raise StallscopeError(f"{self.name} has a line of more than {_MAX_CHUNK >> 20} MiB", "is it text?")
             rest = data[cut:]
@@ -101,8 +105,9 @@ class Source:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[Source]:
-    """The input called ``path``; ``-`` is standard input. Raises StallscopeError."""
+def open_source(path: str, part: tuple[int, int] | None = None) -> Iterator[Source]:
+    """The input called ``path``; ``-`` is standard input. ``part`` limits a plain file to the bytes from its first to
+    before its second offset. Raises StallscopeError."""
     if path == STDIN:
         yield Source(sys.stdin.buffer, "standard input")
         return
@@ -113,13 +118,28 @@ def open_source(path: str) -> Iterator[Source]:
         cause = error.strerror if isinstance(error, OSError) else error
         raise StallscopeError(f"{name or 'an empty path'} cannot be read: {cause}", "check the path") from error
     with file:
-        yield Source(file, name)
+        yield Source(Part(file, *part), name, packed=False) if part else Source(file, name)
+
+
+class Part:
+    """Bytes ``start`` to ``end`` of a file that can seek."""
+
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
+        file.seek(start)
+        self._file = file
+        self._left = end - start
+
+    def read(self, size: int = -1) -> bytes:
+        """As `io.RawIOBase.read`."""
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
 
 
 class _Joined:
     """What was read already, then the rest of a stream; just what GzipFile and zstandard call."""
 
-    def __init__(self, first: bytes, file: BinaryIO) -> None:
+    def __init__(self, first: bytes, file: BinaryIO | Part) -> None:
         self._first = first
         self._file = file
 

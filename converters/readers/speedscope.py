@@ -1,8 +1,12 @@
 """speedscope's JSON (its file-format-schema.json): profiles of type "sampled" and "evented", one or several.
 
 Several profiles become one: each is a thread, by its name. In files of our own writer "all" repeats the others and is
-left out, and the names are ``process-PID`` or ``process-PID thread/TID``. Times become nanoseconds. Profiles in another
-unit than the one that is shown first cannot be added to it: they are left out and counted.
+left out, and the names are ``process-PID`` or ``process-PID thread/TID``; those of py-spy, and the frames that it puts
+around stacks for processes and threads, become labels. Times become nanoseconds. Profiles in another unit than the one
+that is shown first cannot be added to it: they are left out and counted. If all profiles are evented, they become a
+timeline, too, one track each.
+
+The whole file is read at once, up to `LIMIT`: frames may stand behind the profiles that refer to them.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import StallscopeError
-from ..model import Frame, Kind, Labels, Module, Profile, Sample, Stack, ValueType
+from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ..timeline import Span, Timeline, Track, add_up
 from .options import ReadOptions
+from .python_frames import kind_of, root_labels
 from .source import Source
 
 LIMIT = 512 << 20
@@ -22,6 +28,7 @@ LIMIT = 512 << 20
 
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _OURS = re.compile(r"(?s)(?P<process>.*?)-(?P<pid>\d{1,18})(?: (?P<thread>.*)/(?P<tid>\d{1,18}))?\Z")
+_PY_SPY = re.compile(r'(?s)(?:Process (?P<pid>\d{1,18}) )?Thread (?P<tid>\d{1,18})(?: "(?P<thread>.*)")?\Z')
 _REMEDY = "save it again from where it came from"
 _MAX_VALUE = 1 << 63
 _MAX_DEPTH = 10_000
@@ -55,7 +62,8 @@ class _Document:
 
     def __init__(self, document: Any) -> None:
         self._top: dict[str, Any] = _typed(document, dict, "the file")
-        self._ours = self._top.get("exporter") == "stallscope"
+        exporter = str(self._top.get("exporter") or "")
+        self._ours, self._py_spy = exporter == "stallscope", exporter.startswith("py-spy")
         shared = _typed(self._top.get("shared"), dict, "shared")
         frames = _typed(shared.get("frames"), list, "shared.frames")
         self._frames: list[Frame] = [self._frame(_typed(entry, dict, "a frame")) for entry in frames]
@@ -72,21 +80,44 @@ class _Document:
         unit = units[active] if units else "none"
         profile = Profile([_value_type(unit)])
         self._tell(profile)
-        cells: dict[tuple[Labels, Stack], float] = {}
+        shown: list[tuple[dict[str, Any], str, Labels]] = []
         for i, each in enumerate(self._profiles):
             name = _typed(each.get("name") or "", str, "a profile's name")
             if units[i] != unit:
                 profile.lost[_OTHER_UNIT] = profile.lost.get(_OTHER_UNIT, 0) + 1
             elif not (self._ours and i == 0 and name == "all"):
-                labels = self._labels(name)
-                for stack, weight in self._weights(each, f"profile {i + 1}"):
-                    cells[labels, stack] = cells.get((labels, stack), 0) + weight
+                shown.append((each, f"profile {i + 1}", self._labels(name)))
         scale = _NANOSECONDS.get(unit, 1)
+        if shown and all(each.get("type") == "evented" for each, _, _ in shown):
+            self._add_timeline(profile, shown, scale)
+        else:
+            self._add_samples(profile, shown, scale)
+        return profile
+
+    def _add_samples(self, profile: Profile, shown: list[tuple[dict[str, Any], str, Labels]], scale: int) -> None:
+        cells: dict[tuple[Labels, Stack], float] = {}
+        for each, where, labels in shown:
+            for stack, weight in self._weights(each, where):
+                stack, who = _without_roots(stack, labels) if self._py_spy else (stack, labels)
+                cells[who, stack] = cells.get((who, stack), 0) + weight
         for (labels, stack), weight in cells.items():
             if (value := round(weight * scale)) >= _MAX_VALUE:
                 raise ValueError("a weight is too large")
             profile.samples.append(Sample(stack, (value,), labels))
-        return profile
+
+    def _add_timeline(self, profile: Profile, shown: list[tuple[dict[str, Any], str, Labels]], scale: int) -> None:
+        profile.value_types.append(ValueType("count", "count"))
+        timeline = profile.timeline = Timeline(unit=profile.value_types[0].unit)
+        calls = [self._calls(each, where) for each, where, _ in shown]
+        starts = [_number(each.get("startValue", 0), where) for each, where, _ in shown]
+        zero = min([*starts, *(each[0][0] for each in calls if each)])
+        for (each, _, labels), spans in zip(shown, calls, strict=True):
+            track = Track(labels, "" if labels else str(each.get("name") or ""))
+            track.spans = [Span(round((a - zero) * scale), round((b - zero) * scale), f) for a, b, f in spans]
+            if any(span.end >= _MAX_VALUE for span in track.spans):
+                raise ValueError("a time is too large")
+            timeline.tracks.append(track)
+        profile.samples = add_up(timeline)
 
     def _tell(self, profile: Profile) -> None:
         """Title and losses."""
@@ -99,6 +130,8 @@ class _Document:
         profile.title = title
 
     def _labels(self, name: str) -> Labels:
+        if self._py_spy and (match := _PY_SPY.match(name)):
+            return tuple(sorted((k, v if k == "thread" else int(v)) for k, v in match.groupdict().items() if v))
         if not self._ours:
             return (("thread", name),) if name and len(self._profiles) > 1 else ()
         match = _OURS.match(name)
@@ -119,8 +152,7 @@ class _Document:
         line = _typed(entry.get("line") or 0, int, "a frame's line")
         if file.startswith("[kernel"):
             return Frame(name, "kernel", None if file == "[kernel]" else Module(file))
-        kind: Kind = "python" if file.endswith(".py") else "native"
-        return Frame(name, kind, file=file, line=line if 0 < line < _MAX_VALUE else 0)
+        return Frame(name, kind_of(file), file=file, line=line if 0 < line < _MAX_VALUE else 0)
 
     def _weights(self, each: dict[str, Any], where: str) -> Iterator[tuple[Stack, float]]:
         if each.get("type") == "sampled":
@@ -139,6 +171,33 @@ class _Document:
             yield tuple(self._at(index, where) for index in indices), _weight(weight, where)
 
     def _evented(self, each: dict[str, Any], where: str) -> Iterator[tuple[Stack, float]]:
+        """(stack, time) of an evented profile among sampled ones: between two events."""
+        stack: list[Frame] = []
+        last: float = 0
+        for now, frame, opens in self._events(each, where):
+            if now > last and stack:
+                yield tuple(stack), now - last
+            last = now
+            if opens:
+                stack.append(frame)
+            else:
+                stack.pop()
+
+    def _calls(self, each: dict[str, Any], where: str) -> list[tuple[float, float, Frame]]:
+        """(start, end, frame), callers first."""
+        calls: list[tuple[float, float, Frame]] = []
+        open_: list[int] = []
+        for now, frame, opens in self._events(each, where):
+            if opens:
+                open_.append(len(calls))
+                calls.append((now, now, frame))
+            else:
+                at = open_.pop()
+                calls[at] = calls[at][0], now, frame
+        return calls
+
+    def _events(self, each: dict[str, Any], where: str) -> Iterator[tuple[float, Frame, bool]]:
+        """(time, frame, whether it is opened), in order; ValueError for what does not nest."""
         stack: list[Frame] = []
         last = _number(each.get("startValue", 0), where)
         for number, event in enumerate(_typed(each.get("events"), list, f"the events of {where}"), 1):
@@ -147,17 +206,17 @@ class _Document:
             now, frame = _number(fields.get("at"), place), self._at(fields.get("frame"), place)
             if now < last:
                 raise ValueError(f"{place} is earlier than the one before it")
-            if now > last and stack:
-                yield tuple(stack), now - last
             last = now
-            if fields.get("type") == "O":
+            kind = fields.get("type")
+            if kind == "O":
                 stack.append(frame)
                 if len(stack) > _MAX_DEPTH:
                     raise ValueError(f"{place} is the {_MAX_DEPTH}th that opens a frame and does not close it")
-            elif fields.get("type") != "C":
+            elif kind != "C":
                 raise ValueError(f"{place} neither opens (O) nor closes (C) a frame")
             elif not stack or stack.pop() != frame:
                 raise ValueError(f"{place} closes a frame that is not the innermost one")
+            yield now, frame, kind == "O"
         if stack:
             raise ValueError(f"{where} ends with {len(stack)} frames open")
 
@@ -165,6 +224,16 @@ class _Document:
         if not 0 <= _typed(index, int, f"a frame of {where}") < len(self._frames):
             raise ValueError(f"{where} has a frame that is not in shared.frames")
         return self._frames[int(index)]
+
+
+def _without_roots(stack: Stack, labels: Labels) -> tuple[Stack, Labels]:
+    """py-spy's frames for the process and the thread, the outermost ones, as labels."""
+    at = 0
+    told = dict(labels)
+    while at < len(stack) and not stack[at].file and (more := root_labels(stack[at].name)):
+        told.update(more)
+        at += 1
+    return stack[at:], tuple(sorted(told.items()))
 
 
 def _value_type(unit: str) -> ValueType:

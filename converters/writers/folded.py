@@ -1,70 +1,104 @@
 """Folded stacks, FlameGraph's text format: ``process-PID;frame;…;frame WEIGHT``, one line per distinct stack.
 
 Written as stackcollapse-perf.pl --all --pid does: spaces of the process name become ``_``, kernel frames end in
-``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, as its --tid does. Nanoseconds become
-microseconds. So that every reader finds the weight again, names never begin or end with white space, nor end in a
-space and a number (flamegraph.pl takes that for a second weight): that space is written ``\\x20``.
+``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, as its --tid does; with roots of other
+labels one field each. Nanoseconds become microseconds. A differential profile has two weights, before and after, as
+difffolded.pl prints them. So that every reader finds the weight again, names never begin or end with white space, nor
+end in a space and a number (flamegraph.pl takes that for a second weight): that space is written ``\\x20``.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Sequence
 from typing import BinaryIO
 
-from ..model import Frame, Profile, Sample
+from ..model import Kind, Labels, Profile
 from ..options import WriteOptions, value_index
 from ..text import folded_name
+from ..transforms.diff import is_differential
+from ..transforms.labels import root_name
+from ..transforms.samples import ByFrame
 
-_SUFFIXES = {"kernel": "_[k]", "jit": "_[j]"}
-_EDGE = re.compile(r"\A\s+|\s+\Z|\s(?=\d+(?:\.\d*)?\Z)")
+_SUFFIXES: dict[Kind, str] = {"kernel": "_[k]", "jit": "_[j]"}
+_EDGE = re.compile(r"(?!\A \Z)(?:\A\s+|\s+\Z|\s(?=\d+(?:\.\d*)?\Z))")
+"""Not a single space: perf has frames of that name, and stackcollapse-perf.pl prints them as they are."""
+_AFTER, _BEFORE = 0, 1
+"""Columns of a differential profile."""
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes the lines sorted, equal stacks merged. Raises StallscopeError when ``options`` do not fit the profile.
 
     The weights of nanoseconds add up to the true total: what rounding takes from a line the next one gets, so
-    each is less than 1 µs off. A stack whose weight comes to 0 has no line.
+    each is less than 1 µs off. A stack whose weights all come to 0 has no line.
     """
     index = value_index(profile, options)
-    frame_name = cache(_frame_name)
-    merged: defaultdict[str, int] = defaultdict(int)
-    for sample in profile.samples:
-        merged[_stack(sample, frame_name, options.per_thread)] += sample.values[index]
-    scale = 1000 if profile.value_types[index].unit == "nanoseconds" else 1
-    exact = written = 0
+    columns = (_BEFORE, _AFTER) if is_differential(profile) else (index,)
+    merged = _merged(profile, columns, options)
+    weights = [_Weights(1000 if profile.value_types[i].unit == "nanoseconds" else 1) for i in columns]
     for stack in sorted(merged):
-        exact += max(merged[stack], 0)
-        weight = (exact + scale // 2) // scale - written
-        written += weight
-        if weight:
-            file.write(f"{stack} {weight}\n".encode())
+        rounded = [weight.next(exact) for weight, exact in zip(weights, merged[stack], strict=True)]
+        if any(rounded):
+            file.write(f"{stack} {' '.join(map(str, rounded))}\n".encode())
 
 
-def _stack(sample: Sample, frame_name: Callable[[Frame], str], per_thread: bool) -> str:
-    frames = [frame_name(frame) for frame in sample.stack]
-    root = _root(sample, per_thread)
-    if root or not frames:
-        frames.insert(0, _field(root))
-    return ";".join(frames)
+class _Weights:
+    """One column, rounded so that it adds up."""
+
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+        self._exact = self._written = 0
+
+    def next(self, exact: int) -> int:
+        """What the next line says."""
+        self._exact += max(exact, 0)
+        weight = (self._exact + self._scale // 2) // self._scale - self._written
+        self._written += weight
+        return weight
 
 
-def _root(sample: Sample, per_thread: bool) -> str:
-    """``process-PID`` or ``thread-PID/TID``; "" for a sample that says nothing of its process."""
-    pid, tid = sample.label("pid"), sample.label("tid")
-    name = sample.label("process")
-    if per_thread:
-        name = sample.label("thread") or name
-    root = str(name or "").replace(" ", "_")
+def _merged(profile: Profile, columns: Sequence[int], options: WriteOptions) -> dict[str, list[int]]:
+    """Sums of the columns by the text of the stack."""
+    suffixes = {kind: suffix for kind, suffix in _SUFFIXES.items() if kind in options.marks}
+    field_of = ByFrame(lambda frame: _field(frame.name) + suffixes.get(frame.kind, "")).__getitem__
+    roots = _Roots(profile, options)
+    merged: dict[str, list[int]] = {}
+    for stack, values, labels in profile.samples:
+        text = roots[labels] + ";".join(map(field_of, stack))
+        sums = merged.setdefault(text.removesuffix(";") or _field(""), [0] * len(columns))
+        for i, column in enumerate(columns):
+            sums[i] += values[column]
+    return merged
+
+
+class _Roots(dict[Labels, str]):
+    """Labels → what stands before the frames: fields that each end in ``;``, or "" where they say nothing."""
+
+    def __init__(self, profile: Profile, options: WriteOptions) -> None:
+        self._per_thread = options.per_thread
+        self._keys = options.roots
+        if self._keys is not None:
+            there = {labels for _, _, labels in profile.samples}
+            self._keys = tuple(key for key in self._keys if any(root_name(labels, key) for labels in there))
+
+    def __missing__(self, labels: Labels) -> str:
+        if self._keys is None:
+            names = [_thread_root(dict(labels)) if self._per_thread else root_name(labels, "process")]
+            names = list(filter(None, names))
+        else:
+            names = [root_name(labels, key) or f"[unknown {key}]" for key in self._keys]
+        text = self[labels] = "".join(f"{_field(name.replace(' ', '_'))};" for name in names)
+        return text
+
+
+def _thread_root(labels: dict[str, str | int]) -> str:
+    """``thread-PID/TID``; "" for labels that say nothing of a process."""
+    pid, tid = labels.get("pid"), labels.get("tid")
+    root = str(labels.get("thread") or labels.get("process") or "")
     if pid is not None:
         root = f"{root or '[unknown]'}-{pid}"
-    return f"{root}/{tid}" if per_thread and tid is not None else root
-
-
-def _frame_name(frame: Frame) -> str:
-    return _field(frame.name) + _SUFFIXES.get(frame.kind, "")
+    return root if tid is None else f"{root}/{tid}"
 
 
 def _field(name: str) -> str:

@@ -51,7 +51,7 @@ const ASCII = /^[\x20-\x7e]*$/;
 let advance = 0;
 
 function fitLabel(text, room) {
-    if (room < 2 * (advance || 6)) {
+    if (room < 2 * (advance || 0.3 * ROW)) {
         return "";
     }
     return advance && ASCII.test(text) ? fitAscii(text, room, advance) : fitMeasured(text, room);
@@ -69,19 +69,24 @@ function windowWidth() {
     return Math.max(360, Math.floor(inner));
 }
 
-function layout() {
-    pageWidth = windowWidth();
-    shift = pageWidth < NARROW ? BAR_ROW : 0;
-    const height = HEIGHT + shift;
+function setHeight(height) {
     for (const element of [svg, paper]) {
         element.setAttribute("width", pageWidth);
         element.setAttribute("height", height);
     }
     svg.setAttribute("viewBox", "0 0 " + pageWidth + " " + height);
+}
+
+function layout() {
+    pageWidth = windowWidth();
+    shift = pageWidth < NARROW ? BAR_ROW : 0;
+    // Never lower than the window: the details would be cut off at the edge of a low picture.
+    setHeight(Math.max(HEIGHT + shift, window.innerHeight));
     page.setAttribute("transform", "translate(0," + shift + ")");
     placeFrames();
     drawLabels();
     placeBar();
+    fitLegend();
     fitLines();
 }
 
@@ -145,11 +150,26 @@ function drawLabels() {
     for (const [i, text] of texts) {
         label.removeAttribute("textLength");
         label.setAttribute("x", (left[i] + LABEL_PAD).toFixed(2));
-        label.setAttribute("y", tops[i] + 13);
+        label.setAttribute("y", tops[i] + BASE);
         label.setAttribute("data-i", i);
         label.setAttribute("class", hit[i] ? "hit" : i < zoomed && end[i] > zoomed ? "up" : "");
         label.textContent = text;
         label = label.nextElementSibling;
+    }
+}
+
+// What has no room is left out: the details of a frame say the same.
+function fitLegend() {
+    let x = PAD;
+    for (const swatch of document.querySelectorAll("#legend rect")) {
+        const label = swatch.nextElementSibling;
+        swatch.setAttribute("x", x);
+        label.setAttribute("x", x + 17);
+        x += 17 + label.getComputedTextLength();
+        const visibility = x <= pageWidth - PAD ? "visible" : "hidden";
+        swatch.setAttribute("visibility", visibility);
+        label.setAttribute("visibility", visibility);
+        x += 14;
     }
 }
 

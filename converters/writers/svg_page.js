@@ -30,13 +30,17 @@ input.setAttribute("autocomplete", "off");
 input.setAttribute("aria-label", "Search frames by regular expression");
 caseButton.textContent = "Aa";
 caseButton.title = "Match case";
+caseButton.setAttribute("aria-label", "Match case");
+bar.setAttribute("role", "search");
+framesGroup.setAttribute("role", "group");
+framesGroup.setAttribute("aria-label", "Frames: arrow keys move, Enter zooms, Escape shows all, / searches");
 resetButton.textContent = "Reset";
 resetButton.title = "Zoom out and end the search (Escape)";
 bar.append(result, input, caseButton, resetButton);
 barBox.appendChild(bar);
 
 function barWidth() {
-    return shift ? pageWidth - 2 * PAD : Math.min(560, Math.floor(pageWidth * 0.55));
+    return shift ? pageWidth - 2 * PAD : Math.min(640, Math.floor(pageWidth * 0.55));
 }
 
 function placeBar() {
@@ -67,8 +71,22 @@ function details(i) {
         const mean = NANOSECONDS || UNIT === "bytes" ? ", " + human(total[i] / times[i]) + " on average" : "";
         text.push(grouped(String(times[i])) + (times[i] === 1 ? " time" : " times") + mean);
     }
-    if (own[i] > 0 && own[i] < total[i]) {
+    if (DRAWN) {
+        text.push(...compared(i));
+    } else if (own[i] > 0 && own[i] < total[i]) {
         text.push(human(own[i]) + " in itself, " + human(total[i] - own[i]) + " in what it calls");
+    }
+    return text;
+}
+
+function compared(i) {
+    const drawnBefore = DRAWN === "before";
+    const other = drawnBefore ? total[i] + delta[i] : total[i] - delta[i];
+    const [after, before] = drawnBefore ? [other, total[i]] : [total[i], other];
+    const text = [(drawnBefore ? "after " : "before ") + human(other) + ": " + change(after, before)];
+    const ownBefore = drawnBefore ? own[i] : own[i] - ownDelta[i];
+    if ((own[i] || ownDelta[i]) && (own[i] !== total[i] || ownDelta[i] !== delta[i])) {
+        text.push("in itself " + human(own[i]) + ": " + change(ownBefore + ownDelta[i], ownBefore));
     }
     return text;
 }
@@ -235,6 +253,8 @@ window.addEventListener("scroll", function () {
     placeBar();
 });
 window.addEventListener("hashchange", restore);
+window.addEventListener("beforeprint", () => setHeight(HEIGHT + shift));
+window.addEventListener("afterprint", layout);
 
 labelsGroup.replaceChildren();
 advance = asciiAdvance();

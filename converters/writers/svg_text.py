@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ..text import printable
-from ..units import duration
+from dataclasses import dataclass
 
-FONT_SIZE = 12
-"""Of the labels, in px. They are set in a monospace font."""
-CHAR_WIDTH = 0.62 * FONT_SIZE
-"""Upper bound of a character's advance: the common monospace fonts have 0.55 to 0.62 em."""
+from ..text import printable
+from ..units import duration, share
+
+CHAR_WIDTH = 0.62
+"""Upper bound, in em, of a character's advance: the common monospace fonts have 0.55 to 0.62."""
+_MONOSPACE = '"DejaVu Sans Mono",Menlo,Consolas,"Liberation Mono",monospace'
+_PAD = 4
+"""Left and right of a label."""
 
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _BYTES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
@@ -45,7 +48,57 @@ def unit_data(unit: str) -> str:
     return f'data-ns="{_NANOSECONDS.get(unit, 0)}" data-unit="{escape(unit)}"'
 
 
-def fit(name: str, width: float, char_width: float = CHAR_WIDTH) -> tuple[str, float]:
+def change(after: int, before: int, unit: str) -> str:
+    """``+300 ms (+33.3 %)``, ``-1.00 s (-50.0 %)``, ``+2.00 s (new)``, ``-2.00 s (gone)``, ``no change``."""
+    delta = after - before
+    if not delta:
+        return "no change"
+    sign = "+" if delta > 0 else "-"
+    part = "new" if before <= 0 else "gone" if after <= 0 else share(abs(delta), before)
+    return f"{sign}{human(abs(delta), unit)} ({sign if part[0].isdigit() else ''}{part})"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How the names in the boxes are set. Lengths in px."""
+
+    font: str
+    """A family; "" is a monospaced one."""
+    size: int
+
+    @property
+    def row(self) -> int:
+        """From one row of boxes to the next."""
+        return round(1.5 * self.size)
+
+    @property
+    def base(self) -> int:
+        """From the top of a box to the base line."""
+        return round((self.row - 1) / 2 + 0.36 * self.size)
+
+    @property
+    def char_width(self) -> float:
+        """No character of a monospaced font is wider."""
+        return CHAR_WIDTH * self.size
+
+    def css(self) -> str:
+        """The font's rules."""
+        family = f'"{self.font}",{_MONOSPACE}' if self.font else _MONOSPACE
+        return f"#labels text{{font-family:{family};font-size:{self.size}px}}.tip b{{font-family:{family}}}"
+
+    def text(self, name: str, x: float, y: int, width: float) -> str:
+        """The element for as much of a printable ``name`` as fits into a box, "" for too little."""
+        text, bound = fit(name, width - 2 * _PAD, self.char_width)
+        if not text:
+            return ""
+        if self.font:
+            # Its characters may be wider than our bound: the browser sets them closer.
+            bound = bound or len(text) * self.char_width
+        length = f' textLength="{bound:.1f}" lengthAdjust="spacingAndGlyphs"' if bound else ""
+        return f'<text x="{x + _PAD:.1f}" y="{y + self.base}"{length}>{markup(text)}</text>\n'
+
+
+def fit(name: str, width: float, char_width: float) -> tuple[str, float]:
     """As much of ``name`` as surely fits in ``width`` px, "" if that is too little; and a bound of its width.
 
     The bound is 0 for plain ASCII. Other characters may be of any width: such a label needs the

@@ -14,6 +14,9 @@ const PAD = Number(svg.dataset.pad);
 const INVERTED = svg.dataset.inverted === "1";
 const NANOSECONDS = Number(svg.dataset.ns); // in one unit; 0 when the values are no times
 const UNIT = svg.dataset.unit;
+const BASE = Number(svg.dataset.base); // from the top of a box to the base line of its label
+const ROW = rects.length ? Number(rects[0].getAttribute("height")) + 1 : 0;
+const DRAWN = svg.dataset.drawn || ""; // of a differential graph: "after" or "before"
 const HEIGHT = Number(svg.getAttribute("height"));
 const MIN_WIDTH = 0.1;
 const GAP = 1;
@@ -33,6 +36,8 @@ const start = new Float64Array(count);
 const total = new Float64Array(count);
 const own = new Float64Array(count);
 const times = new Float64Array(count).fill(-1);
+const delta = new Float64Array(count); // after minus before
+const ownDelta = new Float64Array(count);
 const parent = new Int32Array(count).fill(-1);
 const end = new Int32Array(count);
 const indexOf = new Map();
@@ -50,7 +55,10 @@ const indexOf = new Map();
         start[i] = numbers[1];
         total[i] = numbers[2];
         own[i] = numbers[3];
-        if (numbers.length > 4) {
+        if (DRAWN) {
+            delta[i] = numbers[4];
+            ownDelta[i] = numbers[5];
+        } else if (numbers.length > 4) {
             times[i] = numbers[4];
         }
         tops[i] = Number(rect.getAttribute("y"));
@@ -128,6 +136,16 @@ function grouped(digits) {
     const point = digits.indexOf(".");
     const whole = point < 0 ? digits : digits.slice(0, point);
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + digits.slice(whole.length);
+}
+
+function change(after, before) {
+    const sign = after > before ? "+" : "-";
+    const difference = Math.abs(after - before);
+    if (!difference) {
+        return "no change";
+    }
+    const part = before <= 0 ? "new" : after <= 0 ? "gone" : share(difference, before);
+    return sign + human(difference) + " (" + (/^\d/.test(part) ? sign : "") + part + ")";
 }
 
 function share(part, whole) {

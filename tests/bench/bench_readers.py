@@ -1,95 +1,162 @@
-"""MB/s and peak memory of the text readers on 200 MB that is made for it, one process and one core each."""
+"""MB/s and peak memory of the text readers, one process and one core each, beside FlameGraph's Perl scripts.
+
+    bench_readers.py [--mb 200] [--rounds 3] [--flamegraph FOLDER] [READER...]
+
+The Perl scripts are taken from the folder, or $FLAMEGRAPH, or the PATH; without them ours are measured alone. Ours and
+theirs take turns on the same input; what is printed are the medians. perf and folded read 200 MB, the others 40.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
 import random
-import resource
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-SIZE = 200_000_000
-GOALS = {"perf": 100, "folded": 90}
-FUNCTIONS, DEPTH, STACKS = 5_000, (8, 28), 50_000
+import texts_stacks as stacks
+
+try:
+    import texts_python as python
+except ImportError:
+    python = None  # type: ignore[assignment]
+
+_CHILD = """
+import resource, sys
+from stallscope.converters.readers import detect
+from stallscope.converters.readers.options import ReadOptions
+name, path = sys.argv[1:]
+_, profile = detect.read(path, ReadOptions(), name)
+print(len(profile.samples))
+"""
 
 
-def stacks(choice: random.Random) -> list[list[int]]:
-    """Call paths that share their beginnings, as those of a program do."""
-    paths = [[choice.randrange(20)]]
-    while len(paths) < STACKS:
-        path = choice.choice(paths)
-        keep = choice.randint(1, len(path))
-        more = choice.randint(1, 6)
-        longer = path[:keep] + [choice.randrange(FUNCTIONS) for _ in range(more)]
-        paths.append(longer[: DEPTH[1]])
-    return [path for path in paths if len(path) >= DEPTH[0]]
+class Target(NamedTuple):
+    """A reader: what it is measured on, and beside what. ``text(size)`` yields until there are ``size`` bytes."""
+
+    text: Callable[[int], Iterator[bytes]]
+    goal: int
+    peer: str = ""
+    mb: int = 40
 
 
-def perf_text(choice: random.Random) -> Iterator[bytes]:
+class Run(NamedTuple):
+    seconds: float
+    """CPU time, of user and system."""
+    peak: float
+    """MB"""
+    output: str
+
+
+def perf_text(size: int) -> Iterator[bytes]:
     """Leaves vary in their address, callers in one of three call sites."""
-    names = [f"module_{i % 40}::function_number_{i}" for i in range(FUNCTIONS)]
-    paths = stacks(choice)
+    choice = random.Random(1)
+    names = [f"module_{i % 40}::function_number_{i}" for i in range(stacks.FUNCTIONS)]
     bodies = []
-    for path in paths:
+    for path in stacks.paths(choice):
         lines = []
         for depth, i in enumerate(reversed(path)):
             offset = 16 * choice.randrange(12 if depth == 0 else 3)
-            lines.append(
-                f"\t    {0x55D0_0000_0000 + 4096 * i + offset:x} {names[i]}+{offset:#x} (/usr/lib/lib{i % 40}.so)"
-            )
+            address = stacks.BASE + 4096 * i + offset
+            lines.append(f"\t    {address:x} {names[i]}+{offset:#x} (/usr/lib/lib{i % 40}.so)")
         bodies.append("\n".join(lines))
-    number = 0
-    while True:
+    number = written = 0
+    while written < size:
         number += 1
         leaf, _, callers = choice.choice(bodies).partition("\n")
         leaf = leaf.replace("+0x", f"+0x{choice.randrange(8)}")
         head = f"python3 {4000 + number % 8}/{4100 + number % 64} [{number % 32:03}] {5000 + number / 9973:.6f}:"
-        yield f"{head} {choice.randrange(900000, 1100000)} cycles: \n{leaf}\n{callers}\n\n".encode()
+        piece = f"{head} {choice.randrange(900000, 1100000)} cycles: \n{leaf}\n{callers}\n\n".encode()
+        written += len(piece)
+        yield piece
 
 
-def folded_text(choice: random.Random) -> Iterator[bytes]:
+def folded_text(size: int) -> Iterator[bytes]:
     """Each stack several times, as in files that were put together."""
-    paths = stacks(choice)
+    choice = random.Random(1)
     lines = [
-        ";".join([f"rank-{i % 8}", *(f"module_{n % 40}::function_number_{n}" for n in p)]) for i, p in enumerate(paths)
+        ";".join([f"rank-{i % 8}", *(f"module_{n % 40}::function_number_{n}" for n in path)])
+        for i, path in enumerate(stacks.paths(choice))
     ]
-    while True:
-        yield f"{choice.choice(lines)} {choice.randrange(1, 5000)}\n".encode()
+    written = 0
+    while written < size:
+        piece = f"{choice.choice(lines)} {choice.randrange(1, 5000)}\n".encode()
+        written += len(piece)
+        yield piece
 
 
-def measure(name: str, path: str) -> None:
-    """In a process of its own: the peak is this reader's."""
-    from stallscope.converters.readers import detect
-    from stallscope.converters.readers.options import ReadOptions
+TARGETS = {
+    "perf": Target(perf_text, 100, "stackcollapse-perf.pl", 200),
+    "folded": Target(folded_text, 90, mb=200),
+    "stap": Target(stacks.stap, 90, "stackcollapse-stap.pl"),
+    "bpftrace": Target(stacks.bpftrace, 90, "stackcollapse-bpftrace.pl"),
+    "gdb": Target(stacks.eu_stack, 90, "stackcollapse-elfutils.pl"),
+    "dtrace": Target(stacks.dtrace, 90, "stackcollapse.pl"),
+    "bcc": Target(stacks.bcc, 90),
+}
+for name in ("pyspy", "austin", "faulthandler", "chrome", "vtune", "perf_sched"):
+    if python is not None and hasattr(python, name):
+        TARGETS[name] = Target(getattr(python, name), 90)
 
-    begin = time.process_time()
-    _, profile = detect.read(path, ReadOptions(), name)
-    took = time.process_time() - begin
-    size = Path(path).stat().st_size / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{name:>8} {size / took:6.0f} MB/s ({size:.0f} MB in {took:.2f} s of CPU), peak {peak:.0f} MB,"
-        f" {len(profile.samples):,} distinct stacks; goal: {GOALS[name]} MB/s"
+
+def measured(command: list[str]) -> Run:
+    """One command, to its end. Exits when it fails."""
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            sys.exit(f"{' '.join(command[:3])} failed with {process.returncode}")
+        out.seek(0)
+        text = out.read(100).decode(errors="replace")
+    return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text)
+
+
+def find_peer(script: str, folder: str) -> str:
+    """Path of one of FlameGraph's scripts, "" when it is not here."""
+    if not script or not shutil.which("perl"):
+        return ""
+    return shutil.which(script, path=folder or os.environ.get("FLAMEGRAPH") or os.environ["PATH"]) or ""
+
+
+def bench(name: str, target: Target, size: int, given: argparse.Namespace) -> None:
+    peer = find_peer(target.peer, given.flamegraph)
+    ours, theirs = [], []
+    with tempfile.NamedTemporaryFile(suffix=f".{name}") as file:
+        written = sum(file.write(piece) for piece in target.text(size)) / 1e6
+        file.flush()
+        for i in range(given.rounds):
+            ours.append(measured([sys.executable, "-c", _CHILD, name, file.name]))
+            if peer and i + 1 < max(given.rounds, 2):
+                theirs.append(measured(["perl", peer, file.name]))
+    speed = written / statistics.median(run.seconds for run in ours)
+    line = (
+        f"{name:>13} {speed:5.0f} MB/s ({written:.0f} MB), peak {statistics.median(run.peak for run in ours):4.0f} MB,"
+        f" {int(ours[0].output):>7,} distinct stacks; goal {target.goal} MB/s"
     )
+    if theirs:
+        other = written / statistics.median(run.seconds for run in theirs)
+        peak = statistics.median(run.peak for run in theirs)
+        line += f"; {target.peer} {other:.0f} MB/s, peak {peak:.0f} MB: {speed / other:.1f} times"
+    print(line, flush=True)
 
 
 def main() -> None:
-    for name, text in (("perf", perf_text), ("folded", folded_text)):
-        with tempfile.NamedTemporaryFile(suffix=f".{name}") as file:
-            size = 0
-            for piece in text(random.Random(1)):
-                size += file.write(piece)
-                if size >= SIZE:
-                    break
-            file.flush()
-            subprocess.run([sys.executable, __file__, name, file.name], check=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("readers", nargs="*", metavar="READER")
+    parser.add_argument("--mb", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--flamegraph", default="", metavar="FOLDER")
+    given = parser.parse_args()
+    for name in given.readers or TARGETS:
+        target = TARGETS[name]
+        bench(name, target, (given.mb or target.mb) * 1_000_000, given)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        measure(*sys.argv[1:])
-    else:
-        main()
+    main()

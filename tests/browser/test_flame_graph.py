@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, 
 from stallscope.converters.options import WriteOptions
 from stallscope.converters.units import duration, share
 from stallscope.converters.writers import svg
-from stallscope.converters.writers.svg import SvgOptions
 from stallscope.converters.writers.svg_text import human
 
 if TYPE_CHECKING:
@@ -145,11 +145,12 @@ class Graph:
 
 @pytest.fixture
 def show(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Graph]:
-    def show(profile: Profile, fragment: str = "", svg_options: SvgOptions | None = None, **options: Any) -> Graph:
+    def show(profile: Profile, fragment: str = "", wanted: WriteOptions | None = None, **options: Any) -> Graph:
+        wanted = wanted or WriteOptions()
         path = tmp_path / "graph.svg"
         with path.open("wb") as file:
-            svg.write(profile, file, WriteOptions(), svg_options)
-        return Graph(open_file(path, fragment, **options), build(profile, WriteOptions()))
+            svg.write(profile, file, wanted)
+        return Graph(open_file(path, fragment, **options), build(profile, wanted))
 
     return show
 
@@ -308,7 +309,7 @@ def test_hovering_tells_name_value_shares_and_module(show: Callable[..., Graph])
 )
 def test_the_script_writes_values_as_python_does(show: Callable[..., Graph], unit: str, values: list[int]) -> None:
     samples = [Sample(stack(f"f{i}"), (value,)) for i, value in enumerate(values)]
-    graph = show(Profile([ValueType("v", unit)], samples), svg_options=SvgOptions(min_width=0))
+    graph = show(Profile([ValueType("v", unit)], samples), wanted=WriteOptions(min_width=0))
     for i, value in enumerate(values):
         graph.search(f"^f{i}$")
         assert graph.result == f"matched {share(value, sum(values))} ({human(value, unit)})"
@@ -403,7 +404,7 @@ def test_a_tall_graph_opens_at_its_roots_with_the_bar_in_sight(show: Callable[..
     assert bar is not None
     assert 0 < root["y"] < 900
     assert 0 <= bar["y"] < 60
-    inverted = show(deep, svg_options=SvgOptions(inverted=True))
+    inverted = show(deep, wanted=WriteOptions(inverted=True))
     assert inverted.page.evaluate("() => window.scrollY") == 0
 
 
@@ -479,3 +480,247 @@ def test_text_can_be_read(show: Callable[..., Graph], scheme: str) -> None:
 def test_an_empty_profile_opens(show: Callable[..., Graph]) -> None:
     graph = show(Profile(TYPES, title="Idle"))
     assert "Nothing to show" in (graph.page.locator(".nothing").text_content() or "")
+
+
+def compared() -> Profile:
+    samples = [
+        Sample(stack("main", "grown", "leaf"), (1_500_000, 1_000_000)),
+        Sample(stack("main", "grown"), (100_000, 200_000)),
+        Sample(stack("main", "shrunk"), (400_000, 1_000_000)),
+        Sample(stack("main", "new"), (300_000, 0)),
+        Sample(stack("main", "gone"), (0, 700_000)),
+        Sample(stack("main", "same"), (500_000, 500_000)),
+    ]
+    return Profile([ValueType("after", "nanoseconds"), ValueType("before", "nanoseconds")], samples)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "name", "text"),
+    [
+        ("after", "main", ["2.80 ms · 100.0 % of all", "before 3.40 ms: -600 µs (-17.6 %)"]),
+        ("after", "leaf", ["1.50 ms · 53.6 % of all", "before 1.00 ms: +500 µs (+50.0 %)"]),
+        (
+            "after",
+            "grown",
+            ["1.60 ms · 57.1 % of all", "before 1.20 ms: +400 µs (+33.3 %)", "in itself 100 µs: -100 µs (-50.0 %)"],
+        ),
+        ("after", "new", ["300 µs · 10.7 % of all", "before 0 ns: +300 µs (new)"]),
+        ("after", "same", ["500 µs · 17.9 % of all", "before 500 µs: no change"]),
+        ("before", "gone", ["700 µs · 20.6 % of all", "after 0 ns: -700 µs (gone)"]),
+        ("before", "grown", ["1.20 ms · 35.3 % of all", "after 1.60 ms: +400 µs (+33.3 %)"]),
+        ("before", "shrunk", ["1.00 ms · 29.4 % of all", "after 400 µs: -600 µs (-60.0 %)"]),
+    ],
+)
+def test_a_comparison_tells_what_changed(show: Callable[..., Graph], drawn: str, name: str, text: list[str]) -> None:
+    graph = show(compared(), wanted=WriteOptions(value=drawn))
+    i = next(i for i, node in enumerate(graph.tree.nodes) if node.key.name == name)
+    assert graph.hover(i)[1 : 1 + len(text)] == text
+    graph.click(i)
+    assert graph.hover(i)[2] == text[1]
+    label = graph.page.locator("#frames rect").nth(i).get_attribute("aria-label") or ""
+    assert text[1] in label
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_more_is_red_and_less_is_blue(show: Callable[..., Graph], scheme: str) -> None:
+    graph = show(compared(), color_scheme=scheme)
+    fills = graph.page.evaluate(
+        "() => Array.from(document.querySelectorAll('#frames rect'), (rect) => getComputedStyle(rect).fill)"
+    )
+    colors = {
+        node.key.name: [int(part) for part in re.findall(r"\d+", fill)]
+        for node, fill in zip(graph.tree.nodes, fills, strict=True)
+    }
+    redness = {name: red - blue for name, (red, _, blue) in colors.items()}
+    assert redness["new"] > redness["leaf"] > 20
+    assert redness["shrunk"] < redness["main"] < -20
+    assert abs(redness["same"]) < 20
+
+
+LONG = "/opt/an/environment/of/a/library/with_a_rather_long_name_that_goes_on_for_a_while-{}.so.1"
+
+
+def many_modules() -> Profile:
+    samples = []
+    for i, kind in enumerate(("kernel", "native", "python", "jit", "api", "other") * 3):
+        frames = (Frame("main"), Frame(f"f{i}", kind, Module(LONG.format(i))), Frame(f"g{i}", kind))  # type: ignore[arg-type]
+        who = (("pid", i % 3), ("process", "job"), ("state", ("interruptible", "idle", "odd")[i % 3]))
+        samples.append(Sample(frames, (10**9 + i, 3), who))
+    return Profile(TYPES, samples, title="Of many kinds")
+
+
+@pytest.mark.parametrize(("palette", "swatches"), [("calm", 6), ("hot", 6), ("chain", 6), ("state", 3), ("module", 4)])
+def test_the_legend_says_what_the_colours_are(show: Callable[..., Graph], palette: str, swatches: int) -> None:
+    for width in (1200, 600, 380):
+        graph = show(many_modules(), wanted=WriteOptions(palette=palette), viewport={"width": width, "height": 700})
+        legend = graph.page.evaluate(
+            """() => Array.from(document.querySelectorAll("#legend rect"), (swatch) => {
+                const label = swatch.nextElementSibling;
+                const [box, text] = [swatch.getBBox(), label.getBBox()];
+                return {left: box.x, end: box.x + box.width, text: text.x, right: text.x + text.width,
+                    shown: getComputedStyle(label).visibility, color: getComputedStyle(swatch).fill};
+            })"""
+        )
+        shown = [item for item in legend if item["shown"] == "visible"]
+        assert len(legend) >= swatches
+        assert len(shown) == len(legend) or width < 1200
+        assert shown[-1]["right"] <= width - PAD
+        for item, after in zip(shown, shown[1:], strict=False):
+            assert item["end"] < item["text"]
+            assert item["right"] + 10 < after["left"]
+        assert len({item["color"] for item in legend}) == len(legend) or palette == "module"
+        drawn = graph.page.evaluate(
+            "() => Array.from(document.querySelectorAll('#frames rect'), (r) => r.getAttribute('class').slice(0, -1))"
+        )
+        classes = graph.page.evaluate(
+            "() => Array.from(document.querySelectorAll('#legend rect'), (r) => r.getAttribute('class').slice(0, -1))"
+        )
+        assert set(classes) <= set(drawn)
+
+
+@pytest.mark.parametrize("palette", ["warm", "hot", "io", "state", "module", "diff"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_every_palette(show: Callable[..., Graph], palette: str, scheme: str) -> None:
+    profile = compared() if palette == "diff" else many_modules()
+    graph = show(profile, wanted=WriteOptions(palette=palette), color_scheme=scheme)
+    assert contrasts(graph.page) >= 4.5
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.5, 3])
+@pytest.mark.parametrize(("font", "size"), [("", 8), ("", 20), ("DejaVu Serif", 13)])
+def test_no_font_and_no_scale_lets_text_leave_its_box(
+    show: Callable[..., Graph], font: str, size: int, scale: float
+) -> None:
+    for make in (training_node, hostile_names):
+        graph = show(make(), wanted=WriteOptions(font=font, font_size=size), device_scale_factor=scale)
+        assert graph.page.locator("#labels text").count() > 10
+        assert graph.overflowing() == []
+        graph.click(graph.find("all", ""))
+        assert graph.overflowing() == []
+        family = graph.page.evaluate("() => getComputedStyle(document.querySelector('#labels text')).fontFamily")
+        assert (font or "monospace") in family
+
+
+def test_a_font_of_another_width_fits_without_the_script(show: Callable[..., Graph]) -> None:
+    wide = Profile(TYPES, [Sample(stack("W" * n), (n, 1)) for n in range(4, 60, 5)])
+    graph = show(wide, wanted=WriteOptions(font="DejaVu Serif"), java_script_enabled=False)
+    ends = graph.page.evaluate(
+        """() => Array.from(document.querySelectorAll("#labels text"), (label) => {
+            const text = label.getBBox();
+            return Math.min(...Array.from(document.querySelectorAll("#frames rect"), (r) => r.getBBox())
+                .filter((r) => r.x <= text.x && text.x <= r.x + r.width && r.y <= text.y && text.y < r.y + r.height)
+                .map((r) => r.x + r.width - text.x - text.width));
+        })"""
+    )
+    assert len(ends) > 5
+    assert min(ends) >= -0.05
+
+
+def test_the_details_stay_in_the_window(show: Callable[..., Graph]) -> None:
+    graph = show(training_node(), wanted=WriteOptions(inverted=True), viewport={"width": 500, "height": 420})
+    for i in range(len(graph.tree.nodes)):
+        graph.hover(i)
+        box = graph.page.locator("#tip .tip").bounding_box()
+        picture = graph.page.locator("#paper").bounding_box()
+        assert box is not None
+        assert picture is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 500
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= picture["y"] + picture["height"]
+
+
+def test_keys_of_an_icicle_go_the_other_way(show: Callable[..., Graph]) -> None:
+    graph = show(training_node(), wanted=WriteOptions(inverted=True))
+    page = graph.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    widest = max((n for n in graph.tree.nodes if n.depth == 1), key=lambda n: n.total)
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')").startswith(widest.key.name)
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')").startswith("all,")
+
+
+def test_reversed_stacks_begin_with_what_waits(show: Callable[..., Graph]) -> None:
+    graph = show(training_node(), wanted=WriteOptions(reverse=True))
+    waits = [node.key.name for node in graph.tree.nodes if node.depth == 1]
+    assert waits == ["__schedule", "read", "run<int, A&>(B*)"]
+    tips = {node.key.name for node in graph.tree.nodes if node.key.kind == "root"}
+    assert tips == {"all", *(f"trainer-{pid}" for pid in range(100, 104))}
+    assert graph.overflowing() == []
+    schedule = graph.find("all", "__schedule")
+    assert f"{share(graph.tree.nodes[schedule].total, graph.tree.total)} of all" in graph.hover(schedule)[1]
+
+
+def test_names_for_those_who_do_not_see(show: Callable[..., Graph]) -> None:
+    graph = show(training_node())
+    page = graph.page
+    assert page.get_by_role("figure", name="Off-CPU time of 4 processes").count() == 1
+    assert page.get_by_role("search").get_by_role("button").all_text_contents() == ["Aa", "Reset"]
+    assert page.get_by_role("button", name="Match case").get_attribute("aria-pressed") == "false"
+    assert page.get_by_role("textbox", name="Search frames by regular expression").count() == 1
+    assert page.get_by_role("group", name="arrow keys").count() == 1
+    assert page.get_by_role("button", name=re.compile("^all, 1 min")).count() == 1
+    graph.search("topk")
+    assert page.get_by_role("status").first.text_content() == graph.result
+
+
+def test_a_small_graph_prints_on_one_page_and_light(show: Callable[..., Graph]) -> None:
+    graph = show(training_node(), color_scheme="dark")
+    graph.click(graph.find("all", "trainer-101"))
+    pdf = graph.page.pdf(format="A4", landscape=True, print_background=False)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    graph.page.emulate_media(media="print")
+    assert contrasts(graph.page) >= 4.5
+    assert graph.overflowing() == []
+
+
+def test_the_policy_of_the_file_lets_nothing_else_run_or_load(chromium: Any, tmp_path: Path) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    server.setblocking(False)
+    address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+    path = tmp_path / "graph.svg"
+    with path.open("wb") as file:
+        svg.write(training_node(), file, WriteOptions())
+    attack = (
+        '<script>document.title = "owned";</script>'
+        '<rect width="9" height="9" onclick="document.title = \'owned\'" id="bait"/>'
+        f'<image href="{address}" width="9" height="9"/><style>@import "{address}";</style>'
+    )
+    path.write_text(path.read_text().replace('<g id="frames">', f'{attack}<g id="frames">'))
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.locator("#bait").dispatch_event("click")
+    assert page.title() == "Off-CPU time of 4 processes"
+    assert page.locator("#bar input").count() == 1, "our own script has run"
+    page.locator("#bar input").fill("topk")
+    assert (page.locator("#bar output").text_content() or "").startswith("matched")
+    with server, pytest.raises(BlockingIOError):
+        server.accept()
+    context.close()
+
+
+def test_a_huge_graph(show: Callable[..., Graph]) -> None:
+    rng = random.Random(5)
+    samples = []
+    for _ in range(6_000):
+        names = [f"function_{int(rng.paretovariate(0.6)) % 3000}" for _ in range(rng.randint(3, 12))]
+        samples.append(Sample(stack(*names), (rng.randrange(10**6, 10**8), 1), labels(rng.randrange(4), "job")))
+    graph = show(Profile(TYPES, samples, "Huge"), wanted=WriteOptions(min_width=0.05))
+    frames = graph.page.locator("#frames rect")
+    assert frames.count() > 10_000
+    assert graph.overflowing() == []
+    graph.search("function_1$")
+    assert graph.result.startswith("matched ")
+    for wanted in (0.3, 0.6):
+        widths = graph.page.evaluate(
+            "() => Array.from(document.querySelectorAll('#frames rect'), (r) => +r.getAttribute('width'))"
+        )
+        i = min(range(1, len(widths)), key=lambda i: abs(widths[i] - 1176 * wanted / 20))
+        graph.page.evaluate("(i) => { location.hash = 'zoom=' + i; }", i)
+        graph.page.wait_for_function(
+            "(i) => document.querySelectorAll('#frames rect')[i].width.baseVal.value > 1100", arg=i
+        )
+        assert graph.overflowing() == []
+        assert graph.page.locator("#labels text").count() > 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import subprocess
@@ -9,9 +10,14 @@ from pathlib import Path
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.convert import main
+from stallscope.converters.model import Frame, Profile, Sample, ValueType
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-FORMATS = ("folded", "perf", "pprof", "speedscope")
+FORMATS = (
+    *("folded", "perf", "pprof", "speedscope"),
+    *("bcc", "bpftrace", "dtrace", "gdb", "stap"),
+    *("austin", "chrome", "faulthandler", "mojo", "perf_sched", "pstats", "pyspy", "vtune"),
+)
 CORPUS = sorted(path for name in FORMATS for path in (DATA / name).iterdir() if path.suffix != ".golden")
 FOLDED = "a;b;read_[k] 3\na;c 4\n"
 
@@ -116,7 +122,7 @@ def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> Non
     ("text", "status", "message"),
     [
         ("", 1, "is empty"),
-        ("hello\n", 1, "line 1: expected one of the formats pprof, speedscope, perf, folded"),
+        ("hello\n", 1, "line 1: expected one of the formats pprof, "),
         ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
         ("# nothing\n\n", 1, "line 1: expected one of"),
     ],
@@ -137,6 +143,103 @@ def test_usage_errors(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     assert convert(folded, "--from", "speedscope") == 1
     assert convert(folded, "-o", folded) == 1
     assert folded.read_text() == FOLDED
+
+
+def test_filters_are_told_in_the_report_and_in_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "x.folded", tmp_path / "out.pb.gz"
+    path.write_text("python3-7;a;b 3\nsshd-9;a;c 1\n")
+    assert convert(path, "--keep", "process=python", "--end-at", "a", "-o", out) == 0
+    assert "trace-convert: kept 75.0 % of samples: --keep process=python\n" in capfd.readouterr().err
+    with out.open("rb") as file:
+        profile = pprof.load(file)
+    assert profile.comments == ["kept 75.0 % of samples: --keep process=python"]
+    assert [sample.values for sample in profile.samples] == [(3,)]
+
+
+def test_nothing_left_is_an_error_that_names_the_filter(folded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert(folded, "--focus", "nowhere") == 1
+    assert "no sample is left: kept 0.0 % of samples: --focus nowhere" in capfd.readouterr().err
+
+
+def test_roots_by_label(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("rank-1/11;a 1\nrank-2/12;a 2\n")
+    assert convert(path, "--root", "thread,process") == 0
+    assert capfd.readouterr().out == "rank-11;rank-1;a 1\nrank-12;rank-2;a 2\n"
+    assert convert(path, "--root", "process", "--merge") == 0
+    assert capfd.readouterr().out == "rank;a 3\n"
+    assert convert(path, "--root", "none") == 0
+    assert capfd.readouterr().out == "a 3\n"
+    assert convert(path, "--root", "state") == 2
+    assert "pid, process, thread, tid" in capfd.readouterr().err
+
+
+def test_differences(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    bases = [tmp_path / "base1", tmp_path / "base2"]
+    bases[0].write_text("a;b;read_[k] 1\n")
+    bases[1].write_text("a;gone 1\n")
+    compared = ["--diff", bases[0], "--diff", bases[1], folded]
+    assert convert(*compared) == 0
+    out, err = capfd.readouterr()
+    assert out == "a;b;read_[k] 1 3\na;c 0 4\na;gone 1 0\n"
+    assert err == "trace-convert: 3 distinct stacks, total 7 count (after), 2 (before); skipped: nothing\n"
+    assert convert(*compared, "--normalize", "--focus", "b") == 0
+    out, err = capfd.readouterr()
+    assert out == "a;b;read_[k] 3 3\n"
+    assert "before: kept 50.0 % of samples: --focus b" in err
+    assert "after: kept 42.9 % of samples: --focus b" in err
+    assert convert("--diff", folded, folded, "--value", "before") == 0
+    out, err = capfd.readouterr()
+    assert out == "a;b;read_[k] 3 3\na;c 4 4\n"
+    assert "total 7 count (before)" in err
+
+
+def test_a_saved_difference_is_one_again(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "diff.pb.gz"
+    assert convert("--diff", folded, folded, "-o", saved) == 0
+    assert convert(saved) == 0
+    assert capfd.readouterr().out == "a;b;read_[k] 3 3\na;c 4 4\n"
+
+
+def test_time_and_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    profile = Profile(
+        [ValueType("off-cpu", "nanoseconds"), ValueType("waits", "count")], [Sample((Frame("a"),), (5_000, 2))]
+    )
+    path = tmp_path / "x.pb.gz"
+    with path.open("wb") as file:
+        pprof.save(profile, file)
+    for value, shown in (("time", "a 5\n"), ("count", "a 2\n"), ("waits", "a 2\n")):
+        assert convert(path, "--value", value) == 0
+        assert capfd.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--focus", "("], "--focus: missing )"),
+        (["--keep", "x"], "expected KEY=REGEX"),
+        (["--keep", "proces=x"], "no sample has the label 'proces'"),
+        (["--normalize"], "--normalize scales the base of --diff"),
+        (["--root", "process", "--per-thread"], "exclude each other"),
+        (["--diff", "-", "-"], "standard input cannot be both sides"),
+        (["--max-depth", "0"], "--max-depth"),
+    ],
+)
+def test_what_does_not_go_together(
+    arguments: list[str], message: str, folded: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert convert(*arguments, folded) == 2
+    err = capfd.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_the_collector_is_as_it_was(folded: Path, tmp_path: Path) -> None:
+    assert gc.isenabled()
+    assert convert(folded, "-o", tmp_path / "x.folded") == 0
+    assert gc.isenabled()
+    assert convert(tmp_path / "missing") == 1
+    assert gc.isenabled()
 
 
 def test_help_starts_with_examples(capfd: pytest.CaptureFixture[str]) -> None:

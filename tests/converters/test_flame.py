@@ -196,3 +196,112 @@ def test_order_of_samples_does_not_matter_and_every_node_adds_up() -> None:
             edge += child.total
     rng.shuffle(samples)
     assert build(profile(*samples), WriteOptions()).nodes == tree.nodes
+
+
+def test_roots_are_the_labels_that_are_asked_for() -> None:
+    waiting: Labels = (("pid", 7), ("process", "job"), ("state", "D"))
+    data = profile(
+        Sample((native("f"),), (1,), waiting),
+        Sample((native("f"),), (2,), (("pid", 7), ("process", "job"), ("state", "S"))),
+        Sample((native("f"),), (4,), (("pid", 9), ("process", "job"))),
+    )
+    by_state = build(data, WriteOptions(roots=("state", "process", "nowhere")))
+    assert [(node.depth, node.key.name, node.total) for node in by_state.nodes if node.key.kind == "root"] == [
+        (0, "all", 7),
+        (1, "D", 1),
+        (2, "job-7", 1),
+        (1, "S", 2),
+        (2, "job-7", 2),
+        (1, "[unknown state]", 4),
+        (2, "job-9", 4),
+    ]
+    assert outline(build(data, WriteOptions(roots=()))) == [(0, "all", 0, 7, 0), (1, "f", 0, 7, 7)]
+    threads = build(data, WriteOptions(roots=("process", "thread")))
+    assert threads == build(data, WriteOptions(per_thread=True)) == build(data, WriteOptions())
+
+
+DIFFERENTIAL = (ValueType("after", "count"), ValueType("before", "count"))
+
+
+def test_differences_of_a_differential_profile_count_what_is_gone_too() -> None:
+    main, old, new, both = native("main"), native("old"), native("new"), native("both")
+    data = profile(
+        Sample((main, old), (0, 30)),
+        Sample((main, new), (10, 0)),
+        Sample((main, both), (5, 7)),
+        Sample((main,), (4, 4)),
+        types=DIFFERENTIAL,
+    )
+    tree = build(data, WriteOptions())
+    assert tree.differential and not tree.counted
+    assert [(node.key.name, node.total, node.own, node.delta, node.own_delta) for node in tree.nodes] == [
+        ("all", 19, 0, -22, 0),
+        ("main", 19, 4, -22, 0),
+        ("both", 5, 5, -2, -2),
+        ("new", 10, 10, 10, 10),
+    ]
+    assert (tree.hidden, tree.levels) == (1, 3)
+    before = build(data, WriteOptions(value="before"))
+    assert [(node.key.name, node.total, node.delta) for node in before.nodes] == [
+        ("all", 41, -22),
+        ("main", 41, -22),
+        ("both", 7, -2),
+        ("old", 30, -30),
+    ]
+
+
+def test_a_differential_profile_without_width_has_no_nodes() -> None:
+    tree = build(profile(Sample((native("a"),), (0, 3)), types=DIFFERENTIAL), WriteOptions())
+    assert (tree.nodes, tree.total, tree.differential) == ([], 0, True)
+
+
+def test_only_differential_profiles_have_differences() -> None:
+    tree = build(profile(Sample((native("a"),), (5, 3)), types=(NS, COUNT)), WriteOptions())
+    assert not tree.differential
+    assert {node.delta for node in tree.nodes} == {0}
+
+
+def test_reversed_stacks_end_in_their_roots() -> None:
+    main, wait, run = native("main"), native("wait"), native("run")
+    data = profile(
+        Sample((main, wait), (60,), labels(7, "job", 8, "worker")),
+        Sample((run, wait), (30,), labels(7, "job", 9, "loop")),
+        Sample((main, wait), (10,), labels(5, "aux", 5, "aux")),
+    )
+    tree = build(data, WriteOptions(reverse=True, per_thread=True))
+    assert outline(tree) == [
+        (0, "all", 0, 100, 0),
+        (1, "wait", 0, 100, 0),
+        (2, "main", 0, 70, 0),
+        (3, "aux-5", 0, 10, 0),
+        (4, "aux-5", 0, 10, 10),
+        (3, "worker-8", 10, 60, 0),
+        (4, "job-7", 10, 60, 60),
+        (2, "run", 70, 30, 0),
+        (3, "loop-9", 70, 30, 0),
+        (4, "job-7", 70, 30, 30),
+    ]
+    assert outline(build(profile(Sample((main, wait), (5,))), WriteOptions(reverse=True)))[1:] == [
+        (1, "wait", 0, 5, 0),
+        (2, "main", 0, 5, 5),
+    ]
+
+
+def test_equal_frames_that_are_not_one_object_are_one_node() -> None:
+    samples = [Sample((Frame("ma" + "in"[:i], "native"), Frame("f")), (i,), (("pid", i),)) for i in (2, 2, 2)]
+    tree = build(Profile([NS], samples), WriteOptions())
+    assert [(node.key.name, node.total) for node in tree.nodes][1:] == [("[unknown]-2", 6), ("main", 6), ("f", 6)]
+
+
+def test_a_node_knows_which_state_most_of_it_was_spent_in() -> None:
+    main, wait = native("main"), native("wait")
+
+    def sample(value: int, state: str, *stack: Frame) -> Sample:
+        return Sample(stack, (value,), (("state", state),) if state else ())
+
+    data = profile(
+        sample(5, "idle", main, wait), sample(3, "", main, wait), sample(4, "stopped", main), sample(4, "", main)
+    )
+    tree = build(data, WriteOptions(), label="state")
+    assert {node.key.name: node.label for node in tree.nodes} == {"all": "", "main": "", "wait": "idle"}
+    assert {node.label for node in build(data, WriteOptions()).nodes} == {""}

@@ -31,8 +31,33 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 
 
 def test_every_suffix_has_a_writer() -> None:
-    assert output.suffixes() == [".folded", ".svg", ".speedscope.json", ".pb.gz"]
+    assert output.suffixes() == [".folded", ".svg", ".html", ".speedscope.json", ".trace.json", ".pb.gz", ".md"]
     assert all(callable(output.writer_for("x" + suffix)) for suffix in output.suffixes())
+
+
+def test_every_format_has_a_writer_and_no_two_the_same() -> None:
+    writers = [output.writer_for("-", name) for name in output.formats()]
+    assert len(set(writers)) == len(output.formats()) == 8
+
+
+def test_a_format_decides_where_the_path_does_not(tmp_path: Path) -> None:
+    for name, options in (
+        ("x.out", WriteOptions(format="markdown")),
+        ("x.folded", WriteOptions(format="markdown")),
+        ("x.json", WriteOptions(format="speedscope")),
+    ):
+        output.check([tmp_path / name], format_name=options.format)
+        output.write(PROFILE, tmp_path / name, options)
+    assert (tmp_path / "x.out").read_text().startswith("# Profile\n")
+    assert (tmp_path / "x.folded").read_text() == "main;read 5000\n"
+    assert "profiles" in json.loads((tmp_path / "x.json").read_text())
+
+
+def test_a_format_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    output.write(PROFILE, "-", WriteOptions(format="table", form="functions"))
+    assert b"Functions\n" in capfdbinary.readouterr().out
+    output.write(PROFILE, "-")
+    assert capfdbinary.readouterr().out == b"main;read 5000\n"
 
 
 @pytest.mark.parametrize("path", ["x.png", "x.json", "x", "", "x.svg.gz", "pb.gz", "x.txt", "--"])
@@ -40,7 +65,7 @@ def test_an_unknown_suffix(path: str) -> None:
     with pytest.raises(StallscopeError) as caught:
         output.check([path])
     assert caught.value.exit_code == 2
-    assert ".folded, .svg, .speedscope.json, .pb.gz" in caught.value.remedy
+    assert all(suffix in caught.value.remedy for suffix in output.suffixes())
     with pytest.raises(StallscopeError, match="no format"):
         output.write(PROFILE, path)
 
@@ -134,7 +159,7 @@ def test_a_defect_in_a_writer_does_not_lose_the_other_outputs(tmp_path: Path, mo
         raise ZeroDivisionError
 
     real = output.writer_for
-    monkeypatch.setattr(output, "writer_for", lambda path: defective if "bad" in str(path) else real(path))
+    monkeypatch.setattr(output, "writer_for", lambda path, _="": defective if "bad" in str(path) else real(path))
     with pytest.raises(ZeroDivisionError):
         output.write_all(PROFILE, [tmp_path / "bad.svg", tmp_path / "good.pb.gz"])
     assert os.listdir(tmp_path) == ["good.pb.gz"]
@@ -144,7 +169,7 @@ def test_ctrl_c_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupted(_profile: Profile, _file: BinaryIO, _options: WriteOptions) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output, "writer_for", lambda _path: interrupted)
+    monkeypatch.setattr(output, "writer_for", lambda *_: interrupted)
     with pytest.raises(KeyboardInterrupt):
         output.write_all(PROFILE, [tmp_path / "a.svg", tmp_path / "b.svg"])
     assert os.listdir(tmp_path) == []

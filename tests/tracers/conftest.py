@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from stallscope.tracers.core import privilege
+from stallscope.tracers.core import engine, privilege
+from stallscope.tracers.core.bpfobject import Object
+from stallscope.tracers.core.engine import SHAPES, EngineOptions
+from stallscope.tracers.core.scope import Scope
 
 Require = Callable[[bool, str], None]
 
@@ -31,3 +34,19 @@ def gcc(require: Require) -> str:
     found = shutil.which("gcc")
     require(found is not None, "there is no gcc")
     return str(found)
+
+
+@pytest.fixture
+def opened() -> Iterator[Object]:
+    """Our object, not loaded."""
+    made = Object(engine.object_path())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def loaded(root: None) -> Iterator[Object]:
+    """Our object with the programs that follow forks and execs."""
+    made = engine.load_shape(EngineOptions(Scope(everything=True), (), table_entries=1 << 14), SHAPES[0])
+    yield made
+    made.close()

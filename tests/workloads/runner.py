@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "build" / "workloads"
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "build" / "workloads"
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Runs the workloads that are Python: Debian's has no frame pointers."""
+_IN_PYTHON = ("python_threads",)
 
 
 class WorkloadFailed(Exception):
@@ -21,8 +27,10 @@ class Workload:
     After construction every thread in `tids` (of the processes in `pids`) exists and waits for `release()`.
     """
 
-    def __init__(self, name: str, *arguments: object, linger: bool = False) -> None:
-        command = [str(FOLDER / name), "--wait", *(["--linger"] if linger else []), *map(str, arguments)]
+    def __init__(self, name: str, *arguments: object, linger: bool = False, prefix: Sequence[str] = ()) -> None:
+        """``prefix`` is a command that runs the one that follows it."""
+        flags = ["--wait", *(["--linger"] if linger else [])]
+        command = [*prefix, *_program(name), *flags, *map(str, arguments)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -80,6 +88,28 @@ class Workload:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+
+
+class SettledWorkload(Workload):
+    """One that lingers, and whose truth comes when its main thread, too, has come to rest."""
+
+    def truth(self) -> dict[str, Any]:
+        truth = super().truth()
+        waits = [-1, -1]
+        while waits[-1] < 0 or waits[-1] != waits[-2]:
+            time.sleep(0.05)
+            waits.append(self._waits())
+        return truth
+
+    def _waits(self) -> int:
+        """How often the main thread waited so far, -1 if it does not wait now: proc(5)."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        status = dict(line.split(":\t", 1) for line in lines)
+        return int(status["voluntary_ctxt_switches"]) if status["State"][0] == "S" else -1
+
+
+def _program(name: str) -> list[str]:
+    return [SYSTEM_PYTHON, str(HERE / f"{name}.py")] if name in _IN_PYTHON else [str(FOLDER / name)]
 
 
 def run(name: str, *arguments: object) -> dict[str, Any]:

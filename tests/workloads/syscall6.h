@@ -12,8 +12,12 @@
 #endif
 
 /* Gives the function a frame, which compilers spare small ones even when told not to, and keeps a call before it from
- * becoming a jump. */
+ * becoming a jump. In a program without frame pointers only the latter. */
+#ifdef NO_FRAME_POINTERS
+#define KEEP_FRAME() __asm__ volatile("" : : : "memory")
+#else
 #define KEEP_FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)) : "memory")
+#endif
 
 static inline long syscall6(long number, long a, long b, long c, long d, long e, long f)
 {

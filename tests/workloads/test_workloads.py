@@ -5,14 +5,23 @@ Nothing here says how long anything takes, but for the lower bounds that a sleep
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from container import INSIDE, Container, can_contain
 from elftools.elf.elffile import ELFFile
-from runner import FOLDER, Workload, WorkloadFailed, run
+from paths import PATHS, follows
+from redis_under_load import installed as redis_installed
+from redis_under_load import load, redis
+from runner import FOLDER, SettledWorkload, Workload, WorkloadFailed, run
+from stacks_truth import STARTS, differences, eu_stacks, gdb_stacks, plain
+from stallscope.converters.model import Frame, Module
 
 HERE = Path(__file__).parent
 MS = 1_000_000
@@ -207,7 +216,7 @@ def test_every_workload_has_a_limit() -> None:
         assert workload._process.wait() == -signal.SIGALRM
     ignored = next(line for line in pending.splitlines() if line.startswith("SigIgn:")).split()[1]
     assert not int(ignored, 16) & 1 << (signal.SIGALRM - 1)
-    sources = [path for path in HERE.glob("*.c") if "int main(" in path.read_text()]
+    sources = [path for path in sources_of_workloads() if "main(" in path.read_text()]
     assert sources
     for path in sources:
         assert "workload_begin(" in path.read_text() or "alarm(" in path.read_text(), path
@@ -215,5 +224,142 @@ def test_every_workload_has_a_limit() -> None:
 
 def test_readme_names_every_workload() -> None:
     readme = (HERE / "README.md").read_text()
-    for path in HERE.glob("*.c"):
+    for path in sources_of_workloads():
         assert f"`{path.stem}`" in readme, path.name
+
+
+def sources_of_workloads() -> list[Path]:
+    return [*HERE.glob("*.c"), *HERE.glob("*.cc"), *HERE.glob("*.rs"), HERE / "python_threads.py"]
+
+
+@pytest.mark.parametrize("program", PATHS)
+def test_threads_stand_where_the_truth_says(program: str) -> None:
+    """By eu-stack, which needs no frame pointers."""
+    with SettledWorkload(program, 300, linger=True) as workload:
+        names = {tid: Path(f"/proc/{workload.pid}/task/{tid}/comm") for tid in workload.tids}
+        workload.release()
+        truth = workload.truth()
+        comms = {tid: path.read_text().rstrip("\n") for tid, path in names.items()}
+        stacks = eu_stacks(workload.pid)
+        workload.finish()
+    assert set(stacks) == set(workload.tids)
+    threads = {comms[tid]: [frame.name for frame in stack] for tid, stack in stacks.items() if tid != workload.pid}
+    assert set(threads) == set(PATHS[program])
+    for thread, path in PATHS[program].items():
+        assert follows(threads[thread], path), (thread, threads[thread])
+    for stack in stacks.values():
+        assert plain(stack[0].name) in STARTS
+    for wait in truth["waits"]:
+        assert wait["calls"] > 10 or wait["function"].startswith(("busy", "same")), wait
+        assert comms[wait["tid"]] in (wait["function"], "reload")
+
+
+@pytest.mark.parametrize("program", sorted(set(PATHS) - {"jit_mixed"}))
+def test_two_debuggers_agree(program: str) -> None:
+    with SettledWorkload(program, 100, linger=True) as workload:
+        workload.release()
+        workload.truth()
+        first, second = eu_stacks(workload.pid), gdb_stacks(workload.pid)
+        workload.finish()
+    assert set(first) == set(second) == set(workload.tids)
+    for tid, stack in first.items():
+        assert [(f.path, f.vaddr) for f in second[tid]] == [(f.path, f.vaddr) for f in stack]
+        for mine, true in zip(second[tid], stack, strict=True):
+            assert bool(mine.name) == bool(true.name)
+
+
+def test_differences_of_stacks_are_found() -> None:
+    with Workload("jit_mixed", 50, linger=True) as workload:
+        workload.release()
+        workload.truth()
+        truth = eu_stacks(workload.pid)[workload.tids[1]]
+    made = [place for place, frame in enumerate(truth) if not frame.path]
+    assert len(made) == 2
+    ours = [Frame(f.name or "[anon]", "native", Module(f.path) if f.path else None, f.vaddr) for f in truth]
+    doze = [frame.name for frame in ours].index("doze")
+    assert differences(ours, truth) == []
+    assert differences(ours[-3:], truth, 3) == []
+    assert differences(ours[1:], truth) != []
+    assert differences([ours[0], *ours], truth) != []
+    for change in ({"name": "dose"}, {"address": ours[doze].address + 1}, {"module": Module("/other")}):
+        assert len(differences([*ours[:doze], ours[doze]._replace(**change), *ours[doze + 1 :]], truth)) == 1
+    unnamed = truth[doze]._replace(name="")
+    assert differences([ours[doze]], [unnamed]) != []
+    assert differences([ours[doze]._replace(name="[jit_mixed+0x1]")], [unnamed]) == []
+
+
+def test_libraries_come_back_at_the_same_address() -> None:
+    waits = by_function(run("many_mappings", 300))
+    assert waits["same_address"]["calls"] > 0.9 * waits["reload"]["calls"]
+
+
+def test_call_paths_are_all_taken() -> None:
+    for frame in ("near", "far"):
+        truth = run("call_paths", frame, 2)
+        waits = by_function(truth)
+        assert len(waits) == 1000 + 60 + 16
+        assert {wait["calls"] for wait in waits.values()} == {2}
+        assert all(wait["ns"] >= 2 * (50_000 + i * 100) for i, wait in enumerate(truth["waits"][:1000]))
+        # One whose timer was over before it slept did not sleep.
+        assert 0.99 * 2 * len(waits) <= sum(wait["blocks"] for wait in waits.values()) <= 2 * len(waits)
+
+
+def test_exec_chain_is_one_process() -> None:
+    with Workload("exec_chain", 7, 2, linger=True) as workload:
+        workload.release()
+        truth = workload.truth()
+        assert truth["pid"] == workload.pid
+        workload.finish()
+    waits = by_function(truth)
+    assert {name: wait["calls"] for name, wait in waits.items()} == {"link_even": 8, "link_odd": 6}
+    assert all(wait["ns"] >= wait["calls"] * 5 * MS for wait in waits.values())
+
+
+NEEDS_ITS_FRAME = ("aligned_frame", "dynamic_frame")
+"""Functions whose frame only a frame pointer can find: it is what they are for."""
+
+
+@pytest.mark.parametrize("name", ["call_paths", "cpp_frames", "exec_chain", "exec_chain_other", "jit_mixed"])
+def test_there_are_no_frame_pointers(name: str) -> None:
+    command = ["objdump", "--disassemble", "--no-show-raw-insn", FOLDER / f"{name}.o"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    functions, with_pointer = set(), set()
+    for before, line in pairwise(lines):
+        if line.endswith(">:"):
+            functions.add(function := line.partition("<")[2].removesuffix(">:"))
+        elif line.split()[1:] == ["mov", "%rsp,%rbp"] and before.split()[1:] == ["push", "%rbp"]:
+            with_pointer.add(function)
+    assert "main" in functions
+    assert len(functions) > 3
+    assert {name for name in with_pointer if not any(part in name for part in NEEDS_ITS_FRAME)} == set()
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "overlay"])
+def test_container_is_another_world(require: Any, kind: str) -> None:
+    require(can_contain(), "new namespaces and mounts need root")
+    with Container("sleeps", 2, kind=kind, linger=True) as workload:
+        assert workload.inside == {workload.pid: 1}
+        assert not Path(INSIDE).exists()
+        process = Path("/proc", str(workload.pid))
+        assert os.readlink(process / "exe") == f"{INSIDE}/sleeps"
+        assert os.readlink(process / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
+        workload.replace_program(FOLDER / "spinner")
+        assert os.readlink(process / "exe").endswith("sleeps (deleted)")
+        assert workload.program.read_bytes() == (FOLDER / "spinner").read_bytes()
+        workload.release()
+        truth = workload.truth()
+        assert truth["pid"] == 1
+        workload.finish()
+    assert by_function(truth)["sleep_25ms"]["calls"] == 2
+
+
+def test_redis_is_busy_without_a_daemon(require: Any) -> None:
+    require(redis_installed(), "there is no redis (package redis-tools)")
+    with redis() as (server, path):
+        before = Path(f"/proc/{server.pid}/stat").read_text().split()
+        with load(path):
+            time.sleep(0.5)
+        after = Path(f"/proc/{server.pid}/stat").read_text().split()
+        assert int(after[13]) > int(before[13])
+        assert int(after[3]) == os.getpid()
+    assert not path.exists()

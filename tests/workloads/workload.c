@@ -2,7 +2,8 @@
 #include <sys/mman.h>
 #include "workload.h"
 
-#define MAX_RECORDS 128
+#define MAX_RECORDS 2048
+#define FOREVER_NS 3600000000000
 
 /* Shared by all threads and forked processes of a workload. */
 struct board {
@@ -14,6 +15,7 @@ struct board {
 
 static struct board *board;
 static bool gate_wait, gate_linger;
+static atomic_bool holding;
 int workload_argc;
 char **workload_argv;
 
@@ -174,6 +176,48 @@ NAMED void open_gate(const int *pids, const int *tids)
 	atomic_store(&board->started, 1);
 	syscall6(SYS_futex, (long)&board->started, FUTEX_WAKE, MAX_RECORDS, 0, 0, 0);
 	KEEP_FRAME();
+}
+
+long stay_ns(void)
+{
+	static atomic_uint round;
+
+	if (atomic_load(&holding))
+		return FOREVER_NS;
+	return 1000000 + (long)(atomic_fetch_add(&round, 1) % 8) * 250000;
+}
+
+/* How often the thread waited so far, -1 if it does not wait now. */
+static long waits_for(int tid)
+{
+	char path[64], line[128], state = 0;
+	long switches = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	file = fopen(path, "re");
+	if (!file)
+		die(path);
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "voluntary_ctxt_switches: %ld", &switches);
+	}
+	fclose(file);
+	return state == 'S' || state == 'D' ? switches : -1;
+}
+
+void hold_still(const int *tids)
+{
+	long before;
+
+	atomic_store(&holding, true);
+	/* No other wait is so long. */
+	for (; *tids; tids++) {
+		do {
+			before = waits_for(*tids);
+			usleep(30000);
+		} while (before < 0 || waits_for(*tids) != before);
+	}
 }
 
 /* Until standard input closes, with --linger. */

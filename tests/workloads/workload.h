@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
+#ifndef __cplusplus
+#include <stdatomic.h> /* C++ has its own */
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +28,10 @@
 
 #define LIMIT_SECONDS 120 /* nothing outlives this, whatever happens */
 #define NAME_LEN 64
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* One function's waits in one thread. `ns` is the sum of the times around the system call (CLOCK_MONOTONIC); `blocks`
  * how often the kernel took the thread off its CPU because it waited (ru_nvcsw), at most once or twice per call. */
@@ -71,11 +77,18 @@ struct wait_truth *new_wait(const char *function);
 struct thread_truth thread_now(void);
 void thread_done(const struct thread_truth *begin);
 
+/* How long a thread that works in rounds waits this time: 1 to 3 ms, and once everybody is to be held still, for ever.
+ * Ask before each wait. */
+long stay_ns(void);
+
+/* Holds these threads still (their ids end with 0), each where it waits, and returns when all of them sleep. */
+void hold_still(const int *tids);
+
 /* Prints the truth, lingers, and is main's return value. `begin` is when the gate opened (CLOCK_MONOTONIC). */
 int workload_end(uint64_t begin);
 
 /* Prints errno's cause and exits with 1. */
-_Noreturn void die(const char *what);
+void die(const char *what) __attribute__((noreturn));
 
 static inline uint64_t clock_ns(clockid_t clock)
 {
@@ -101,7 +114,7 @@ struct mark {
 
 static inline struct mark wait_begins(void)
 {
-	struct mark mark = { .switches = voluntary_switches() };
+	struct mark mark = { 0, voluntary_switches() };
 
 	mark.ns = clock_ns(CLOCK_MONOTONIC);
 	return mark;
@@ -139,5 +152,9 @@ static inline __attribute__((always_inline)) void measured_sleep(struct wait_tru
 
 	measured(w, SYS_nanosleep, (long)&length, 0, 0, 0, 0, 0);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -34,6 +34,8 @@ _SCHEDULE = "__schedule"
 _UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|switch not)")
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
+_NO_RULE = ENDS.index("no unwind rule")
+_STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 
@@ -69,7 +71,7 @@ def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
         for part in _parts(key, total):
             if chosen.states is not None and part.state not in chosen.states:
                 continue
-            reached[capture.ends.get(key.ustack, 0) if key.ustack else -1] += part.values[0]
+            reached[stacks.end_of(key)] += part.values[0]
             who = (key.tgid, key.tid, part.state, is_open)
             if who not in labels:
                 labels[who] = names.labels(*who)
@@ -160,12 +162,22 @@ class _Stacks:
         # Taken in while it slept, without its stack; or its switch-out was not reported.
         return self._whole[where] or ((_UNREPORTED,) if key.state == OTHER else (_NO_STACK,))
 
+    def end_of(self, key: WaitKey) -> int:
+        """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
+        found = self._user.get(self._space(key))
+        return -1 if found is None else self._end(key.ustack, found)
+
+    def _end(self, stack: int, frames: Stack) -> int:
+        end = self._capture.ends.get(stack, 0)
+        # Where a thread starts, in assembly, some C libraries (musl) have no unwind rules.
+        return 0 if end == _NO_RULE and frames and frames[0].name in _STARTS else end
+
     def _join(self, user: tuple[int, int, int], kernel: int) -> Stack:
         frames: Stack = ()
         for wanted, found in ((user[2], self._user.get(user)), (kernel, self._kernel.get(kernel))):
             if found is not None:
                 frames += _without_strays(found)
-                if end := self._capture.ends.get(wanted):
+                if end := self._end(wanted, found):
                     self.ends[ENDS[end]] += 1
             elif wanted:
                 frames += (_LOST_STACK,)
@@ -272,8 +284,29 @@ def _lost(capture: Capture, stacks: _Stacks) -> dict[str, int]:
     return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
 
 
+def details(capture: Capture) -> list[str]:
+    """How the stacks were taken: how many were recognised, how often that was checked, what the tables took."""
+    counters = capture.counters
+    lines = []
+    for whose, name in (("user", "user_memo"), ("kernel", "memo")):
+        hits, checks, wrong = (counters[f"{name}_{what}"] for what in ("hits", "checks", "wrong"))
+        lines.append(
+            f"{whose} stacks recognised without unwinding: {hits:,}; checked: {checks:,}, of these wrong: {wrong:,}"
+        )
+    tables = capture.tables
+    lines.append(f"user stacks walked again while their threads waited: {counters['late_stacks']:,}")
+    if tables is not None:
+        lines.append(f"unwind tables: {tables.bytes >> 20} MB for {plural(tables.files, 'file')}")
+        lines += [f"files without a table: {count} ({why})" for why, count in sorted(tables.refused.items())]
+        if tables.evicted or tables.no_room:
+            lines.append(f"tables that left for want of room: {tables.evicted:,}; that found none: {tables.no_room:,}")
+        if tables.problem:
+            lines.append(f"no more memory for tables: {tables.problem}")
+    return lines
+
+
 def _completeness(reached: Counter[int]) -> list[str]:
-    """``reached``: off-CPU time by the end of its user stacks, -1 for those without one."""
+    """``reached``: off-CPU time by `_Stacks.end_of`."""
     del reached[-1]
     if not (total := reached.total()) or reached[0] == total:
         return []
@@ -291,9 +324,12 @@ def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[s
         comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
     if capture.reused:
         comments.append(f"{plural(capture.reused, 'thread id')} came back for other threads: they are told as one")
-    if counters["memo_wrong"]:
-        wrong, checked = counters["memo_wrong"], counters["memo_checks"]
-        comments.append(f"{wrong} of {checked} kernel stacks that were recognised, and checked, were others")
+    for whose, name in (("user", "user_memo"), ("kernel", "memo")):
+        if wrong := counters[f"{name}_wrong"]:
+            checked = counters[f"{name}_checks"]
+            comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
+    if capture.tables and capture.tables.no_room:
+        comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
     if lost["intervals"] or counters["stack_table_full"]:
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:

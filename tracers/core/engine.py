@@ -11,8 +11,8 @@ from pathlib import Path
 from ...converters.errors import StallscopeError
 from . import privilege, procfs
 from .bpfmap import RingBuffer
+from .bpfobject import Link, Object
 from .libbpf import BpfError
-from .object import Link, Object
 from .records import (
     BLOCKED,
     COUNTERS,

@@ -1,7 +1,7 @@
 """libbpf.so.1 through ctypes: the one place that knows its C interface.
 
-What is made of it: `object.py` (objects, programs, links) and `bpfmap.py` (maps, ring buffers). Signatures: libbpf.h,
-bpf.h and btf.h of libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
+What is made of it: `bpfobject.py` (objects, programs, links) and `bpfmap.py` (maps, ring buffers). Signatures:
+libbpf.h, bpf.h and btf.h of libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
 """
 
 from __future__ import annotations

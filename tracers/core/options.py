@@ -50,7 +50,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --merge --json: what `report.Output` is made from."""
+    """-o --force --per-thread --merge --json -v: what `report.Output` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -65,12 +65,13 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("-v", "--verbose", is_flag=True, help="Say how the stacks were taken, on standard error."),
     ]
     return _apply(options, function)
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer: how the probes work."""
+    """-U -K --btf --table-size --buffer --unwind-memory: how the probes work."""
     options: list[Decorator] = [
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -92,6 +93,14 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="MB of ring buffer for new stacks.",
         ),
+        click.option(
+            "--unwind-memory",
+            "unwind_mb",
+            type=click.IntRange(0, 4096),
+            default=256,
+            show_default=True,
+            help="MB of kernel memory, at most, for tables of unwind rules; 0: user stacks by frame pointers.",
+        ),
     ]
     return _apply(options, function)
 
@@ -111,6 +120,7 @@ def make_engine_options(
         btf=given["btf"],
         table_entries=given["table_size"],
         buffer_bytes=int(given["buffer_mb"]) << 20,
+        unwind_bytes=given["unwind_mb"] << 20,
     )
 
 

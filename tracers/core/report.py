@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -26,6 +26,7 @@ class Report:
     per_thread: bool
     as_json: bool
     merge: bool = False
+    verbose: bool = False
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Report:
@@ -33,20 +34,23 @@ class Report:
         than after the trace."""
         paths = given["outputs"] or (str(output.default_path(stem)),)
         output.check(paths, force=given["force"])
-        return cls(paths, given["force"], given["per_thread"], given["as_json"], given["merge"])
+        return cls(paths, given["force"], given["per_thread"], given["as_json"], given["merge"], given["verbose"])
 
     @property
     def uses_stdout(self) -> bool:
         """Whether standard output is for data that a program reads."""
         return self.as_json or output.STDOUT in self.paths
 
-    def write(self, profile: Profile) -> None:
-        """The summary (on standard error when folded text goes to standard output), then every file."""
+    def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
+        """The summary (on standard error when folded text goes to standard output), then every file. With -v also the
+        ``details``."""
         stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout
         try:
             self._print_summary(profile, stream)
         finally:  # nobody may read the summary to its end: the files are written all the same
             self._write_files(profile, stream)
+        for line in details if self.verbose else ():
+            print(printable(line), file=sys.stderr)
 
     def _write_files(self, profile: Profile, stream: TextIO) -> None:
         if self.merge:

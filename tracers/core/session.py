@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ...converters.errors import StallscopeError
 from ..symbols.maps import Mapping
 from ..symbols.process import ProcessSpaces
+from ..unwind.loader import Counts
 from . import procfs
 from .engine import Engine
 from .interrupts import Interrupts
@@ -52,6 +53,8 @@ class Capture:
     """Of the launched command."""
     ends: dict[int, int] = field(default_factory=dict)
     """Why stacks are not complete: by id, an index into `records.ENDS`."""
+    tables: Counts | None = None
+    """What the loader of unwind tables did."""
     reused: int = 0
     """How often a thread id came back for another thread: their names and times are not told apart."""
 
@@ -259,6 +262,7 @@ class Session:
             self._notes,
             self._launch.poll() if self._launch else None,
             sink.ends,
+            self._unwinding.counts if self._unwinding else None,
             sink.reused,
         )
         if self._sideband:

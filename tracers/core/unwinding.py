@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..symbols.process import ProcessSpaces
 from ..symbols.vdso import image
-from ..unwind.loader import VDSO, Loader
+from ..unwind.loader import VDSO, Counts, Loader
 from ..unwind.store import Store
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Unwinding:
         self._advance()
 
     @property
-    def memory(self) -> int:
-        """Bytes that the tables take in the kernel."""
-        return self._store.bytes
+    def counts(self) -> Counts:
+        """What has been loaded so far."""
+        return self.loader.counts
 
     @property
     def fd(self) -> int:

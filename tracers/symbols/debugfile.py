@@ -1,7 +1,7 @@
 """Separate debug files, by build-id and by .gnu_debuglink, where GDB's manual says that they are.
 
 A debug file must carry the program's build-id; where neither has one, it must have the CRC-32 that the
-link states.
+link states. That holds for one from elsewhere, such as a debuginfod server, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_CRC_BYTES = 1 << 30
 def find_debug_file(elf: ElfFile, path: str, roots: Iterable[Root]) -> tuple[ElfFile, int] | None:
     """The debug file of the program that is at ``path`` in its root, as (file, its descriptor: the caller's).
 
-    None when no root has one that matches and has symbols.
+    None when no root has one that matches and has symbols or source lines.
     """
     build_id = elf.build_id()
     link = elf.debug_link()
@@ -51,17 +51,28 @@ def _open(root: Root, path: str, build_id: str, crc: int | None) -> tuple[ElfFil
         fd = root.open_regular(path)
     except (OSError, ValueError):
         return None
+    return verified(fd, build_id, crc)
+
+
+def verified(fd: int, build_id: str, crc: int | None = None) -> tuple[ElfFile, int] | None:
+    """An open file, if it is the debug file of the program with this ``build_id`` (or, without one, ``crc``) and has
+    symbols or source lines; else None, and it is closed."""
     try:
         elf = ElfFile(FileSource(fd))
         if elf.build_id() != build_id:
             raise ElfError("another build-id")
         # A build-id is the better proof, and the CRC of a debug file of gigabytes takes seconds.
-        if not has_symtab(elf) or (not build_id and _crc32(fd) != crc):
+        if not (has_symtab(elf) or has_lines(elf)) or (not build_id and _crc32(fd) != crc):
             raise ElfError("of no use")
     except (ElfError, OSError):
         os.close(fd)
         return None
     return elf, fd
+
+
+def has_lines(elf: ElfFile) -> bool:
+    """Whether it has DWARF: source lines, and which functions were inlined where."""
+    return any(elf.section_header(name) is not None for name in (b".debug_info", b".zdebug_info"))
 
 
 def _crc32(fd: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
-_PT_LOAD, _PT_NOTE, _PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+_PT_LOAD, _PT_NOTE = 1, 4
 _PF_X = 1
 _ET_EXEC, _ET_DYN = 2, 3
 _NT_GNU_BUILD_ID = 3
@@ -26,7 +26,6 @@ _MAX_HEADERS = 1 << 16
 _MAX_NOTES = 1 << 16
 _MAX_SYMBOLS = 1 << 23
 _MAX_NAME = 1 << 16
-_MAX_FDES = 1 << 23
 _MAX_EMBEDDED = 64 << 20
 """Bytes of a decompressed .gnu_debugdata."""
 
@@ -223,25 +222,6 @@ class ElfFile:
         if offset + size > self.source.size:
             raise ElfError("truncated, or offsets beyond its end")
         return offset, size
-
-    def fde_starts(self) -> NDArray[np.uint64]:
-        """Where the functions known to the unwinder begin (virtual addresses, sorted), by .eh_frame_hdr.
-
-        The binary search table as described in the Linux Standard Base, in the one encoding that
-        linkers write: sdata4 relative to the header. Empty when there is none.
-        """
-        import numpy as np
-
-        nothing = np.zeros(0, np.uint64)
-        for segment in self.segments:
-            if segment.type == _PT_GNU_EH_FRAME and segment.filesz >= 12:
-                header = struct.unpack("<BBBBiI", self.source.read(segment.offset, 12))
-                version, _, count_enc, table_enc, _, count = header
-                if (version, count_enc, table_enc) != (1, 0x03, 0x3B) or count > min(_MAX_FDES, segment.filesz // 8):
-                    return nothing
-                table = np.frombuffer(self.source.read(segment.offset + 12, count * 8), "<i4")[::2]
-                return np.sort(table.astype(np.int64).astype(np.uint64) + np.uint64(segment.vaddr))
-        return nothing
 
     def code_at(self, vaddr: int, size: int) -> bytes:
         """``size`` bytes of code at a virtual address; b"" where there is none."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...converters.model import Module
-from .debugfile import find_debug_file
+from ..unwind.functions import function_bounds
+from ..unwind.sections import UnwindError
+from .debugfile import find_debug_file, has_lines, verified
 from .elf import ElfError, ElfFile, FileSource
 from .files import HOST, Root, open_left
 from .maps import Mapping
-from .symtab import SymbolTable, has_symtab
+from .symtab import Bounds, SymbolTable, has_symtab
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,9 +35,13 @@ class ObjectFile:
         self._root = root
         self._fd = fd
         self._mapped_ns = mapped_ns
-        self._debug_fd: int | None = None
         self._elf: ElfFile | None = None
+        self._debug: tuple[ElfFile, int] | None = None
+        """Its separate debug file."""
+        self._sought = False
+        """Whether that was looked for."""
         self._table: SymbolTable | None = None
+        self._bounds: Bounds | None = None
         self._module: Module | None = None
 
     @property
@@ -88,6 +95,36 @@ class ObjectFile:
                 self.problem = str(error)
         return self._table.find(vaddrs) if self._table is not None else [None] * len(vaddrs)
 
+    def starts(self, vaddrs: NDArray[np.uint64]) -> list[int | None]:
+        """Where the function at each virtual address begins, by the rules of its unwinding; None where there is none."""
+        bounds = self._functions()
+        return [None if i < 0 else int(bounds.start[i]) for i in bounds.holding(vaddrs).tolist()]
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether it is stripped, and this machine has no debug file."""
+        elf = self.elf()
+        return elf is not None and not (has_symtab(elf) or self._debug_file())
+
+    def lines_fd(self) -> int | None:
+        """Descriptor (ours) of the file that has its source lines; None when there is none."""
+        elf = self.elf()
+        if elf is None or has_lines(elf):
+            return self._fd if elf is not None else None
+        debug = self._debug_file()
+        return debug[1] if debug is not None and has_lines(debug[0]) else None
+
+    def add_debug_file(self, fd: int) -> bool:
+        """Whether an open file, taken over, is its debug file: then its names are used from now on."""
+        found = verified(fd, self.module.build_id)
+        if found is None:
+            return False
+        if self._debug is not None:
+            os.close(self._debug[1])
+        self._debug, self._sought = found, True
+        self._table = self._bounds = None
+        return True
+
     def code_at(self, vaddr: int, size: int) -> bytes:
         """``size`` bytes of its code, b"" when there are none."""
         elf = self.elf()
@@ -98,34 +135,43 @@ class ObjectFile:
 
     def close(self) -> None:
         """Let go of the descriptors. Names that were not asked for cannot be any more."""
-        for fd in (self._fd, self._debug_fd):
+        for fd in (self._fd, self._debug[1] if self._debug else None):
             if fd is not None:
                 os.close(fd)
-        self._fd = self._debug_fd = None
+        self._fd = self._debug = None
         self.problem = self.problem or "closed"
-        self._elf = self._table = None
+        self._elf = self._table = self._bounds = None
 
     def _load(self) -> SymbolTable:
-        import numpy as np
-
         assert self._elf is not None
         files = [self._elf]
         if not has_symtab(self._elf):
-            found = find_debug_file(self._elf, self.path, [self._root, HOST])
-            if found is not None:
-                debug, self._debug_fd = found
-                files.append(debug)
-            else:
+            debug = self._debug_file()
+            if debug is not None:
+                files.append(debug[0])
+            if debug is None or not has_symtab(debug[0]):
                 files += _embedded(self._elf)
         try:
-            fde_starts = self._elf.fde_starts()
-        except ElfError:
-            fde_starts = np.zeros(0, np.uint64)
-        try:
-            return SymbolTable(files, fde_starts)
+            return SymbolTable(files, self._functions)
         except ElfError:
             # A damaged debug file must not cost the names that the program itself exports.
-            return SymbolTable(files[:1], fde_starts)
+            return SymbolTable(files[:1], self._functions)
+
+    def _debug_file(self) -> tuple[ElfFile, int] | None:
+        if not self._sought and self._elf is not None:
+            self._sought = True
+            with suppress(ElfError):
+                self._debug = find_debug_file(self._elf, self.path, [self._root, HOST])
+        return self._debug
+
+    def _functions(self) -> Bounds:
+        elf = self.elf()
+        if self._bounds is None:
+            self._bounds = Bounds.none()
+            if elf is not None:
+                with suppress(ElfError, UnwindError):
+                    self._bounds = Bounds(*function_bounds(elf, self._debug[0] if self._debug else None))
+        return self._bounds
 
 
 def _embedded(elf: ElfFile) -> list[ElfFile]:

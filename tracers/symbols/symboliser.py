@@ -3,18 +3,25 @@
 A return address points behind the call, and a call may be the last instruction of its function: all
 frames but the innermost are looked up one byte earlier. The frame that a signal interrupted, which
 calls the kernel's signal trampoline only on paper, is looked up exactly, as the innermost one is.
+
+A frame without a name is ``[libfoo.so!fn_0x1a00]`` where the rules of its unwinding tell in which function it is, so
+that equal functions are one frame, else ``[libfoo.so+0x1a2b]``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.model import Frame, Module, Stack
+from ...converters.text import printable
+from .debuginfod import Debuginfod
 from .demangle import Demangler
 from .kallsyms import KERNEL, Kallsyms
+from .lines import Lines, LineTool
 from .maps import REMAPPED, AddressSpace, Mapping
 from .objects import ObjectFile
 from .perfmap import PerfMap, jit_frame
@@ -61,15 +68,33 @@ class _Place(NamedTuple):
     module: Module | None = None
     jit: bool = False
     trampoline: bool = False
+    file: ObjectFile | None = None
+    code: int = 0
+    """Virtual address in ``file`` at which the name was looked up."""
 
 
 class Symboliser:
-    """Names for kernel and user stacks. ``lost`` counts the frames without one, by reason."""
+    """Names for kernel and user stacks. ``lost`` counts the frames without one, by reason; ``problems`` says what else
+    went wrong.
 
-    def __init__(self, processes: ProcessSpaces, kernel: Kallsyms | None = None) -> None:
+    Where $DEBUGINFOD_URLS is set, debug files that this machine lacks are asked for there.
+    """
+
+    def __init__(
+        self,
+        processes: ProcessSpaces,
+        kernel: Kallsyms | None = None,
+        lines: LineTool | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """``lines``: user frames have their source line, and inlined functions become frames. ``on_progress`` gets a
+        line of text while something takes its time."""
+        self.problems: list[str] = []
         self.lost = dict.fromkeys((NO_SYMBOL, NO_FILE, NO_MAPPING, AMBIGUOUS, ANONYMOUS, NO_KERNEL_SYMBOL), 0)
         self._processes = processes
         self._kernel = kernel
+        self._lines = lines
+        self._on_progress = on_progress
         self._demangler = Demangler()
         self._frames: dict[Frame, Frame] = {}
 
@@ -94,6 +119,22 @@ class Symboliser:
 
     def user_stacks(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[Stack]:
         """Each (tgid, epoch, addresses) as frames, outermost first, in the order of ``requests``."""
+        placed = self._place(requests)
+        if self._fetch_debug_files(placed):
+            placed = self._place(requests)
+        distinct = set(chain.from_iterable(placed))
+        lines = self._look_up_lines(distinct)
+        named = {place.name for place in distinct if not place.reason and not place.jit}
+        named.update(line.function for found in lines.values() for line in found)
+        readable = self._demangler.demangle(named)
+        frames = {place: self._frames_at(place, lines.get(place, ()), readable) for place in distinct}
+        for place in chain.from_iterable(placed):
+            if place.reason and frames[place][0].name == place.name:
+                self.lost[place.reason] += 1
+        return [tuple(chain.from_iterable(frames[place] for place in reversed(stack))) for stack in placed]
+
+    def _place(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[list[_Place]]:
+        """The places of each stack, in the order of its addresses."""
         by_space: dict[tuple[int, int], list[int]] = {}
         for i, request in enumerate(requests):
             by_space.setdefault((request[0], request[1]), []).append(i)
@@ -102,13 +143,47 @@ class Symboliser:
             places = self._place_stacks(tgid, epoch, [requests[i][2] for i in indices])
             for i, stack in zip(indices, places, strict=True):
                 placed[i] = stack
-        distinct = set(chain.from_iterable(placed))
-        readable = self._demangler.demangle({p.name for p in distinct if not p.reason and not p.jit})
-        frames = {place: self._frame(place, readable) for place in distinct}
-        for place in chain.from_iterable(placed):
-            if place.reason:
-                self.lost[place.reason] += 1
-        return [tuple(frames[place] for place in reversed(stack)) for stack in placed]
+        return placed
+
+    def _fetch_debug_files(self, placed: list[list[_Place]]) -> bool:
+        """Asks debuginfod, first for the file that the most frames lack. Whether there is anything new."""
+        wanted = Counter(p.file for p in chain.from_iterable(placed) if p.file and self._needs_debug_file(p, p.file))
+        client = Debuginfod.from_environment(self._on_progress) if wanted else None
+        if client is None:
+            return False
+        fetched = False
+        for file, _ in wanted.most_common():
+            fd = client.find(file.module.build_id, printable(os.path.basename(file.path)))
+            if fd is not None:
+                fetched |= file.add_debug_file(fd)
+        if client.problem:
+            self.problems.append(client.problem)
+        client.close()
+        return fetched
+
+    def _needs_debug_file(self, place: _Place, file: ObjectFile) -> bool:
+        if self._lines is not None and file.lines_fd() is None:
+            return True
+        return place.reason == NO_SYMBOL and file.lacks_names
+
+    def _look_up_lines(self, places: set[_Place]) -> dict[_Place, Lines]:
+        """By place, where there is anything to know."""
+        wanted: dict[ObjectFile, dict[int, list[_Place]]] = {}
+        for place in places if self._lines else ():
+            if place.file is not None:
+                wanted.setdefault(place.file, {}).setdefault(place.code, []).append(place)
+        found: dict[_Place, Lines] = {}
+        for file, by_code in wanted.items():
+            fd = file.lines_fd()
+            if self._lines is None or fd is None:
+                continue
+            if self._on_progress:
+                self._on_progress(f"source lines: {printable(os.path.basename(file.path))}")
+            for code, lines in self._lines.look_up(fd, sorted(by_code)).items():
+                found |= dict.fromkeys(by_code[code], lines)
+        if self._lines is not None and self._lines.problem:
+            self.problems.append(self._lines.problem)
+        return found
 
     def _place_stacks(self, tgid: int, epoch: int, stacks: list[Addresses]) -> list[list[_Place]]:
         process = self._processes.processes.get(tgid)
@@ -132,17 +207,26 @@ class Symboliser:
             result.append(places)
         return result
 
-    def _frame(self, place: _Place, readable: dict[str, str]) -> Frame:
+    def _frames_at(self, place: _Place, lines: Lines, readable: dict[str, str]) -> tuple[Frame, ...]:
+        """The frame of a place, then those of the functions inlined there, outermost first."""
         if place.jit:
-            frame = jit_frame(place.name, place.address)
-        else:
-            frame = Frame(readable.get(place.name, place.name), "native", place.module, place.address)
+            return (self._shared(jit_frame(place.name, place.address)),)
+        names = [readable.get(line.function, "") for line in reversed(lines)] or [""]
+        # The symbol table knows which of a function's names is the best; DWARF, the names of static functions.
+        names[0] = names[0] if place.reason and names[0] else readable.get(place.name, place.name)
+        frames = []
+        for i, name in enumerate(names):
+            _, file, line = lines[-1 - i] if lines else ("", "", 0)
+            if name:
+                frames.append(self._shared(Frame(name, "native", place.module, place.address, file, line)))
+        return tuple(frames)
+
+    def _shared(self, frame: Frame) -> Frame:
         return self._frames.setdefault(frame, frame)
 
     def _kernel_frame(self, address: int, found: tuple[str, Module] | None) -> Frame:
         name, module = found or (f"[kernel+{address:#x}]", KERNEL)
-        frame = Frame(name, "kernel", module, address)
-        return self._frames.setdefault(frame, frame)
+        return self._shared(Frame(name, "kernel", module, address))
 
 
 class _Lookup:
@@ -189,15 +273,21 @@ class _Lookup:
         returns = (vaddrs + np.uint64(back)).tolist()
         trampolines = [bool(back) and _is_sigreturn(file, vaddr) for vaddr in returns]
         # The kernel made up the return address of a signal handler: nothing was called before it.
-        names = file.names(vaddrs + np.where(trampolines, np.uint64(back), np.uint64(0)))
+        code = vaddrs + np.where(trampolines, np.uint64(back), np.uint64(0))
+        names = file.names(code)
+        starts = file.starts(code) if None in names else [None] * len(names)
         module = file.module
         base = os.path.basename(file.path) or file.path
         result = {}
         for i, (address, vaddr) in enumerate(zip(absolute.tolist(), returns, strict=True)):
             name, reason = names[i], ""
-            if name is None or not known[i]:
+            if not known[i]:
                 name, reason = f"[{base}+{vaddr:#x}]", NO_FILE if file.problem else NO_SYMBOL
-            result[address] = _Place(reason, name, vaddr, module, trampoline=trampolines[i])
+            elif name is None:
+                start, reason = starts[i], NO_FILE if file.problem else NO_SYMBOL
+                name = f"[{base}+{vaddr:#x}]" if start is None else f"[{base}!fn_{start:#x}]"
+            where = (file, int(code[i])) if known[i] else (None, 0)
+            result[address] = _Place(reason, name, vaddr, module, False, trampolines[i], *where)
         return result
 
     def _without_file(

@@ -6,8 +6,8 @@ Rules, so that no name is ever wrong:
   innermost (highest start) wins.
 - A symbol without size (hand-written assembly) is believed only where it comes from a .symtab whose
   local symbols were not stripped, and covers addresses up to the next symbol of any type, the next
-  function that the unwinder knows, or the end of its section, whichever comes first; never
-  where a sized symbol covers its start.
+  function that the unwinder knows, the end of the one that it lies in, or the end of its section,
+  whichever comes first; never where a sized symbol covers its start.
 - Of several names for one function: exported before local, fewer leading underscores first, strong
   before weak, then the shortest, then by alphabet.
 """
@@ -15,6 +15,7 @@ Rules, so that no name is ever wrong:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .elf import SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, read_string
@@ -30,6 +31,30 @@ _MAX_STEPS = 1024
 
 _VERSION = re.compile(r"(?<=.)@{1,2}[A-Za-z_][\w.]*$")
 _MANGLED = re.compile(r"_+(?:Z|R[A-Z])")
+
+
+class Bounds(NamedTuple):
+    """Functions as the unwinder knows them: first addresses and ends, sorted, without overlaps."""
+
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+
+    @classmethod
+    def none(cls) -> Bounds:
+        """No function at all."""
+        import numpy as np
+
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+
+    def holding(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """For each address the index of the function that it lies in, -1 in a gap."""
+        import numpy as np
+
+        found = np.searchsorted(self.start, addresses, side="right") - 1
+        if not len(self.end):
+            return found
+        # Index -1 wraps to the last function: told apart by the sign.
+        return np.where((found >= 0) & (addresses < self.end[found]), found, -1)
 
 
 class _Part(NamedTuple):
@@ -60,12 +85,13 @@ def better_name(name: str, *, local: bool, weak: bool) -> tuple[bool, int, bool,
 class SymbolTable:
     """The function symbols of ``files`` (a program, its debug file, its embedded table), merged."""
 
-    def __init__(self, files: list[ElfFile], fde_starts: NDArray[np.uint64]) -> None:
+    def __init__(self, files: list[ElfFile], functions: Callable[[], Bounds]) -> None:
+        """``functions`` is asked where there are symbols without size."""
         self._parts = [part for elf in files for part in _read_parts(elf)]
         self._sized = _Ranges.empty()
         self._sizeless = _Ranges.empty()
         if self._parts:
-            self._build(fde_starts)
+            self._build(functions)
 
     def __len__(self) -> int:
         return len(self._sized.name) + len(self._sizeless.name)
@@ -101,7 +127,7 @@ class SymbolTable:
                 best = key if best is None else min(best, key)
         return best[-1] if best else None
 
-    def _build(self, fde_starts: NDArray[np.uint64]) -> None:
+    def _build(self, functions: Callable[[], Bounds]) -> None:
         import numpy as np
 
         parts = self._parts
@@ -116,7 +142,10 @@ class SymbolTable:
         complete = np.concatenate([np.full(len(p.start), p.complete) for p in parts])
         loose = np.flatnonzero(~sized & complete)
         loose = loose[self._sized.groups(start[loose]) < 0]
-        marks = np.sort(np.concatenate([p.marks for p in parts] + [fde_starts]))
+        if not len(loose):
+            return
+        # The end of a function is a mark too: nobody described what lies behind it.
+        marks = np.sort(np.concatenate([p.marks for p in parts] + list(functions())))
         after = np.searchsorted(marks, start[loose], side="right")
         limit = np.concatenate([p.limit for p in parts])[loose]
         bounded = after < len(marks)

@@ -7,7 +7,7 @@ import os
 
 from .elf import BytesSource, ElfError, ElfFile
 from .maps import Mapping, read_maps
-from .symtab import SymbolTable
+from .symtab import Bounds, SymbolTable
 
 VDSO, VSYSCALL = "[vdso]", "[vsyscall]"
 _MAX_VDSO = 1 << 20
@@ -21,8 +21,6 @@ _VSYSCALL_CODE = 9
 @functools.cache
 def _image() -> tuple[int, ElfFile, SymbolTable] | None:
     """(length of the mapping, headers, symbols) of our own vdso."""
-    import numpy as np
-
     try:
         mapping = next((m for m in read_maps(os.getpid()) if m.path == VDSO), None)
         if mapping is None or mapping.end - mapping.start > _MAX_VDSO:
@@ -31,7 +29,7 @@ def _image() -> tuple[int, ElfFile, SymbolTable] | None:
             memory.seek(mapping.start)
             data = memory.read(mapping.end - mapping.start)
         elf = ElfFile(BytesSource(data))
-        return mapping.end - mapping.start, elf, SymbolTable([elf], np.zeros(0, np.uint64))
+        return mapping.end - mapping.start, elf, SymbolTable([elf], Bounds.none)
     except (OSError, ElfError):
         return None
 

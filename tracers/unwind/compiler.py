@@ -13,7 +13,7 @@ from .events import Addresses, Programs
 from .functions import Functions, count, read_functions
 from .machine import BLANK, run, run_initial
 from .rows import DAMAGED, GAP, UNKNOWN, UnwindTable, count_reasons, merge, pack
-from .rules import TooVariedError
+from .rules import MAX_ODD, TooVariedError
 from .sections import Sections, UnwindError, find_sections
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ def compile_sections(elf: ElfFile, sections: Sections) -> UnwindTable:
     count(refused, "too far away", ~near)
     functions = functions.take(near)
     parts, total = [_gaps(functions, base)], 0
+    budget = [MAX_ODD]
     try:
         for number, (section, frames) in enumerate(functions.frames):
             which = np.sort(functions.frame[functions.section == number])
-            for part in _run_section(section, frames, which, base):
+            for part in _run_section(section, frames, which, base, budget):
                 parts.append(part)
                 total += len(part.pc)
                 if total > _MAX_ROWS:
@@ -87,7 +88,9 @@ def _gaps(functions: Functions, base: int) -> _Rows:
     return _Rows(pcs, np.full(len(pcs), pack(GAP), np.uint32))
 
 
-def _run_section(section: Section, frames: Frames, which: NDArray[np.int64], base: int) -> Iterator[_Rows]:
+def _run_section(
+    section: Section, frames: Frames, which: NDArray[np.int64], base: int, budget: list[int]
+) -> Iterator[_Rows]:
     """The rows of the frame descriptions ``which``, these in the section's order."""
     import numpy as np
 
@@ -106,7 +109,7 @@ def _run_section(section: Section, frames: Frames, which: NDArray[np.int64], bas
             batch = alike[part]
             cie = frames.cie[batch]
             columns = (frames.begin[batch], frames.end[batch], frames.pc[batch], *aligns[cie].T, initial[cie])
-            rows = run(Programs(octets, *columns), addresses)
+            rows = run(Programs(octets, *columns), addresses, budget)
             program = np.repeat(np.arange(len(batch)), rows.counts)
             near = rows.location < frames.size[batch][program].astype(np.int64)
             start = (frames.pc[batch] - np.uint64(base)).astype(np.int64)

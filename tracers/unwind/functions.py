@@ -56,7 +56,7 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
 
     refused.update(sections.refused)
     if not sections.found:
-        raise UnwindError(", ".join(sections.refused) or "neither .eh_frame nor .debug_frame")
+        raise UnwindError("; ".join(sections.refused) or "neither .eh_frame nor .debug_frame")
     addresses, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     functions = Functions(addresses, addresses, numbers, numbers, [])
     problem = "no frame description that can be used"
@@ -69,7 +69,7 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
             continue
         functions = _add(functions, _select(elf, functions, frames, refused), section, frames)
     if not len(functions.pc):
-        raise UnwindError(problem)
+        raise UnwindError("; ".join([problem, *sections.refused]))
     return functions
 
 

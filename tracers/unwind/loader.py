@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from ..symbols.elf import ElfError, ElfFile
 from ..symbols.maps import Mapping, read_maps
 from .cache import TableCache
+from .chunks import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, cut
 from .compiler import UnwindError
-from .layout import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, chunks
 from .store import Store
 
 Finder = Callable[[int, Mapping], "ElfFile | None"]
@@ -30,7 +30,7 @@ _EVICT = 64
 """Tables that leave at once."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _File:
     elf: ElfFile
     tables: dict[int, int] = field(default_factory=dict)
@@ -48,6 +48,10 @@ class _File:
 class Counts:
     """What the loader did."""
 
+    bytes: int = 0
+    """Kernel memory of the tables."""
+    problem: str = ""
+    """Why they did not get all of their budget."""
     files: int = 0
     """Files whose tables were put in."""
     refused: dict[str, int] = field(default_factory=dict)
@@ -70,16 +74,18 @@ class _Compiler:
         self._todo: deque[_File] = deque()
         self._done: deque[tuple[_File, list[Chunk] | str | BaseException]] = deque()
         self._wake = threading.Condition()
-        self._stopping = False
+        self._stopping = self._busy = False
         self._thread = threading.Thread(target=self._run, name="unwind tables", daemon=True)
         self._thread.start()
 
     def put(self, file: _File, *, urgent: bool) -> None:
         """``urgent``: before all others."""
-        if file.waits:
-            return
-        file.waits = True
         with self._wake:
+            if file.waits and not (urgent and file in self._todo):
+                return
+            if file.waits:
+                self._todo.remove(file)
+            file.waits = True
             (self._todo.appendleft if urgent else self._todo.append)(file)
             self._wake.notify()
 
@@ -118,24 +124,24 @@ class _Compiler:
         self._cache.close()
         os.close(self.ready)
 
-    _busy = False
-
     def _run(self) -> None:
         while True:
             with self._wake:
-                self._busy = False
                 while not (self._todo or self._stopping):
                     self._wake.wait()
                 if self._stopping:
                     return
                 file = self._todo.popleft()
                 self._busy = True
-            self._done.append((file, self._compile(file)))
+            result = self._compile(file)
+            with self._wake:
+                self._done.append((file, result))
+                self._busy = False
             os.eventfd_write(self.ready, 1)
 
     def _compile(self, file: _File) -> list[Chunk] | str | BaseException:
         try:
-            return list(chunks(self._cache.table(file.elf)))
+            return list(cut(self._cache.table(file.elf)))
         except (UnwindError, ElfError) as error:
             return str(error)
         except BaseException as error:  # raised again by take()
@@ -206,6 +212,8 @@ class Loader:
         while (found := self._compiler.take()) is not None:
             changed |= self._put_in(*found)
         self._store.settle()
+        self.counts.bytes = self._store.bytes
+        self.counts.problem = self._store.problem
         return changed
 
     def wait(self, seconds: float) -> None:
@@ -230,7 +238,7 @@ class Loader:
         vaddr = _vaddr(file.elf, mapping.offset) if file is not None else None
         if file is None or vaddr is None:
             return [(mapping.start, 0, TABLE_NONE)]
-        entries = []
+        entries: list[tuple[int, int, int]] = []
         last = vaddr + mapping.end - mapping.start - 1
         for chunk in range(vaddr >> CHUNK_SHIFT, (last >> CHUNK_SHIFT) + 1):
             origin = (mapping.start - vaddr + (chunk << CHUNK_SHIFT)) & (1 << 64) - 1

@@ -43,8 +43,8 @@ class Rows(NamedTuple):
     """Per program: how many, one at least. One that makes no sense has one, `UNKNOWN`."""
 
 
-def run(programs: Programs, addresses: Addresses) -> Rows:
-    """The rows of ``programs``. `rules.TooVariedError`."""
+def run(programs: Programs, addresses: Addresses, budget: list[int]) -> Rows:
+    """The rows of ``programs``; ``budget`` and what is raised: see `rules.encode_all`."""
     import numpy as np
 
     machine = _Machine(read_events(programs, addresses), programs.initial)
@@ -53,7 +53,7 @@ def run(programs: Programs, addresses: Addresses) -> Rows:
     last[:-1] = (events.program[1:] != events.program[:-1]) | (events.location[1:] != events.location[:-1])
     is_start = events.changes == START
     which = np.flatnonzero(np.where(damaged[events.program], is_start, last))
-    words = encode_all(machine.states(which), programs.octets)
+    words = encode_all(machine.states(which), programs.octets, budget)
     program = events.program[which]
     words[damaged[program]] = pack(UNKNOWN, DAMAGED)
     changed = np.ones(len(which), bool)

@@ -53,8 +53,8 @@ Rule = tuple[int, int] | tuple[int, bytes]
 
 _FIT = 1 << 15 + 3
 """More than any offset in a row, in bytes."""
-_MAX_ODD = 1 << 17
-"""Different rules that are not the common ones."""
+MAX_ODD = 1 << 17
+"""Rules of a file that are encoded one by one; libcrypto, written in assembly, has some hundreds."""
 
 _OP_DEREF, _OP_PLUS_UCONST, _OP_BREG0 = 0x06, 0x23, 0x70
 _PLT_HEAD = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A])  # breg7 8, breg16 0, lit15, and
@@ -110,8 +110,11 @@ def pack_rule(kind: int, operand: int = 0) -> int:
     return operand << 3 | kind
 
 
-def encode_all(states: States, octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """`encode` of each state; ``octets`` is the section in which expressions stand. `TooVariedError`."""
+def encode_all(states: States, octets: NDArray[np.uint8], budget: list[int]) -> NDArray[np.uint32]:
+    """`encode` of each state; ``octets`` is the section in which expressions stand.
+
+    ``budget`` is what is left of `MAX_ODD`; TooVariedError when it is spent.
+    """
     import numpy as np
 
     offset, rbp_offset = states.offset, states.rbp >> 3
@@ -126,7 +129,8 @@ def encode_all(states: States, octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
     odd = np.flatnonzero(~common)
     if len(odd):
         different, place = np.unique(np.stack([column[odd] for column in states]), axis=1, return_inverse=True)
-        if different.shape[1] > _MAX_ODD:
+        budget[0] -= different.shape[1]
+        if budget[0] < 0:
             raise TooVariedError("too many different rules")
         made = [encode(_state(row, octets)) for row in different.T.tolist()]
         words[odd] = np.array(made, np.uint32)[place.reshape(-1)]

@@ -53,7 +53,7 @@ def find_sections(elf: ElfFile, debug: ElfFile | None = None) -> Sections:
             except ElfError as error:
                 sections.refused[f"{name}: {error}"] = 1
                 continue
-            if section is not None:
+            if section is not None and section.data:
                 sections.found.append(section)
                 break
     return sections

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.bpfmap import MappedArray
 from ..core.libbpf import BpfError
-from .layout import MAPPING_WORDS, SHARD_WORDS, TABLE_FIRST, Chunk
+from .chunks import MAPPING_WORDS, SHARD_WORDS, TABLE_FIRST, Chunk
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..core.object import Object
+    from ..core.bpfobject import Object
 
 _WORD = 8
 _SHARD_BYTES = SHARD_WORDS * _WORD
@@ -59,6 +59,8 @@ class Store:
         self._free_tables = list(range(len(self._tables) - 1, TABLE_FIRST - 1, -1))
         self._spaces: dict[int, _Block] = {}
         self._versions = 0
+        self.problem = ""
+        """Why no more of the budget can be had."""
         self._add_shard()  # it takes milliseconds, which nobody has when the first program begins
 
     @property
@@ -205,7 +207,8 @@ class Store:
 
         try:
             array = MappedArray("unwind_shard", _SHARD_BYTES)
-        except (BpfError, OSError):  # of memory, or of descriptors
+        except (BpfError, OSError) as error:  # memory, or descriptors
+            self.problem = str(error)
             self._max_shards = len(self._shards)
             return False
         number = len(self._arrays)

@@ -7,6 +7,7 @@ import pytest
 from stallscope.converters.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.readers import perf
+from stallscope.converters.readers.inline import Inliner, Place
 from stallscope.converters.readers.options import ReadOptions
 from stallscope.converters.readers.source import Source
 
@@ -74,7 +75,7 @@ def test_what_is_cut_is_counted() -> None:
     text = b"\t 40 f (/bin/a)\n\n" + sample("a 1/2 1.5: 1 cycles:", "f") + b"a 1/2 1.5: 1 cycles:\n\t 40 f (/bin/a)\n"
     profile = read(text)
     assert profile.total("samples") == 1
-    assert profile.lost == {"frames without a header": 1, "samples cut short at the end": 1}
+    assert profile.lost == {"stacks without a header": 1, "samples cut short at the end": 1}
 
 
 def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +86,50 @@ def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(perf, "_MAX_CACHED", 300)
     monkeypatch.setattr(perf, "_MAX_LINES", 3)
     assert read(text, tid=True) == whole
+
+
+def test_without_any_header() -> None:
+    """perf script -F ip,sym: a blank line where the header would be."""
+    text = b"\n\t 40 leaf\n\t 50 main\n\n" * 3 + b"\n\t 41 other\n\n" + b"\n\n\n"
+    assert perf.sniff(text)
+    profile = read(text)
+    assert profile.samples == [
+        Sample((Frame("main"), Frame("leaf")), (3, 3)),
+        Sample((Frame("other"),), (1, 1)),
+    ]
+    assert profile.lost == {}
+    mixed = read(sample("a 1/2 1.5: 7 cycles:", "f") + text)
+    assert mixed.total("samples") == 1
+    assert mixed.lost == {"stacks without a header": 4}
+
+
+def test_leaf_by_column_is_the_leaf_by_parsing() -> None:
+    """What is cut off by column must be what the parser would leave out, or the line is parsed."""
+    usual = b"\t%16x f+0x1 (/bin/a)"
+    odd = [b"\t%16x f+0xzz (/bin/a)" % 64, b"\t%16x f+0x1 (/bin/a) (b)" % 64, b"\t         what no f+0x1 (/bin/a)"]
+    odd += [b"\t%12x f+0x1 (/bin/a)" % 64, b" %16x f+0x1 (/bin/a)" % 64, b"\t          64-32 f+0x1 (/bin/a)"]
+    for line in [usual % 65, usual % 2**63, *odd]:
+        block = b"a 1/2 1.5: 1 cycles:\n%b\n\n"
+        alone = read(block % line)
+        both = read(block % (usual % 64) * 2 + block % line)
+        known = Sample((Frame("f", "native", A),), (2, 2), (("process", "a"),))
+        expected = {known[0]: 2}
+        for each in alone.samples:
+            expected[each.stack] = expected.get(each.stack, 0) + 1
+        assert {each.stack: each.values[0] for each in both.samples} == expected
+
+
+def test_inlined_functions_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def places(_: object, address: bytes, function: bytes, module: bytes) -> list[Place]:
+        assert (address, function, module) == (b"4000", b"leaf+0x0", b"/bin/a")
+        return [Place(b"inner", b"a.c:3"), Place(b"leaf", b"a.c:9")]
+
+    monkeypatch.setattr(Inliner, "places", places)
+    text = sample("a 1/2 1.5: 1 cycles:", "leaf")
+    assert [frame.name for frame in read(text).samples[0].stack] == ["leaf"]
+    assert [frame.name for frame in read(text, inline=True).samples[0].stack] == ["leaf", "inner"]
+    (named,) = read(text, inline=True, context=True).samples
+    assert named.stack == (
+        Frame("leaf:a.c:9", "native", A, 0, "a.c", 9),
+        Frame("inner:a.c:3", "native", A, 0, "a.c", 3),
+    )

@@ -71,8 +71,10 @@ def test_frames(line: bytes, frames: tuple[Frame, ...] | None) -> None:
 def test_address_matters_only_if_asked_for() -> None:
     line = b"\t 4011 [unknown] (/bin/app)"
     assert parse_frames(line, addrs=True, java=False) == (Frame("[app <4011>]", "native", APP),)
-    assert without_address(b"\t 1 f+0x1 (/a)") == without_address(b"\t 2 f+0x22 (/a)") == b"f (/a)"
-    assert without_address(b"\t 1 f+0xzz (/a)") == without_address(line) == b""
+    assert without_address(b"\t 1 f+0x1 (/a)") == without_address(b"\t 2 f+0x22 (/a)") == (b"f", b"/a)")
+    assert without_address(line) is None
+    for odd in (b"f+0xzz (/a)", b"f+0x1 (/a) (b)", b"+0x1 (/a)", b"f+0x (/a)", b"f+0x1 (/a) ", b"f (/a)"):
+        assert without_address(b"\t 1 " + odd) is None
 
 
 @pytest.mark.parametrize("line", [b"1" * 10**6, b" " * 10**6, b"a " * 10**6, b" (" * 10**6, b"a 1" + b":" * 10**6])

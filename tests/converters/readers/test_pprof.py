@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 
 import pytest
@@ -30,3 +31,13 @@ def test_text_is_no_pprof(text: bytes) -> None:
 def test_damage_names_the_input() -> None:
     with pytest.raises(StallscopeError, match=r"^x: "):
         pprof.read(Source(io.BytesIO(b"\x0a\xff\xff"), "x"), ReadOptions())
+
+
+def test_many_tiny_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved, "DEFAULT_LIMIT", 64_000)
+    head = b"\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x01a\x32\x01b\x22\x02\x08\x01"
+    some, many = b"\x12\x05\x0a\x01\x01\x12\x00" * 10, b"\x12\x03\x12\x01\x01" * 3_000
+    with pytest.raises(StallscopeError, match="more than 2000 samples"):
+        pprof.read(Source(io.BytesIO(gzip.compress(head + many)), "x"), ReadOptions())
+    with pytest.raises(StallscopeError, match="x has more than 0 MiB, unpacked"):
+        pprof.read(Source(io.BytesIO(gzip.compress(head + some * 10_000)), "x"), ReadOptions())

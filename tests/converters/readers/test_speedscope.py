@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from stallscope.converters.options import WriteOptions
 from stallscope.converters.readers import speedscope
 from stallscope.converters.readers.options import ReadOptions
 from stallscope.converters.readers.source import Source
+from stallscope.converters.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.writers import speedscope as writer
 
+DATA = Path(__file__).resolve().parents[2] / "data" / "speedscope"
 NAMES = st.text(min_size=1, max_size=8)
 FRAMES = st.builds(Frame, NAMES, st.sampled_from(["native", "kernel"]))
 LABELS = st.sampled_from([(), (("pid", 7), ("process", "a b")), (("pid", 8), ("process", "worker-3"))])
@@ -54,8 +57,59 @@ def evented(*events: tuple[str, int, float]) -> dict[str, Any]:
 def test_events_become_self_times() -> None:
     profile = read(evented(("O", 0, 1), ("O", 1, 1.5), ("C", 1, 3), ("C", 0, 4)))
     a = Frame("a", "python", file="a.py", line=2)
+    b = Frame("b")
+    assert profile.value_types == [ValueType("time", "nanoseconds"), ValueType("count", "count")]
+    assert profile.samples == [Sample((a,), (1_500_000_000, 1)), Sample((a, b), (1_500_000_000, 1))]
+    assert profile.timeline == Timeline(
+        [Track((), "t", [Span(10**9, 4 * 10**9, a), Span(1_500_000_000, 3 * 10**9, b)])], "nanoseconds"
+    )
+
+
+def test_evented_beside_sampled_has_no_timeline() -> None:
+    document = evented(("O", 0, 1), ("O", 1, 1.5), ("C", 1, 3), ("C", 0, 4))
+    document["profiles"].append({"type": "sampled", "name": "s", "unit": "seconds", "samples": [[1]], "weights": [2]})
+    profile = read(document)
+    assert profile.timeline is None
     assert profile.value_types == [ValueType("time", "nanoseconds")]
-    assert profile.samples == [Sample((a,), (1_500_000_000,)), Sample((a, Frame("b")), (1_500_000_000,))]
+    a, b = Frame("a", "python", file="a.py", line=2), Frame("b")
+    assert profile.samples == [
+        Sample((a,), (1_500_000_000,), (("thread", "t"),)),
+        Sample((a, b), (1_500_000_000,), (("thread", "t"),)),
+        Sample((b,), (2_000_000_000,), (("thread", "s"),)),
+    ]
+
+
+def test_tracks_share_their_clock() -> None:
+    document = evented(("O", 0, 101), ("C", 0, 102))
+    document["profiles"][0]["startValue"] = 100
+    document["profiles"].append({**document["profiles"][0], "name": "u", "startValue": 101})
+    timeline = read(document).timeline
+    assert timeline is not None
+    a = Frame("a", "python", file="a.py", line=2)
+    assert [(t.labels, t.spans) for t in timeline.tracks] == [
+        ((("thread", name),), [Span(10**9, 2 * 10**9, a)]) for name in "tu"
+    ]
+
+
+def test_a_timeline_comes_back_from_our_writer() -> None:
+    a, b = Frame("a"), Frame("b")
+    labels = (("pid", 7), ("process", "p q"), ("thread", "t"), ("tid", 8))
+    timeline = Timeline([Track(labels, spans=[Span(5, 20, a), Span(5, 9, b), Span(9, 9, b), Span(30, 31, a)])])
+    values = [ValueType("time", "nanoseconds"), ValueType("count", "count")]
+    again = read(write(Profile(values, add_up(timeline), timeline=timeline)))
+    assert again.timeline == timeline
+    assert again.samples == add_up(timeline)
+
+
+def test_recording_of_py_spy() -> None:
+    profile = read((DATA / "pyspy.speedscope.json").read_bytes())
+    assert {(s.label("pid"), s.label("tid"), s.label("thread")) for s in profile.samples} >= {
+        (12902, 12907, "waiter;one"),
+        (12909, 12911, "cruncher"),
+    }
+    assert {str(s.label("process")).split()[0] for s in profile.samples} == {"/usr/bin/python3"}
+    assert all(frame.kind == "python" for s in profile.samples for frame in s.stack)
+    assert profile.total("time") == 5_300_000_000
 
 
 @pytest.mark.parametrize(

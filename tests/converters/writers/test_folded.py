@@ -91,7 +91,8 @@ def test_samples_that_name_no_process() -> None:
         ("operator new(unsigned long)", "operator new(unsigned long)"),
         ("end ", "end\\x20"),
         ("  both  ", "\\x20\\x20both\\x20\\x20"),
-        (" ", "\\x20"),
+        (" ", " "),
+        ("  ", "\\x20\\x20"),
         ("\u3000", "\\u3000"),
         ("step 12", "step\\x2012"),
         ("step 1.5", "step\\x201.5"),
@@ -102,6 +103,36 @@ def test_samples_that_name_no_process() -> None:
 )
 def test_names_that_could_break_a_line(name: str, field: str) -> None:
     assert lines(one(name)) == [f"demo-42;{field} 1000"]
+
+
+def test_roots_of_other_labels_are_one_field_each() -> None:
+    waiting: Labels = (("pid", 7), ("process", "Web Content"), ("state", "D; x"))
+    samples = [Sample((Frame("f"),), (1000,), labels) for labels in (waiting, DEMO)]
+    profile = Profile([OFF_CPU], samples)
+    assert lines(profile, roots=("process", "state")) == ["Web_Content-7;D:_x;f 1", "demo-42;[unknown_state];f 1"]
+    assert lines(profile, roots=("nowhere", "thread")) == ["[unknown_thread];f 1", "worker_1-43;f 1"]
+    assert lines(profile, roots=()) == ["f 2"]
+    assert lines(Profile([OFF_CPU], [Sample((), (1000,), waiting)]), roots=("state",)) == ["D:_x 1"]
+
+
+def test_only_the_marks_that_are_asked_for() -> None:
+    stack = (Frame("f"), Frame("g", "jit"), Frame("read", "kernel"))
+    profile = Profile([OFF_CPU], [Sample(stack, (1000,)), Sample((*stack[:2], Frame("read")), (1000,))])
+    assert lines(profile) == ["f;g_[j];read 1", "f;g_[j];read_[k] 1"]
+    assert lines(profile, marks=frozenset({"kernel"})) == ["f;g;read 1", "f;g;read_[k] 1"]
+    assert lines(profile, marks=frozenset()) == ["f;g;read 2"]
+
+
+def test_a_differential_profile_has_before_and_after() -> None:
+    kinds = [ValueType("after", "nanoseconds"), ValueType("before", "nanoseconds")]
+    samples = [
+        Sample((Frame("both"),), (2_000_000, 1_000_000)),
+        Sample((Frame("gone 7"),), (0, 5_000)),
+        Sample((Frame("new"),), (7_000, 0)),
+        Sample((Frame("small"),), (400, 400)),
+    ]
+    for value in ("", "before"):
+        assert lines(Profile(kinds, samples), value=value) == ["both 1000 2000", "gone\\x207 5 0", "new 0 7"]
 
 
 def test_rounding_keeps_the_total() -> None:

@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
 from stallscope.converters.options import WriteOptions
+from stallscope.converters.readers import detect
+from stallscope.converters.readers.options import ReadOptions
 from stallscope.converters.text import printable
+from stallscope.converters.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.writers import speedscope
 
 OFF_CPU = ValueType("off-cpu", "nanoseconds")
@@ -143,6 +146,84 @@ def test_pieces_join_to_one_document(count: int) -> None:
     assert [frame["name"] for frame in result["shared"]["frames"]] == [f"f{i}" for i in range(count)]
     assert result["profiles"][0]["samples"] == [[i] for i in range(count)]
     assert result["profiles"][0]["weights"] == [i + 1 for i in range(count)]
+
+
+# A timeline
+
+
+def timed(*tracks: Track, unit: str = "nanoseconds") -> Profile:
+    timeline = Timeline(list(tracks), unit)
+    return Profile([ValueType("wall", unit), COUNT], add_up(timeline), timeline=timeline)
+
+
+MAIN, CALL = Frame("main"), Frame(HOSTILE)
+NESTED = [Span(5, 100, MAIN), Span(10, 40, CALL), Span(20, 20, MAIN), Span(40, 50, CALL), Span(100, 105, CALL)]
+
+
+def test_a_track_is_an_evented_profile_in_the_unit_of_its_timeline(validator: jsonschema.Draft7Validator) -> None:
+    content = document(timed(Track(A, spans=NESTED), Track(B, spans=[Span(0, 7, CALL)]), unit="milliseconds"))
+    validator.validate(content)
+    first, second = content["profiles"]
+    assert {(p["type"], p["unit"], p["startValue"]) for p in content["profiles"]} == {("evented", "milliseconds", 0)}
+    names = [frame["name"] for frame in content["shared"]["frames"]]
+    assert [(e["type"], e["at"], names[e["frame"]]) for e in first["events"]] == [
+        ("O", 5, "main"),
+        ("O", 10, printable(HOSTILE)),
+        ("O", 20, "main"),
+        ("C", 20, "main"),
+        ("C", 40, printable(HOSTILE)),
+        ("O", 40, printable(HOSTILE)),
+        ("C", 50, printable(HOSTILE)),
+        ("C", 100, "main"),
+        ("O", 100, printable(HOSTILE)),
+        ("C", 105, printable(HOSTILE)),
+    ]
+    assert (first["endValue"], second["endValue"]) == (105, 7)
+
+
+def test_tracks_are_named_by_what_is_known() -> None:
+    span = [Span(0, 1, MAIN)]
+    tracks = [
+        Track(A, spans=span),
+        Track((("pid", 3), ("process", HOSTILE)), spans=span),
+        Track((("thread", "loader"),), spans=span),
+        Track((("pid", 3), ("tid", 4)), spans=span),
+        Track(A, HOSTILE, span),
+        Track(spans=span),
+        Track(A, "without spans"),
+    ]
+    assert [each["name"] for each in document(timed(*tracks))["profiles"]] == [
+        "python-1 main/1",
+        printable(HOSTILE) + "-3",
+        "loader",
+        "[unknown]-3 [unknown]/4",
+        printable(HOSTILE),
+        "[unknown]",
+    ]
+
+
+def test_another_value_than_the_time_is_sampled() -> None:
+    content = document(timed(Track(A, spans=NESTED)), value="count")
+    assert [(p["type"], p["endValue"]) for p in content["profiles"]] == [("sampled", 5), ("sampled", 5)]
+
+
+def test_what_is_written_of_a_timeline_is_read_with_its_self_times(tmp_path: Path) -> None:
+    content = timed(Track(A, spans=NESTED), Track(A2, spans=[Span(3, 50, CALL), Span(3, 10, MAIN)]))
+    path = tmp_path / "x.speedscope.json"
+    with path.open("wb") as file:
+        speedscope.write(content, file, WriteOptions())
+    name, again = detect.read(str(path), ReadOptions())
+    assert name == "speedscope"
+    assert weights(again) == weights(content)
+
+
+def weights(content: Profile) -> dict[tuple[object, ...], int]:
+    """(labels, names) → time, of what took some."""
+    found: dict[tuple[object, ...], int] = {}
+    for sample in content.samples:
+        key = (sample.labels, *(printable(frame.name) for frame in sample.stack))
+        found[key] = found.get(key, 0) + sample.values[0]
+    return {key: value for key, value in found.items() if value}
 
 
 NAMES = st.text(st.characters(), max_size=8)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import random
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +16,10 @@ from stallscope.converters.flame import build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
 from stallscope.converters.options import WriteOptions
 from stallscope.converters.writers import svg
-from stallscope.converters.writers.svg import SvgOptions
+from stallscope.converters.writers.svg_palette import PALETTES
 
 SVG = "{http://www.w3.org/2000/svg}"
+XHTML = "{http://www.w3.org/1999/xhtml}"
 TYPES = [ValueType("off-cpu", "nanoseconds"), ValueType("count", "count"), ValueType("longest", "nanoseconds", "max")]
 LABELS: Labels = (("pid", 7), ("process", "job"), ("thread", "worker"), ("tid", 8))
 HOSTILE = [
@@ -37,9 +41,9 @@ def profile(*samples: Sample, **fields: object) -> Profile:
     return Profile(TYPES, list(samples), **fields)  # type: ignore[arg-type]
 
 
-def text_of(data: Profile, options: WriteOptions | None = None, svg_options: SvgOptions | None = None) -> str:
+def text_of(data: Profile, **options: Any) -> str:
     file = io.BytesIO()
-    svg.write(data, file, options or WriteOptions(), svg_options)
+    svg.write(data, file, WriteOptions(**options))
     return file.getvalue().decode("utf-8")
 
 
@@ -86,7 +90,7 @@ def test_boxes_of_a_row_lie_side_by_side() -> None:
 
 
 def test_inverted_has_its_roots_on_top() -> None:
-    root = ET.fromstring(text_of(profile(sample(5, "a", "b")), svg_options=SvgOptions(inverted=True)))
+    root = ET.fromstring(text_of(profile(sample(5, "a", "b")), inverted=True))
     tops = [float(rect.get("y", "")) for rect in rects(root)]
     assert tops == sorted(tops)
     assert root.get("data-inverted") == "1"
@@ -109,7 +113,7 @@ def test_hostile_names_stay_text(name: str) -> None:
         lost={name: 1},
         comments=[name],
     )
-    plain, root = ET.fromstring(text_of(harmless)), ET.fromstring(text_of(hostile))
+    plain, root = ET.fromstring(text_of(harmless, palette="calm")), ET.fromstring(text_of(hostile, palette="calm"))
     assert [element.tag for element in root.iter()] == [element.tag for element in plain.iter()]
     assert root.findtext(f"{SVG}script") == plain.findtext(f"{SVG}script")
     assert root.findtext(f"{SVG}style") == plain.findtext(f"{SVG}style")
@@ -160,7 +164,7 @@ def test_narrow_branches_are_left_out_and_said_to_be() -> None:
     root = ET.fromstring(text_of(data))
     assert names(root) == ["all", "job-7", "wide"]
     assert "branches narrower than 0.1 px, not drawn: 5" in lines(root)
-    assert len(rects(ET.fromstring(text_of(data, svg_options=SvgOptions(min_width=0))))) == 8
+    assert len(rects(ET.fromstring(text_of(data, min_width=0)))) == 8
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_heading_subtitle_and_notes() -> None:
         duration_ns=10 * 10**9,
         comments=[f"comment {i}" for i in range(12)],
     )
-    root = ET.fromstring(text_of(data, svg_options=SvgOptions(notes=["a note"])))
+    root = ET.fromstring(text_of(data, notes=("a note",)))
     assert lines(root, "heading") == ["Off-CPU time"]
     assert lines(root)[0] == "node-17 · 2025-10-09 08:53:20 UTC · 10.0 s long · 5.00 ms off-cpu · 4 times"
     assert lines(root)[1:] == [
@@ -203,7 +207,7 @@ def test_heading_subtitle_and_notes() -> None:
         *(f"comment {i}" for i in range(7)),
         "5 more notes are in the profile",
     ]
-    named = ET.fromstring(text_of(data, WriteOptions(title="Mine"), SvgOptions(subtitle="below")))
+    named = ET.fromstring(text_of(data, title="Mine", subtitle="below"))
     assert lines(named, "heading") == ["Mine"]
     assert named.findtext(f"{SVG}title") == "Mine"
     assert lines(named)[0] == "below"
@@ -219,8 +223,139 @@ def test_the_legend_lists_the_kinds_that_are_there() -> None:
 
 def test_the_value_is_chosen_by_name() -> None:
     data = profile(sample(10, "a", count=3), sample(10, "b", count=1))
-    root = ET.fromstring(text_of(data, WriteOptions(value="count")))
+    root = ET.fromstring(text_of(data, value="count"))
     assert [rect.get("data-v") for rect in rects(root)][2:] == ["2 0 3 3", "2 3 1 1"]
     assert (root.get("data-unit"), root.get("data-ns")) == ("count", "0")
     with pytest.raises(StallscopeError):
-        text_of(data, WriteOptions(value="longest"))
+        text_of(data, value="longest")
+
+
+def test_the_policy_names_the_one_script_of_the_file() -> None:
+    root = ET.fromstring(text_of(profile(sample(5, "a"))))
+    policy = root.find(f"{SVG}metadata/{XHTML}head/{XHTML}meta")
+    assert policy is not None
+    assert policy.get("http-equiv") == "Content-Security-Policy"
+    script = root.findtext(f"{SVG}script") or ""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.get("content") == (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'"
+    )
+    order = [element.tag for element in root]
+    assert order.index(f"{SVG}metadata") < order.index(f"{SVG}style") < order.index(f"{SVG}script")
+    # An HTML parser that meets a start tag <head> or <meta> inside an SVG leaves the SVG.
+    assert not re.search(r"<(head|meta)\b", text_of(profile(sample(5, "a"))))
+    assert "script-src 'none'" in text_of(profile())
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_every_class_of_a_box_has_its_rule(name: str) -> None:
+    data = COMPARED if name == "diff" else profile(*(sample(5, "main", f"f{i}") for i in range(40)))
+    root = ET.fromstring(text_of(data, palette=name))
+    rules = set(re.findall(r"\.([\w-]+)\{fill", root.findtext(f"{SVG}style") or ""))
+    assert {rect.get("class") for rect in rects(root)} <= rules
+
+
+COMPARED = Profile(
+    [ValueType("after", "nanoseconds"), ValueType("before", "nanoseconds")],
+    [
+        Sample((Frame("main"), Frame("grown")), (1_500, 1_000)),
+        Sample((Frame("main"), Frame("gone")), (0, 700)),
+        Sample((Frame("main"), Frame("new")), (500, 0)),
+        Sample((Frame("main"),), (100, 400)),
+    ],
+)
+
+
+def test_a_comparison_is_told_without_the_script() -> None:
+    root = ET.fromstring(text_of(COMPARED))
+    titles = {name: rect.findtext(f"{SVG}title") for name, rect in zip(names(root), rects(root), strict=True)}
+    assert titles["main"] == "main\n2.10 µs · 100.0 % · before 2.10 µs: no change\nnative"
+    assert titles["grown"] == "grown\n1.50 µs · 71.4 % · before 1.00 µs: +500 ns (+50.0 %)\nnative"
+    assert titles["new"] == "new\n500 ns · 23.8 % · before 0 ns: +500 ns (new)\nnative"
+    assert [rect.get("data-v") for rect in rects(root)] == [
+        "0 0 2100 0 0 0", "1 0 2100 100 0 -300", "2 0 1500 1500 500 500", "2 1500 500 500 500 500",
+    ]  # fmt: skip
+    assert [rect.get("class") for rect in rects(root)] == ["x4", "x4", "x7", "x8"]
+    assert root.get("data-drawn") == "after"
+    assert lines(root)[0] == "2.10 µs after · before 2.10 µs: no change"
+    assert "branches narrower than 0.1 px, or with nothing after, not drawn: 1" in lines(root)
+    older = ET.fromstring(text_of(COMPARED, value="before"))
+    assert names(older) == ["all", "main", "gone", "grown"]
+    assert (rects(older)[2].findtext(f"{SVG}title") or "").split("\n")[
+        1
+    ] == "700 ns · 33.3 % · after 0 ns: -700 ns (gone)"
+
+
+def test_reversed_stacks_end_in_their_process() -> None:
+    root = ET.fromstring(text_of(profile(sample(5, "main", "wait"), sample(3, "run", "wait")), reverse=True))
+    assert names(root) == ["all", "wait", "main", "job-7", "run", "job-7"]
+
+
+def test_a_unit_of_ones_own() -> None:
+    data = profile(sample(2_048, "a"))
+    assert "2,048 pages" in text_of(data, value="off-cpu", unit="pages")
+    root = ET.fromstring(text_of(data, unit="bytes"))
+    assert (root.get("data-unit"), root.get("data-ns")) == ("bytes", "0")
+    assert (rects(root)[0].findtext(f"{SVG}title") or "").split("\n")[1].startswith("2.0 KiB")
+    assert "&lt;b&gt;" in text_of(data, unit="<b>")
+
+
+def test_sizes() -> None:
+    data = profile(sample(5, "main", "f"))
+    root = ET.fromstring(text_of(data, width=600, font_size=20, font="Verdana"))
+    assert [rect.get("height") for rect in rects(root)] == ["29"] * 4
+    tops = [int(rect.get("y", "")) for rect in rects(root)]
+    assert [top - tops[-1] for top in tops] == [90, 60, 30, 0]
+    assert rects(root)[0].get("width") == "575.00"
+    assert '#labels text{font-family:"Verdana",' in (root.findtext(f"{SVG}style") or "")
+    assert "font-size:20px" in (root.findtext(f"{SVG}style") or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"width": 100}, "width of 100 px"),
+        ({"width": 10**6}, "width of 1000000 px"),
+        ({"font_size": 0}, "font size of 0 px"),
+        ({"min_width": -1.0}, "least width of -1 px"),
+        ({"min_width": float("nan")}, "least width of nan px"),
+        ({"font": 'x"}</style><script>'}, "no name of a font"),
+        ({"font": "a\n"}, "no name of a font"),
+        ({"palette": "hotter"}, "no palette 'hotter'"),
+        ({"palette": "diff"}, "no comparison"),
+    ],
+)
+def test_what_cannot_be_drawn(options: dict[str, Any], cause: str) -> None:
+    with pytest.raises(StallscopeError, match=cause) as error:
+        text_of(profile(sample(5, "a")), **options)
+    assert error.value.exit_code == 2
+    assert error.value.remedy
+
+
+def test_the_least_width_may_be_a_share() -> None:
+    data = profile(sample(990, "wide"), sample(10, "narrow"))
+    root = ET.fromstring(text_of(data, min_share=0.02))
+    assert names(root) == ["all", "job-7", "wide"]
+    assert "branches narrower than 0.1 px or 2 %, not drawn: 1" in lines(root)
+
+
+def test_a_legend_has_no_more_than_the_width_has_room_for() -> None:
+    modules = [Module(f"/opt/a_library_with_a_long_name_{i}.so") for i in range(40)]
+    stacks = [Sample((Frame("main"), Frame("f", "native", module)), (5 + i, 1, 0)) for i, module in enumerate(modules)]
+    root = ET.fromstring(text_of(profile(*stacks), palette="module"))
+    legend = [element.text or "" for element in root.findall(f".//{SVG}g[@id='legend']/{SVG}text")]
+    assert 2 <= len(legend) <= 6
+    assert legend[0] == "a_library_with_a_long_name_3.."
+    assert (
+        len(ET.fromstring(text_of(profile(*stacks), palette="module", width=300)).findall(f".//{SVG}g[@id='legend']/*"))
+        == 2
+    )
+
+
+def test_a_name_has_one_colour_in_two_graphs() -> None:
+    def classes(*samples: Sample) -> dict[str, str | None]:
+        root = ET.fromstring(text_of(profile(*samples)))
+        return {name: rect.get("class") for name, rect in zip(names(root), rects(root), strict=True)}
+
+    one, two = classes(sample(5, "main", "f", "g")), classes(sample(900, "h", "f", "i"), sample(4, "g"))
+    assert {name: one[name] for name in ("f", "g")} == {name: two[name] for name in ("f", "g")}

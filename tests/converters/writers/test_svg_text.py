@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.writers.svg_text import CHAR_WIDTH, escape, fit, human, unit_data
+from stallscope.converters.writers.svg_text import CHAR_WIDTH, Labels, change, escape, fit, human, unit_data
 
 
 @given(st.text(st.characters(exclude_categories=())))
@@ -70,13 +70,48 @@ def test_the_unit_as_attributes() -> None:
     ],
 )
 def test_names_are_cut_to_what_fits(name: str, chars: float, text: str) -> None:
-    assert fit(name, chars * CHAR_WIDTH + 0.01)[0] == text
+    assert fit(name, chars * 7.44 + 0.01, 7.44)[0] == text
 
 
 @given(st.text(min_size=1, max_size=60), st.floats(0, 400))
 def test_the_bound_is_never_wider_than_the_room(name: str, width: float) -> None:
-    text, bound = fit(name, width)
+    text, bound = fit(name, width, 7.44)
     assert bound <= width
     assert (bound > 0) == (bool(text) and not name.isascii())
     if name.isascii():
-        assert len(text) * CHAR_WIDTH <= width
+        assert len(text) * 7.44 <= width
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "text"),
+    [
+        (1_200, 900, "+300 ns (+33.3 %)"),
+        (500, 1_000, "-500 ns (-50.0 %)"),
+        (5, 0, "+5 ns (new)"),
+        (0, 5, "-5 ns (gone)"),
+        (7, 7, "no change"),
+        (10**9 + 1, 10**9, "+1 ns (<0.1 %)"),
+    ],
+)
+def test_changes_for_people(after: int, before: int, text: str) -> None:
+    assert change(after, before, "nanoseconds") == text
+
+
+@pytest.mark.parametrize("size", [6, 12, 17, 40])
+def test_a_label_lies_inside_its_row(size: int) -> None:
+    labels = Labels("", size)
+    assert labels.row >= 1.4 * size
+    # Ascenders and descenders of the common fonts: 0.93 and 0.24 em at most.
+    assert labels.base - 0.75 * size >= 0
+    assert labels.base + 0.24 * size <= labels.row
+    assert labels.char_width == pytest.approx(CHAR_WIDTH * size)
+
+
+def test_a_label_of_a_font_that_we_do_not_know_is_squeezed_into_its_bound() -> None:
+    known = ET.fromstring(Labels("", 10).text("WWWWWWWW", 5, 100, 70))
+    assert (known.get("x"), known.get("y"), known.text) == ("9.0", "111", "WWWWWWWW")
+    assert known.get("textLength") is None
+    other = ET.fromstring(Labels("Verdana", 10).text("WWWWWWWWWWWWWWW", 5, 100, 70))
+    assert (other.text, other.get("textLength")) == ("WWWWWWWW..", "62.0")
+    assert 'font-family:"Verdana",' in Labels("Verdana", 10).css()
+    assert Labels("", 12).text("topk", 0, 0, 20) == ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
 from stallscope.tracers.core import assemble
-from stallscope.tracers.core.assemble import Filter, off_cpu_profile
+from stallscope.tracers.core.assemble import Filter, details, off_cpu_profile
 from stallscope.tracers.core.records import (
     BLOCKED,
     COUNTERS,
@@ -28,11 +28,12 @@ from stallscope.tracers.core.records import ExecRecord as Executed
 from stallscope.tracers.core.session import Capture, Epochs
 from stallscope.tracers.symbols.process import Process, ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
+from stallscope.tracers.unwind.loader import Counts
 
 SLEEP, DISK, STOPPED = (STATES.index(state) for state in ("interruptible", "uninterruptible", "stopped"))
 KERNEL = 1 << 63
 NAMES = {
-    1: "main", 2: "work", 3: "read", 9: UNMAPPED, 10: "[libx.so+0x1a]", 11: "[anon]",
+    1: "main", 2: "work", 3: "read", 12: "__clone", 9: UNMAPPED, 10: "[libx.so+0x1a]", 11: "[anon]",
     KERNEL + 1: "entry_SYSCALL_64", KERNEL + 2: "schedule", KERNEL + 3: "__schedule", KERNEL + 4: "__traceiter_sched",
     KERNEL + 5: "bpf_prog_1", KERNEL + 6: "__bpf_get_stack", KERNEL + 7: "do_work",
 }  # fmt: skip
@@ -257,8 +258,35 @@ def test_stacks_that_are_not_complete_are_counted_by_reason_and_by_time() -> Non
     made = profile(waits=waits, stacks={5: (1,), 6: (2,), 7: (3,)}, ends={6: 2, 7: 4})
     assert made.lost["stacks not complete: no unwind table"] == 1
     assert made.lost["stacks not complete: memory not readable"] == 1
-    said = "90.00% of the time in user code is in complete stacks; others: no unwind table 7.50%, memory not readable 2.50%"
-    assert made.comments == [said]
+    others = "no unwind table 7.50%, memory not readable 2.50%"
+    assert made.comments == [f"90.00% of the time in user code is in complete stacks; others: {others}"]
+
+
+def test_code_without_rules_where_threads_start_is_the_end() -> None:
+    waits = [(key(user=u), WaitSum(1, 10, 10, 10, 0, 0, 0)) for u in (5, 6)]
+    made = profile(waits=waits, stacks={5: (2, 12), 6: (2, 1)}, ends={5: 3, 6: 3})
+    assert made.lost["stacks not complete: no unwind rule"] == 1
+    assert made.comments == ["50.00% of the time in user code is in complete stacks; others: no unwind rule 50.00%"]
+
+
+def test_details() -> None:
+    counters = {"user_memo_hits": 1234, "user_memo_checks": 5, "user_memo_wrong": 1, "late_stacks": 7}
+    tables = Counts(bytes=3 << 20, files=2, refused={"damaged": 1}, evicted=4, no_room=5, problem="no memory")
+    assert details(capture(counters=counters, tables=tables)) == [
+        "user stacks recognised without unwinding: 1,234; checked: 5, of these wrong: 1",
+        "kernel stacks recognised without unwinding: 0; checked: 0, of these wrong: 0",
+        "user stacks walked again while their threads waited: 7",
+        "unwind tables: 3 MB for 2 files",
+        "files without a table: 1 (damaged)",
+        "tables that left for want of room: 4; that found none: 5",
+        "no more memory for tables: no memory",
+    ]
+    assert len(details(capture())) == 3
+    made = profile(counters=counters, tables=tables)
+    assert made.comments == [
+        "1 of 5 user stacks that were recognised, and checked, were others",
+        "the unwind tables did not fit: raise --unwind-memory, or trace fewer processes",
+    ]
 
 
 def test_frames_without_a_name_are_counted_by_place() -> None:

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 from stallscope.tracers.core import engine, libbpf
+from stallscope.tracers.core.bpfobject import Object
 from stallscope.tracers.core.engine import SHAPES, EngineOptions
 from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.object import Object
 from stallscope.tracers.core.scope import Scope
 
 

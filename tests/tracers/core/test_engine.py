@@ -11,9 +11,9 @@ import pytest
 from runner import Workload
 from stallscope.converters.errors import StallscopeError
 from stallscope.tracers.core import engine, privilege, procfs, records
+from stallscope.tracers.core.bpfobject import Object
 from stallscope.tracers.core.engine import KERNEL_BTF, OFF_CPU_PROBES, SHAPES, Engine, EngineOptions, Shape
 from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.object import Object
 from stallscope.tracers.core.scope import Scope
 
 KTHREADD = (2, 2)

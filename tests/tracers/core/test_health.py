@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import engine, health, libbpf, object, privilege, procfs, sideband
+from stallscope.tracers.core import bpfobject, engine, health, libbpf, privilege, procfs, sideband
 from stallscope.tracers.core.health import Finding
 
 NEEDED = ["privilege", "pid namespace", "kernel lockdown", "libbpf", "type information (BTF)", "BPF programs"]
@@ -65,7 +65,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
         raise StallscopeError("libbpf.so.1 cannot be used", "install it")
 
     monkeypatch.setattr(libbpf, "library", missing)
-    monkeypatch.setattr(object, "library", missing)
+    monkeypatch.setattr(bpfobject, "library", missing)
     assert health._libbpf() == Finding("libbpf", False, True, "libbpf.so.1 cannot be used", "install it")
     monkeypatch.setattr(privilege, "require", lambda: None)
     monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))

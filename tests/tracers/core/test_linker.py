@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers.core import linker
+from stallscope.tracers.core.bpfobject import Object
 from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.object import Object
 
 PROBE = """
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";

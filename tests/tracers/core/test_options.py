@@ -122,10 +122,10 @@ def click_parameters() -> list[click.Parameter]:
 def test_output_options() -> None:
     given = parse("-p1", "-o", "a.svg", "--output", "-", "--force", "--per-thread", "--json")
     assert given["outputs"] == ("a.svg", "-")
-    assert given["force"] is given["per_thread"] is given["as_json"] is True
+    assert given["force"] is given["per_thread"] is given["as_json"] is given["verbose"] is True
     given = parse("-p1")
     assert given["outputs"] == ()
-    assert given["force"] is given["per_thread"] is given["as_json"] is False
+    assert given["force"] is given["per_thread"] is given["as_json"] is given["verbose"] is False
 
 
 @pytest.mark.parametrize(

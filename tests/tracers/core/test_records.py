@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers.core import records
+from stallscope.tracers.core.bpfobject import Object
 from stallscope.tracers.core.engine import object_path
-from stallscope.tracers.core.object import Object
 from stallscope.tracers.core.records import (
     ExecRecord,
     RecordSink,

@@ -17,7 +17,15 @@ from stallscope.tracers.core.report import Report
 
 
 def given(*outputs: str, **more: Any) -> dict[str, Any]:
-    return {"outputs": outputs, "force": False, "per_thread": False, "as_json": False, "merge": False, **more}
+    return {
+        "outputs": outputs,
+        "force": False,
+        "per_thread": False,
+        "as_json": False,
+        "merge": False,
+        "verbose": False,
+        **more,
+    }
 
 
 def profile() -> Profile:
@@ -130,3 +138,11 @@ def test_files_belong_to_the_user_behind_sudo(root: None, tmp_path: Path, monkey
     Report.plan("offcpu", given(str(path))).write(profile())
     status = path.stat()
     assert (status.st_uid, status.st_gid) == (54321, 54322)
+
+
+def test_details_only_when_asked_for_and_safe_to_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verbose in (False, True):
+        path = tmp_path / f"{verbose}.svg"
+        Report.plan("offcpu", given(str(path), verbose=verbose)).write(profile(), ["files: 1 (\x1b[2J)"])
+        assert path.exists()
+        assert capsys.readouterr().err == ("files: 1 (\\x1b[2J)\n" if verbose else "")

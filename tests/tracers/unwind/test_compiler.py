@@ -199,7 +199,7 @@ C_CODE = "int g(int); int f(int n) { char c[64]; c[n] = n; return g(c[1]) + c[n]
 def test_debug_frame_only(packed: list[str], version: str, build: Build, readelf: Readelf, load: Load) -> None:
     flags = ["-O1", version, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", *packed]
     library = build(C_CODE, *flags, "-fno-stack-protector", suffix=".c")
-    sections = find_sections(load(library))
+    sections = find_sections(load(library)).found
     assert [section.is_eh for section in sections if section.data] == [False]
     count, _ = compare(compile_table(load(library)), readelf(library))
     assert count >= 4
@@ -226,10 +226,39 @@ def test_without_section_headers(build: Build, load: Load) -> None:
 
 def test_eh_frame_wins_over_debug_frame(build: Build, load: Load) -> None:
     library = build(".cfi_sections .eh_frame, .debug_frame\n" + FUNCTION.format("nop"))
-    assert len(find_sections(load(library))) == 2
+    assert len(find_sections(load(library)).found) == 2
     table = compile_table(load(library))
     assert table.refused == {"described before": 1}
     assert len(table.rows) == 2
+
+
+SET_LOC = r"""
+.text
+.globl f
+f: .skip 64, 0x90
+.section .debug_frame,"",@progbits
+.long 2f-1f
+1: .long -1
+.byte 3, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0
+2: .long 4f-3f
+3: .long 0
+.quad f, 64
+.byte 0x41, 0x0e, 16, 1
+.quad f + 9
+.byte 0x0e, 24, 0x86, 3, 0x42, 0x0e, 32, 1
+.quad f + 40
+.byte 0x0e, 8, 0xc6, 0, 0, 0
+4:
+"""
+
+
+def test_set_loc(build: Build, readelf: Readelf, load: Load) -> None:
+    library = build(SET_LOC)
+    table = compile_table(load(library))
+    compare(table, readelf(library))
+    start = int(table.rows["pc"][0])
+    assert (table.rows["pc"] - start).tolist() == [0, 1, 9, 11, 40, 64]
+    assert not table.refused
 
 
 def test_another_machine_is_refused(build: Build) -> None:
@@ -263,3 +292,63 @@ def test_damaged_bytes_never_crash(vdso_image: Path, build: Build, load: Load) -
             outcomes["refused"] += 1
     assert outcomes["table"] > 100
     assert time.monotonic() - begin < 120
+
+
+@pytest.fixture(scope="module")
+def small_library(require: Require) -> bytes:
+    path = Path("/lib/x86_64-linux-gnu/libgcc_s.so.1")
+    require(path.exists(), "there is no libgcc_s")
+    return path.read_bytes()
+
+
+def damaged(image: bytes, generator: random.Random) -> tuple[bytes, bytes]:
+    """``image`` with some bytes of its frame sections changed; and that without .eh_frame_hdr's segment."""
+    data = bytearray(image)
+    elf = ElfFile(BytesSource(image))
+    for _ in range(generator.randint(1, 12)):
+        header = elf.section_header(generator.choice((b".eh_frame", b".eh_frame", b".eh_frame_hdr")))
+        at = int(header["offset"]) + generator.randrange(int(header["size"]))
+        size = generator.choice((1, 1, 2, 4, 30))
+        data[at : at + size] = generator.choice((bytes(size), b"\xff" * size, generator.randbytes(size)))
+    without = bytearray(data)
+    for i in range(len(elf.segments)):
+        at = int.from_bytes(data[32:40], "little") + 56 * i
+        if without[at : at + 4] == (0x6474E550).to_bytes(4, "little"):
+            without[at : at + 4] = bytes(4)
+    return bytes(data), bytes(without)
+
+
+def outcome(image: bytes) -> tuple[object, ...]:
+    try:
+        table = compile_table(ElfFile(BytesSource(image)))
+    except UnwindError as error:
+        return (str(error),)
+    assert sound(table)
+    return table.rows.tobytes(), table.base, sorted(table.refused.items())
+
+
+def test_damaged_frames_of_a_real_library(small_library: bytes) -> None:
+    generator = random.Random(7)
+    untouched = outcome(small_library)
+    seen: set[object] = set()
+    for _ in range(200):
+        with_header, without = damaged(small_library, generator)
+        found = outcome(with_header)
+        assert found == outcome(without)
+        seen.add(found[0])
+    assert len(seen) > 100
+    assert outcome(small_library) == untouched
+
+
+def test_a_huge_section_of_nonsense_takes_bounded_time(build: Build, load: Load) -> None:
+    """A program of a megabyte, thousands of the same size, and records of nothing but a CIE."""
+    body = '.text\nf: .skip 64, 0x90\n.section .debug_frame,"",@progbits\n.long 2f-1f\n1: .long -1\n'
+    body += ".byte 3, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0\n2:\n"
+    body += ".long 4f-3f\n3: .long 0\n.quad f, 8\n.skip 1100000, 0x0a\n4:\n"
+    body += ".long 6f-5f\n5: .long 0\n.quad f + 8, 8\n.skip 1000000, 0x41\n6:\n"
+    body += ".rept 60\n.long 16020\n.long 0\n.quad f + 16, 8\n.skip 16000, 0x0a\n.endr\n"
+    table = compile_table(load(build(body)))
+    assert sound(table)
+    found = [row[1] for row in kinds(table)]
+    assert found[0] == rows.UNKNOWN
+    assert found[1:] == [rows.RSP, rows.GAP]

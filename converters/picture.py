@@ -1,0 +1,71 @@
+"""The options of ``trace-convert`` that say what an SVG looks like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from .options import WriteOptions
+from .writers.svg_palette import PALETTES
+
+_DEFAULT = WriteOptions()
+
+
+def _least(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, float]:
+    """``0.5``: px; ``1%``: of the whole. The value is (px, share), one of them 0."""
+    is_share = value.endswith("%")
+    try:
+        number = float(value.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= (100 if is_share else math.inf) or math.isinf(number):
+        text = f"{value!r} is no width: 0.5 is half a pixel, 1% a hundredth of the whole"
+        raise click.BadParameter(text, ctx, param)
+    return (0.0, number / 100) if is_share else (number, 0.0)
+
+
+_OPTIONS = [
+    click.option("--subtitle", default="", metavar="TEXT", help="svg: the line under the title."),
+    click.option("--note", "notes", multiple=True, metavar="TEXT", help="svg: a line under the graph (repeatable)."),
+    click.option(
+        "--unit",
+        default="",
+        metavar="UNIT",
+        help="svg: what is counted, samples or pages; nanoseconds and bytes are scaled.",
+    ),
+    click.option(
+        "--palette",
+        type=click.Choice(PALETTES),
+        help="svg: what colours tell; else one that suits what was measured.",
+    ),
+    click.option("--inverted", is_flag=True, help="svg: icicles, the roots on top."),
+    click.option("--reverse", is_flag=True, help="svg: innermost frames at the root, processes at the tips."),
+    click.option("--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: without scripts; 1200."),
+    click.option(
+        "--min-width",
+        callback=_least,
+        default=str(_DEFAULT.min_width),
+        metavar="PX|%",
+        help="svg: leave out what is narrower; 0.1, or 0.5% of the whole.",
+    ),
+    click.option("--font", default="", metavar="NAME", help="svg: of the frames' names; else a monospaced one."),
+    click.option("--font-size", type=int, default=_DEFAULT.font_size, metavar="PX", help="svg: of the names; 12."),
+]
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the options that `wanted` understands."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def wanted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `WriteOptions` that the options ask for."""
+    names = ("subtitle", "notes", "unit", "inverted", "reverse", "width", "font", "font_size")
+    px, part = given["min_width"]
+    fields = {name: given[name] for name in names}
+    return {**fields, "palette": given["palette"] or "", "min_width": px, "min_share": part}

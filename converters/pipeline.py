@@ -1,0 +1,135 @@
+"""From the options of ``trace-convert`` to transforms, in one order whatever the order of the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from .errors import StallscopeError
+from .options import WriteOptions, value_index
+from .transforms import labels, names, samples, select, stacks
+from .transforms.weight import value_name
+from .units import share
+
+if TYPE_CHECKING:
+    from .model import Profile
+
+_ALL = "all"
+
+
+class Step(NamedTuple):
+    """One transform, and the options that asked for it."""
+
+    told: str
+    apply: Callable[[Profile], Profile]
+
+
+def _several(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
+    return click.option(name, multiple=True, metavar=metavar, help=text)
+
+
+_OPTIONS = [
+    _several("--keep", "KEY=REGEX", "samples: only where the label KEY (process, thread, state, …; or frame) matches."),
+    _several("--drop", "KEY=REGEX", "samples: all but where KEY matches."),
+    _several("--focus", "REGEX", "samples: only with a frame that matches (name, source file or module)."),
+    _several("--ignore", "REGEX", "samples: only without such a frame."),
+    _several("--begin-at", "REGEX", "stacks: begin at the first frame that matches, where there is one."),
+    _several("--end-at", "REGEX", "stacks: end at the first frame that matches, where there is one."),
+    _several("--hide", "REGEX", "stacks: leave out the frames that match."),
+    _several("--show", "REGEX", "stacks: leave out the frames that do not match."),
+    _several("--simplify", "WHAT[,WHAT]", f"names: shorter ones; {', '.join(names.KINDS)}, or {_ALL}."),
+    click.option(
+        "--collapse",
+        type=click.Choice(["direct", "cycles"]),
+        help="stacks: recursion stands once: a;a;a is a (direct), a;b;a;b is a;b too (cycles).",
+    ),
+    click.option("--callers", is_flag=True, help="stacks: turned over, innermost frame first: who called it."),
+    click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="stacks: the first N frames."),
+    click.option("--merge", is_flag=True, help="labels: without process and thread ids: ranks in one picture."),
+]
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the options that `plan` understands, in the order in which they are applied."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def plan(given: Mapping[str, Any]) -> list[Step]:
+    """The steps that the values of `options` ask for. StallscopeError (exit code 2) for one that makes no sense."""
+    steps = [*_by_label("--keep", given["keep"], select.keep), *_by_label("--drop", given["drop"], select.drop)]
+    for option, transform in _BY_PATTERN.items():
+        for text in given[option.strip("-").replace("-", "_")]:
+            pattern = samples.compiled(option, text)
+            steps.append(Step(f"{option} {text}", partial(transform, pattern=pattern)))
+    if what := _kinds(given["simplify"]):
+        steps.append(Step("--simplify", partial(names.simplify, what=what)))
+    if given["collapse"]:
+        cycles = given["collapse"] == "cycles"
+        steps.append(Step("--collapse", partial(stacks.collapse_recursion, cycles=cycles)))
+    if given["callers"]:
+        steps.append(Step("--callers", stacks.invert))
+    if given["max_depth"]:
+        steps.append(Step("--max-depth", partial(stacks.limit_depth, depth=given["max_depth"])))
+    if given["merge"]:
+        steps.append(Step("--merge", labels.merge_processes))
+    return steps
+
+
+_BY_PATTERN = {
+    "--focus": select.focus,
+    "--ignore": select.ignore,
+    "--begin-at": stacks.begin_at,
+    "--end-at": stacks.end_at,
+    "--hide": stacks.hide,
+    "--show": stacks.show,
+}
+
+
+def apply(profile: Profile, steps: Sequence[Step], value: str = "") -> Profile:
+    """The profile after all steps. A comment says how much of ``value`` they left, where that is not all of it.
+
+    Raises StallscopeError for a value or a label that is not there.
+    """
+    column = value_index(profile, WriteOptions(value=value_name(profile, value)))
+    name = profile.value_types[column].name
+    whole = left = profile.total(name)
+    narrowed = []
+    for step in steps:
+        profile = step.apply(profile)
+        total = profile.total(name)
+        if total != left:
+            narrowed.append(step.told)
+        left = total
+    if narrowed:
+        profile.comments = [*profile.comments, f"kept {share(left, whole)} of {name}: {' '.join(narrowed)}"]
+    return profile
+
+
+def _by_label(option: str, rules: Iterable[str], transform: Callable[..., Profile]) -> list[Step]:
+    """One step per label: several expressions for one label are alternatives."""
+    by_key: dict[str, list[str]] = {}
+    for rule in rules:
+        key, separator, text = rule.partition("=")
+        if not separator or not key:
+            raise StallscopeError(f"{option} {rule}: expected KEY=REGEX", f"as in: {option} state=D", exit_code=2)
+        by_key.setdefault(key, []).append(text)
+    steps = []
+    for key, texts in by_key.items():
+        patterns = [samples.compiled(f"{option} {key}", text) for text in texts]
+        told = " ".join(f"{option} {key}={text}" for text in texts)
+        steps.append(Step(told, partial(transform, key=key, patterns=patterns)))
+    return steps
+
+
+def _kinds(given: Iterable[str]) -> frozenset[names.What]:
+    asked = {word for text in given for word in text.split(",")}
+    known = {kind: frozenset([kind]) for kind in names.KINDS} | {_ALL: frozenset(names.KINDS)}
+    for word in sorted(asked):
+        if word not in known:
+            raise StallscopeError(f"--simplify {word}: no such names", f"choose among: {', '.join(known)}", exit_code=2)
+    return frozenset[names.What]().union(*(known[word] for word in asked))

@@ -1,0 +1,118 @@
+"""Folded stacks of bcc's tools with delimiters (offcputime, profile, stackcount with -f -d; offwaketime with -f), where
+the kinds of frames are told: ``comm;user;…;user;-;kernel;…;kernel VALUE``.
+
+The first field is the process's name; what follows ``-`` is the kernel's. After ``--`` (offwaketime) stands the waker,
+its frames innermost first and its name last (tools/offwaketime.py of bcc): they stay above the frame ``--``, with the
+kernel's before ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as frames, and are counted. Without
+delimiters it is folded text as any other (`folded`), which says what becomes of weights and bad lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from .folded import FoldedLines
+from .options import ReadOptions
+from .source import Source
+
+EXPECTED = "a folded stack of bcc: comm;user;-;kernel VALUE"
+
+_KERNEL, _WAKER = b"-", b"--"
+_DELIMITERS = (b";-;", b";--;", b";- ")
+_MISSED, _MISSED_USER = b"[Missed ", b"[Missed User Stack]"
+_CACHE = 1 << 15
+
+
+def sniff(head: bytes) -> bool:
+    """Whether there are folded lines, one of them with a delimiter."""
+    return b"\0" not in head and any(
+        any(delimiter in line for delimiter in _DELIMITERS) and line.rpartition(b" ")[2].isdigit()
+        for line in head.splitlines()
+    )
+
+
+def read(source: Source, _: ReadOptions) -> Profile:
+    """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
+    lines = FoldedLines(source.name, EXPECTED)
+    for chunk in source.chunks():
+        lines.add(chunk)
+    weights = lines.weights()
+    lines.skipped.check(source, bool(weights), EXPECTED)
+    profile = Profile([ValueType("samples", "count")], title="folded stacks of bcc")
+    stacks = _Stacks()
+    profile.samples = list(stacks.samples(weights))
+    if stacks.missed:
+        lines.skipped.add("stacks missed", count=stacks.missed)
+    lines.skipped.tell(profile)
+    return profile
+
+
+class _Stacks:
+    """Frames by kind."""
+
+    def __init__(self) -> None:
+        self.missed = 0
+        self._frames: dict[tuple[bytes, Kind], Frame] = {}
+        self._labels: dict[bytes, Labels] = {}
+        self._callers: dict[bytes, tuple[list[Frame], Kind]] = {}
+
+    def samples(self, weights: dict[bytes, int]) -> Iterator[Sample]:
+        """Takes the stacks out of ``weights`` one by one: not all of them are in memory twice."""
+        for text in list(weights):
+            weight = weights.pop(text)
+            process, _, rest = text.partition(b";")
+            self.missed += text.count(b";" + _MISSED)
+            yield Sample(self._stack(rest), (weight,), self._process(process))
+
+    def _stack(self, text: bytes) -> Stack:
+        own, found, waker = text.partition(b";--;")
+        if not found and text.startswith(b"--;"):
+            own, found, waker = b"", b"--", text[3:]
+        frames = self._own(own)
+        if found:
+            frames += self._waker(waker.split(b";"))
+        return tuple(frames)
+
+    def _own(self, text: bytes) -> list[Frame]:
+        """Callers that came before are not looked up again."""
+        caller, separator, leaf = text.rpartition(b";")
+        if not separator:
+            return self._tell(text.split(b";"), "native") if text and text != _KERNEL else []
+        known = self._callers.get(caller)
+        if known is None:
+            if len(self._callers) >= _CACHE:
+                self._callers.clear()
+            fields = caller.split(b";")
+            missed = fields[0].startswith(_MISSED_USER)  # the user's part is this one field then
+            at = 1 if missed else fields.index(_KERNEL) if _KERNEL in fields else len(fields)
+            inner = [field for field in fields[at:] if field != _KERNEL]
+            above = self._tell(fields[:at], "native") + self._tell(inner, "kernel")
+            known = self._callers[caller] = above, "kernel" if missed or at < len(fields) else "native"
+        frames, kind = known
+        return frames + self._tell([leaf], kind) if leaf != _KERNEL else list(frames)
+
+    def _waker(self, fields: list[bytes]) -> list[Frame]:
+        """The kernel's frames are before the delimiter; the last field is the waker's name."""
+        at = fields.index(_KERNEL) if _KERNEL in fields else 0
+        frames = self._tell([_WAKER], "other") + self._tell(fields[:at], "kernel")
+        return frames + self._tell(fields[at + (at > 0) : -1], "native") + self._tell(fields[-1:], "other")
+
+    def _tell(self, fields: list[bytes], kind: Kind) -> list[Frame]:
+        return [self._frames.get((field, kind)) or self._make(field, kind) for field in fields]
+
+    def _make(self, field: bytes, kind: Kind) -> Frame:
+        name = field
+        if field.endswith(b"_[k]") and len(field) > 4:  # profile -a
+            name = field[:-4]
+        told: Kind = "kernel" if name != field or field == b"[Missed Kernel Stack]" else kind
+        frame = Frame(name.decode(errors="surrogateescape") or "[unknown]", told)
+        self._frames[field, kind] = frame
+        return frame
+
+    def _process(self, field: bytes) -> Labels:
+        labels = self._labels.get(field)
+        if labels is None:
+            labels = (("process", field.decode(errors="surrogateescape")),) if field else ()
+            self._labels[field] = labels
+        return labels

@@ -1,0 +1,260 @@
+"""What bpftrace prints of a map that is keyed by stacks: ``@name[``, the frames one a line and innermost first, the
+other keys, ``]: VALUE``; and the same as JSON (-f json), one line for each map.
+
+Stacks and keys stand in the order of the script, with ``, `` in between (src/output/text.cpp and json.cpp of bpftrace;
+get_stack in src/bpftrace.cpp). What a key means is not said: a text is taken for the process's name, a number for its
+process id (with --pid) or its thread id (with --tid, which takes the second number, or the only one). Of several stacks
+the one that began at an entry point of the kernel is innermost, else the first. Only the first map with stacks is read
+unless another one is asked for by its name (--event-filter @name). A map called @ns, @usecs and the like holds times, a
+map called @bytes sizes. Histograms, averages, and entries without a stack are counted.
+
+Differences to stackcollapse-bpftrace.pl of FlameGraph: it keeps offsets (``read+12``), so that one function becomes
+many frames, does not add up equal stacks, has a frame ``, `` between two stacks, and reads maps without a name only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ..model import Labels, Profile, ValueType
+from .bpftrace_frames import is_kernel, parse_frame
+from .options import ReadOptions
+from .skipped import Skipped
+from .source import Source
+from .stack_tally import MAX_DIGITS, NotAFrame, StackTally, pieces
+
+EXPECTED = "an entry of a map keyed by stacks: '@name[', frames one a line, ']: VALUE'"
+
+_SNIFFED = 2000
+_ENTRY = re.compile(rb"@\w*\[(?:\Z|.*(?:, ?\Z|\]:(?: -?\d|\Z)))")
+_JSON = re.compile(rb'\s*\{"type": ?"\w+", ?"data": ?')
+_SCALAR = re.compile(rb"\w*:(?: |\Z)")
+_BUCKET = re.compile(rb"[\[(].*\|\Z")
+_OTHER_MAP, _NO_STACK, _NO_SUM = "entries of other maps", "entries without a stack", "values that are no sums"
+_HISTOGRAM, _CUT, _BAD = "histograms", "entries cut short", "lines not understood"
+_PRINTED = "lines of other output"
+_SKIPPED = {-1: _OTHER_MAP, -2: _NO_STACK}
+_MAX_KEYS = 1 << 14
+_NANOSECONDS = {
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanoseconds"), 1),
+    **dict.fromkeys(("us", "usec", "usecs", "microseconds"), 1_000),
+    **dict.fromkeys(("ms", "msec", "msecs", "milliseconds"), 1_000_000),
+}
+
+
+def sniff(head: bytes) -> bool:
+    """Whether it is bpftrace's JSON, or an entry of a map is among the first lines."""
+    return bool(_JSON.match(head)) or any(_ENTRY.match(line) for line in head.splitlines()[:_SNIFFED])
+
+
+def read(source: Source, options: ReadOptions) -> Profile:
+    """One sample per distinct stack and process name; see the module for options.pid, tid, event. StallscopeError."""
+    maps = _Maps(source.name, options)
+    if _JSON.match(source.head):
+        for chunk in source.chunks():
+            for line in chunk.splitlines():
+                maps.add_json(line)
+    else:
+        begun = False
+        for piece in pieces(source, b"\n@"):
+            if begun:
+                maps.add(piece)
+            elif piece.startswith(b"@"):
+                maps.add(piece[1:])
+            else:
+                maps.begin(piece)
+            begun = True
+    profile = maps.profile()
+    maps.skipped.check(source, bool(profile.samples), EXPECTED)
+    return profile
+
+
+class _Maps:
+    """The entries of one map."""
+
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        self.skipped = Skipped(name, EXPECTED)
+        self._tally = StackTally(lambda line: parse_frame(line, options.addrs))
+        self._options = options
+        self._wanted = b"@" + options.event.encode(errors="surrogateescape").lstrip(b"@") if options.event else b""
+        self._kernel: dict[int, int] = {}
+        """Number of a line → that of the same frame in the kernel."""
+        self._line = 1
+
+    def add(self, piece: bytes) -> None:
+        """An entry without its ``@``, and what follows up to the next one."""
+        text, found, value = piece.rpartition(b"]: ")
+        if found and value.isdigit() and len(value) <= MAX_DIGITS:
+            known = self._tally.known(text) or self._learn(text)
+            if known:
+                self._weigh(known[0], value)
+                self._line += known[1] + 1
+                return
+        self._add_slowly(piece)
+        self._line += piece.count(b"\n") + 1
+
+    def _learn(self, text: bytes) -> tuple[int, int] | None:
+        name, found, keys = text.partition(b"[")
+        try:
+            key = self._find(name, keys, b", ") if found else -2
+        except NotAFrame:
+            return None
+        return self._tally.remember(text, key)
+
+    def _weigh(self, key: int, value: bytes) -> None:
+        if key < 0:
+            self.skipped.add(_SKIPPED[key])
+        else:
+            self._tally.weights[key] += int(value)
+
+    def _find(self, name: bytes, text: bytes, separator: bytes) -> int:
+        """The key of what is between the brackets, or one of _SKIPPED. Raises NotAFrame."""
+        if b"\n" not in text and not text.startswith(b","):
+            return -2
+        name = b"@" + name
+        self._wanted = self._wanted or name
+        if name != self._wanted:
+            return -1
+        stacks: list[tuple[int, ...]] = []
+        keys: list[bytes] = []
+        get = self._tally.lines.__getitem__
+        for part in text.split(b"\n,"):
+            key, _, frames = part.partition(b"\n")
+            keys += key[:_MAX_KEYS].split(separator)
+            stacks.append(tuple(map(get, frames.split(b"\n"))) if frames else ())
+        return self._tally.stack_of(self._joined(stacks)) + self._tally.labels(self._labels(keys))
+
+    def _joined(self, stacks: list[tuple[int, ...]]) -> tuple[int, ...]:
+        """One stack, innermost frame first."""
+        frames = self._tally.lines.frames
+        inner: tuple[int, ...] = ()
+        outer: tuple[int, ...] = ()
+        for stack in stacks:
+            last = next(filter(None, reversed(stack)), 0)
+            if last and is_kernel(frames[last][0]):
+                inner += tuple(map(self._in_kernel, stack))
+            else:
+                outer += stack
+        return inner + outer
+
+    def _in_kernel(self, number: int) -> int:
+        known = self._kernel.get(number)
+        if known is None:
+            lines = self._tally.lines
+            known = lines.number(tuple(frame._replace(kind="kernel") for frame in lines.frames[number]))
+            self._kernel[number] = known
+        return known
+
+    def _labels(self, keys: Iterable[bytes]) -> Labels:
+        words = [word for key in keys if (word := key.strip(b", "))]
+        names = [word for word in words if not word.isdigit()]
+        numbers = [int(word) for word in words if word.isdigit() and len(word) <= MAX_DIGITS]
+        labels: dict[str, str | int] = {}
+        if names:
+            labels["process"] = b", ".join(names).decode(errors="surrogateescape")
+        if self._options.tid and numbers:
+            labels["tid"] = numbers.pop(1 if len(numbers) > 1 else 0)
+        if (self._options.pid or self._options.tid) and numbers:
+            labels["pid"] = numbers[0]
+        return tuple(sorted(labels.items()))
+
+    def _add_slowly(self, piece: bytes) -> None:
+        """Line by line: entries that are no sums, and other output between them."""
+        lines = piece.split(b"\n")
+        if b"[" not in lines[0]:
+            if _SCALAR.match(lines[0]):
+                self.skipped.add(_HISTOGRAM if lines[0].rstrip().endswith(b":") else _NO_STACK)
+            else:
+                self.skipped.add(_BAD, self._line)
+            self._add_other(lines[1:])
+            return
+        end = next((i for i, line in enumerate(lines) if b"]: " in line or line.endswith(b"]:")), -1)
+        if end < 0:
+            self.skipped.add(_CUT, self._line)
+            return
+        text, _, value = b"\n".join(lines[: end + 1]).rpartition(b"]:")
+        value = value.strip()
+        if not value:
+            self.skipped.add(_HISTOGRAM)
+        elif not value.isdigit():
+            self.skipped.add(_NO_SUM)
+        elif len(value) <= MAX_DIGITS and (known := self._learn(text)):
+            self._weigh(known[0], value)
+        else:
+            self.skipped.add(_BAD, self._line)
+        self._add_other(lines[end + 1 :])
+
+    def begin(self, text: bytes) -> None:
+        """What is before the first entry."""
+        self._add_other(text.split(b"\n"))
+        self._line += text.count(b"\n") + 1
+
+    def _add_other(self, lines: list[bytes]) -> None:
+        known = (b"Attach", b"^C", b"Lost ")
+        printed = [line for line in lines if line.strip() and not line.startswith(known) and not _BUCKET.match(line)]
+        if printed:
+            self.skipped.add(_PRINTED, count=len(printed))
+
+    def add_json(self, line: bytes) -> None:
+        """One message of the JSON output."""
+        try:
+            message = (
+                json.loads(line.decode(errors="surrogateescape"), object_pairs_hook=_Pairs) if line.strip() else None
+            )
+            self._add_message(message)
+        except (ValueError, RecursionError, NotAFrame):
+            self.skipped.add(_BAD, self._line)
+        self._line += 1
+
+    def _add_message(self, message: Any) -> None:
+        if not isinstance(message, _Pairs):
+            if message is not None:
+                raise ValueError
+            return
+        fields = dict(message)
+        kind, data = fields.get("type"), fields.get("data")
+        if kind == "lost_events" and isinstance(data, _Pairs):
+            lost = dict(data).get("events")
+            self.skipped.add("lost events", count=lost if isinstance(lost, int) else 1)
+        if kind not in ("map", "hist", "stats", "tseries") or not isinstance(data, _Pairs):
+            return
+        for name, entries in data:
+            if not isinstance(entries, _Pairs):
+                self.skipped.add(_NO_STACK if kind == "map" else _HISTOGRAM if kind == "hist" else _NO_SUM)
+                continue
+            for keys, value in entries:
+                self._add_pair(name, keys, value, kind)
+
+    def _add_pair(self, name: str, keys: str, value: Any, kind: str) -> None:
+        if kind == "hist":
+            self.skipped.add(_HISTOGRAM)
+            return
+        digits = str(value).encode() if isinstance(value, int | str) else b""
+        if not digits.isdigit() or len(digits) > MAX_DIGITS:
+            self.skipped.add(_NO_SUM)
+            return
+        text = keys.encode(errors="surrogateescape")
+        self._weigh(self._find(name.encode(errors="surrogateescape").lstrip(b"@"), text, b","), digits)
+
+    def profile(self) -> Profile:
+        """What was counted."""
+        name = self._wanted.decode(errors="surrogateescape")
+        word = name.lstrip("@").lower()
+        samples = self._tally.samples()
+        kind = ValueType("samples", "count")
+        if word in _NANOSECONDS:
+            kind = ValueType("time", "nanoseconds")
+            scale = _NANOSECONDS[word]
+            samples = [sample._replace(values=(sample.values[0] * scale,)) for sample in samples]
+        elif word == "bytes":
+            kind = ValueType("bytes", "bytes")
+        profile = Profile([kind], samples, title=f"bpftrace {name}".strip())
+        self.skipped.tell(profile)
+        return profile
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object, equal keys kept apart: two processes may have the same stack."""

@@ -1,0 +1,79 @@
+"""Frames of the events of a Chrome trace: what the common writers tell of a function, and where."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..model import Frame, Kind, Labels
+from .python_frames import kind_of, root_labels
+
+_TORCH_FUNCTION = re.compile(r"(.+?)\((\d{1,9})\): (.+)\Z", re.DOTALL)
+"""``file.py(12): function``, category python_function, of PyTorch's profiler."""
+_VIZTRACER = re.compile(r"(.+?) \((.+):(\d{1,9})\)\Z", re.DOTALL)
+"""``function (file.py:12)``, category FEE."""
+_KINDS: dict[str, Kind] = {
+    "python_function": "python",
+    "cuda_runtime": "api",
+    "cuda_driver": "api",
+    "kernel": "other",
+    "gpu_memcpy": "other",
+    "gpu_memset": "other",
+    "gpu_user_annotation": "other",
+    "user_annotation": "other",
+}
+"""By the categories of PyTorch's profiler (Kineto); anything else is native."""
+_MAX_ARGUMENTS = 16
+_MAX_TEXT = 200
+_MAX_INTEGER = 1 << 63
+_NO_LABELS: dict[str, str | int] = {}
+
+
+class Frames:
+    """Makes each frame once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str, int], tuple[Frame, dict[str, str | int]]] = {}
+
+    def of(self, event: dict[str, Any]) -> tuple[Frame, dict[str, str | int]]:
+        """The event's frame, and the labels that it stands for instead: py-spy's processes and threads."""
+        name, category = str(event.get("name") or ""), str(event.get("cat") or "")
+        file, line = "", 0
+        args = event.get("args")
+        if args and isinstance(args, dict):
+            file = args.get("filename", "")
+            line = args.get("line", 0)
+            if not isinstance(file, str) or not isinstance(line, int):
+                file, line = "", 0
+        key = (name, category, file, line)
+        known = self._known.get(key)
+        if known is None:
+            roots = root_labels(name) if category == "py-spy" and not file else _NO_LABELS
+            known = self._known[key] = _frame(name, category, file, line), roots
+        return known
+
+
+def _frame(name: str, category: str, file: str, line: int) -> Frame:
+    if category == "python_function" and (match := _TORCH_FUNCTION.match(name)):
+        return Frame(match[3], "python", file=match[1], line=int(match[2]))
+    if category == "FEE" and (match := _VIZTRACER.match(name)):
+        return Frame(match[1], kind_of(match[2]), file=match[2], line=int(match[3]))
+    kind = kind_of(file) if file else _KINDS.get(category, "native")
+    return Frame(name or "[unknown]", kind, file=file, line=line if 0 < line < _MAX_INTEGER else 0)
+
+
+def arguments(event: dict[str, Any]) -> Labels:
+    """The event's arguments that are numbers or short texts; not where the function is, which its frame says."""
+    args = event.get("args")
+    if not args or not isinstance(args, dict):
+        return ()
+    pairs = [
+        (key[:_MAX_TEXT], value[:_MAX_TEXT] if isinstance(value, str) else value)
+        for key, value in args.items()
+        if key not in ("filename", "line")
+        and (
+            isinstance(value, str)
+            or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_INTEGER)
+        )
+    ]
+    return tuple(sorted(pairs)[:_MAX_ARGUMENTS])

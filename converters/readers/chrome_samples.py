@@ -1,0 +1,89 @@
+"""Samples in a Chrome trace: events P and the array "samples", whose stacks stand in "stackFrames"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..model import Frame, Labels, Stack
+
+_MAX_DEPTH = 10_000
+_MAX_WEIGHT = 1 << 53
+_NO_FRAME, _BAD = "frames that were not defined", "samples not understood"
+_UNKNOWN = Frame("[unknown]")
+
+
+class Samples:
+    """Counts samples by thread and stack; the frames may come after them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._bad = 0
+        self._cells: dict[tuple[Any, Any, Any], list[int]] = {}
+        self._frames: dict[str, Any] = {}
+        self._stacks: dict[str, Stack] = {}
+
+    def add_member(self, key: str, value: Any) -> None:
+        """A member of the document that is no event; most do not matter."""
+        if key == "samples":
+            try:
+                self.add_event(value)
+            except (TypeError, KeyError, ValueError, AttributeError):
+                self._bad += 1
+        elif key == "stackFrames" and isinstance(value, dict):
+            self._frames = value
+
+    def add_event(self, event: dict[str, Any]) -> None:
+        """One sample; TypeError and ValueError for what is none."""
+        stack = event.get("sf")
+        if stack is None:
+            stack = tuple(str(name) for name in event["stack"])
+        elif isinstance(stack, bool) or not isinstance(stack, int | str):
+            raise TypeError("a stack that is no id")
+        weight = round(float(event.get("weight", 1)))
+        if not 0 <= weight < _MAX_WEIGHT:
+            raise ValueError("a weight that is too large")
+        pid, tid = event.get("pid"), event.get("tid")
+        if not isinstance(pid, int | str | None) or not isinstance(tid, int | str | None):
+            raise TypeError("an id that is neither a number nor a word")
+        cell = self._cells.setdefault((pid, tid, stack), [0, 0])
+        cell[0] += 1
+        cell[1] += weight
+        self.count += 1
+
+    def sums(
+        self, labels: Callable[[Any, Any], Labels], lose: Callable[[str, int], None]
+    ) -> Iterator[tuple[Stack, tuple[int, int], Labels]]:
+        """(stack, (samples, weight), labels), each once."""
+        merged: dict[tuple[Stack, Labels], list[int]] = {}
+        unknown = 0
+        for (pid, tid, id_), (count, weight) in self._cells.items():
+            stack = (
+                tuple(Frame(name or "[unknown]") for name in id_) if isinstance(id_, tuple) else self._stack(str(id_))
+            )
+            unknown += stack[:1] == (_UNKNOWN,)
+            cell = merged.setdefault((stack, labels(pid, tid)), [0, 0])
+            cell[0] += count
+            cell[1] += weight
+        lose(_NO_FRAME, unknown)
+        lose(_BAD, self._bad)
+        for (stack, who), (count, weight) in merged.items():
+            yield stack, (count, weight), who
+
+    def _stack(self, id_: str) -> Stack:
+        """From the frame up to its outermost parent; a chain that comes back to itself ends there."""
+        if (known := self._stacks.get(id_)) is not None:
+            return known
+        frames: list[Frame] = []
+        seen: set[str] = set()
+        at: Any = id_
+        while at not in (None, "") and len(frames) < _MAX_DEPTH:
+            entry = self._frames.get(str(at))
+            if not isinstance(entry, dict) or str(at) in seen:
+                frames.append(_UNKNOWN)
+                break
+            frames.append(Frame(str(entry.get("name") or "") or "[unknown]"))
+            seen.add(str(at))
+            at = entry.get("parent")
+        stack = self._stacks[id_] = tuple(reversed(frames))
+        return stack

@@ -1,0 +1,133 @@
+"""DTrace aggregations by stack: indented lines ``module`function+0x1``, innermost first, and the value below them.
+
+Lines above a stack, less indented than its frames, are the other keys of the aggregation (``@[execname, pid,
+ustack()]``): a name is the process, a number its id (used with --pid). ``stack()`` and ``ustack()`` may follow each
+other. What the command says on its own (``dtrace: description …``, the CPU and ID columns) is no part of it; drops and
+histograms are counted.
+
+Names are those of stackcollapse.pl of FlameGraph, with these differences: it leaves out the first three lines whatever
+they are; other keys are innermost frames there; of a C++ name it cuts off all that follows the last ``(`` or ``<``,
+we the arguments; it takes an ``L`` from the front of every name, we only from Java's ``Lorg/foo``; an address without
+a name is ``[module]`` or ``[unknown]`` here (--addrs shows it).
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..model import Frame, Kind, Labels, Module, Profile
+from .counted import CountedStacks
+from .cxx_names import arguments_at
+from .options import ReadOptions
+from .source import Source
+from .stack_tally import pieces
+
+EXPECTED = "a frame of DTrace: '  module`function+0x1', or a line with its stack's value"
+
+_SNIFFED = 200
+_FRAME = re.compile(rb"[ \t]+[^\s`;]+`[^\s`;]")
+_OFFSET = re.compile(rb"\+0x[0-9a-f]+\Z")
+_ADDRESS = re.compile(rb"0x[0-9a-f]{1,16}\Z")
+_PROBE = re.compile(rb"\s*\d+\s+\d+\s+\S*:\S*\s*\Z")
+_DROPS = re.compile(rb"dtrace: (\d{1,18}) (?:\S+ )?drops?\b")
+_KEY = re.compile(rb"(.*?)(?:\s+(\d{1,10}))?\Z", re.DOTALL)
+_KERNEL = (b"unix", b"genunix", b"kernel", b"mach_kernel")
+_HISTOGRAM, _BAR = b"- Distribution -", b" |"
+_MAX_FRAME = 1 << 14
+_MAX_KEYS = 8
+
+
+def sniff(head: bytes) -> bool:
+    """Whether a frame is among the first lines."""
+    return any(_FRAME.match(line) for line in head.splitlines()[:_SNIFFED])
+
+
+def read(source: Source, options: ReadOptions) -> Profile:
+    """One sample per distinct stack, process name and, with options.pid, process. Raises StallscopeError."""
+    stacks = CountedStacks(
+        source.name, EXPECTED, lambda line: _parse(line, options.addrs), lambda lines: _keys(lines, options.pid)
+    )
+    for piece in pieces(source, b"\n\n"):
+        text, _, count = piece.rpartition(b"\n")
+        if not stacks.add(text, count.strip(), breaks=2):
+            _add_slowly(stacks, piece)
+            stacks.add_lines(b"")
+    return stacks.profile(source, "DTrace stacks")
+
+
+def _add_slowly(stacks: CountedStacks, piece: bytes) -> None:
+    """Line by line: what the command says, and histograms."""
+    for line in piece.split(b"\n"):
+        if _HISTOGRAM in line:
+            stacks.drop("histograms")
+        drops = _DROPS.match(line)
+        if drops:
+            stacks.skipped.add("drops", count=int(drops[1]))
+        stacks.add_lines(b"" if drops or _HISTOGRAM in line or _BAR in line else line)
+
+
+def _parse(line: bytes, addrs: bool = False) -> tuple[Frame, ...] | None:
+    """The frames of a line: several where functions were inlined (``a->b``)."""
+    text = line.strip()
+    if _HISTOGRAM in text or _BAR in text or _DROPS.match(text):
+        return None
+    if not text or text.startswith(b"dtrace: ") or text.endswith(b"FUNCTION:NAME") or _PROBE.match(line):
+        return ()
+    if len(text) > _MAX_FRAME:
+        return None
+    text = _OFFSET.sub(b"", text)
+    module, separator, function = text.rpartition(b"`")
+    if _ADDRESS.match(function):
+        text = b"[%b <%b>]" % (module or b"unknown", function[2:]) if addrs else b"[%b]" % (module or b"unknown")
+    scope = text.find(b"::")
+    if scope >= 0:
+        end = arguments_at(text[scope:])
+        text = text[: scope + end] if end > 0 else text
+    kind: Kind = "kernel" if separator and module in _KERNEL else "native"
+    home = Module(module.decode(errors="surrogateescape")) if separator and module else None
+    names = [text] if b"operator->" in text else text.split(b"->")
+    frames = []
+    for i, name in enumerate(filter(None, names)):
+        if name.startswith(b"L") and b"/" in name:
+            name = name[1:]
+        shown = name.replace(b";", b":").decode(errors="surrogateescape")
+        frames.append(Frame(f"{shown}_[i]" if i else shown, "native" if i else kind, home))
+    return tuple(frames) or None
+
+
+def _keys(lines: list[bytes], pid: bool) -> tuple[int, Labels]:
+    """How many lines are above the frames, and what they say."""
+    names, number = [], b""
+    at = 0
+    for i, line in enumerate(lines[:_MAX_KEYS]):
+        word = line.strip()
+        if not word:
+            at = i + 1
+        elif b"`" in word or word.startswith(b"0x"):
+            break
+        elif not _parse(line):
+            at = i + 1
+        elif not word.isdigit() and not _is_above(line, lines[i + 1 :]):
+            break
+        else:
+            match = _KEY.match(word)
+            name, digits = (b"", word) if word.isdigit() else (match[1], match[2] or b"") if match else (word, b"")
+            names += [name] if name else []
+            number = number or digits
+            at = i + 1
+    labels: dict[str, str | int] = {}
+    if names:
+        labels["process"] = b", ".join(names).decode(errors="surrogateescape")
+    if pid and number and len(number) <= 10:
+        labels["pid"] = int(number)
+    return at, tuple(sorted(labels.items()))
+
+
+def _is_above(line: bytes, below: list[bytes]) -> bool:
+    """Whether ``line`` is less indented than the frame after it."""
+    following = next((each for each in below if each.strip()), b"")
+    return _indentation(line) < _indentation(following)
+
+
+def _indentation(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,279 @@
+"""Dumps of the stacks of all threads, one after another in one stream: ``thread apply all bt`` of gdb (with ``full``
+too), pstack and gstack, which call it, and eu-stack of elfutils with any of its options.
+
+Each stack counts as one sample, so that many dumps make a profile. A frame is ``#N 0xADDR in function (arguments) at
+file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame in src/stack.c of elfutils); a thread
+begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
+with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
+
+Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where they give whole names. Ours
+are so in C++ with spaces, where the former stops at the third word; ``bt full`` does not cut a stack; a frame without a
+name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; what eu-stack -a, -c and -m add is no part of the name;
+``<signal handler called>`` is a frame with that name; a thread without frames is no sample.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..model import Frame, Labels, Module, Profile, ValueType
+from .cxx_names import arguments_at
+from .options import ReadOptions
+from .skipped import Skipped
+from .source import Source
+from .stack_tally import NotAFrame, StackTally, pieces
+
+EXPECTED = "a frame of gdb or eu-stack: '#0  0xADDR in function (…)' or '#0  0xADDR function'"
+
+_SNIFFED = 2000
+_BEGIN = b"#0 "
+_FRAME = re.compile(rb"#(\d{1,6}) +(?:(0x[0-9a-f]{1,16})(?: |\Z)(in )?)?")
+_ACTIVATION = re.compile(rb"(?:- 1|   )(?: (?=\S)|\Z)")
+_UNWINDER = re.compile(rb" \[(?:none|eh_frame|debug_frame|dwarf|ebl|inline)\]\Z")
+_MODULE = re.compile(rb"(?:\A| )- ([/\[].*)\Z", re.DOTALL)
+_WHERE = re.compile(rb"\) (from|at) (.*)\Z", re.DOTALL)
+_PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
+_PROCESS = re.compile(rb"PID (\d{1,10}) |\[Inferior \d+ \(process (\d{1,10})\)|Attaching to process (\d{1,10})")
+_THREAD = re.compile(rb'TID (\d{1,10}):|Thread \S+ \(.*?\bLWP (\d{1,10})\)?(?: "(.*)")?(?:\)|:|\Z)', re.DOTALL)
+_INNER = (b" ", b"\t", b"No locals.", b"No symbol table info", b"--Type <RET>", b"warning: ")
+"""How lines begin that stand between frames."""
+_CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
+"""How lines begin that say why a stack ends too early."""
+_HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
+_SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
+_UNKNOWN = (b"", b"??")
+_MAX_FRAME = 1 << 14
+_MAX_KEPT = 1 << 10
+_MAX_FUNCTIONS = 1 << 17
+_MAX_PLAIN = 1 << 8
+_MAX_DUMP = 1 << 16
+"""Threads of one dump that wait for their process id."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether an innermost frame is among the first lines."""
+    return any(line.startswith(b"#0  ") and _parse(line, False) for line in head.splitlines()[:_SNIFFED])
+
+
+def read(source: Source, options: ReadOptions) -> Profile:
+    """One sample per distinct stack and, as ``options`` say, process and thread. Raises StallscopeError."""
+    dumps = _Dumps(source.name, options)
+    begun = False
+    for piece in pieces(source, b"\n" + _BEGIN):
+        if begun:
+            dumps.add(piece)
+        elif piece.startswith(_BEGIN):
+            dumps.add(piece[len(_BEGIN) :])
+        else:
+            dumps.add_lines(piece)
+        begun = True
+    profile = dumps.profile()
+    dumps.skipped.check(source, bool(profile.samples), EXPECTED)
+    return profile
+
+
+class _Dumps:
+    """Stacks by thread."""
+
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        self.skipped = Skipped(name, EXPECTED)
+        self._tally = StackTally(self._parse)
+        self._functions: dict[bytes, tuple[Frame, ...]] = {}
+        """Line without number and address → its frames: there are far fewer of them."""
+        self._options = options
+        self._labelled = options.pid or options.tid
+        self._pid = 0
+        self._tid, self._thread = 0, b""
+        self._dump: list[tuple[int, bytes, int]] = []
+        """Thread id, thread name and stack, of a process whose id was not told yet."""
+        self._plain: dict[bytes, int] = {}
+        """Texts between stacks that say nothing that matters → their lines."""
+        self._bases: dict[tuple[int, int, bytes, bytes], int] = {}
+        """Process, thread, name and process name → what their labels add to the number of a stack."""
+        self._line = 1
+
+    def add(self, piece: bytes) -> None:
+        """A stack without its ``#0``, and what follows up to the next one."""
+        end = piece.find(b"\n", piece.rfind(b"\n#") + 1)
+        text = piece if end < 0 else piece[:end]
+        known = self._tally.known(text)
+        if known is None:
+            try:
+                known = self._tally.remember(text, self._tally.stack(_lines(text)))
+            except NotAFrame:
+                self._add_slowly(piece)
+                return
+        self._count(known[0])
+        self._line += known[1]
+        if end < 0:
+            self._line += 1
+            return
+        below = piece[end:]
+        breaks = self._plain.get(below)
+        if breaks is None:
+            self._add_below(below)
+        else:
+            self._line += breaks
+
+    def _add_below(self, text: bytes) -> None:
+        """What stands between two stacks; remembered if there is nothing to do for it."""
+        before = sum(self.skipped.counts.values())
+        self.add_lines(text)
+        if not self._labelled and len(text) < _MAX_PLAIN and sum(self.skipped.counts.values()) == before:
+            if len(self._plain) >= _MAX_DUMP:
+                self._plain.clear()
+            self._plain[text] = text.count(b"\n") + 1
+
+    def _add_slowly(self, piece: bytes) -> None:
+        """Up to a line that ends the stack, and then the rest."""
+        numbers: list[int] = []
+        lines = _lines(piece)
+        for at, line in enumerate(lines):
+            try:
+                numbers.append(self._tally.lines[line])
+            except NotAFrame:
+                if not line or line.startswith(_HEADERS) or line.startswith(_CUT):
+                    break
+                self.skipped.add(_BAD, self._line + at)
+        else:
+            at = len(lines)
+        self._line += at
+        try:
+            stack = self._tally.stack_of(tuple(numbers))
+        except NotAFrame:
+            self.skipped.add(_SHORT)
+        else:
+            if stack:
+                self._count(stack)
+        self.add_lines(b"\n".join(lines[at:]))
+
+    def _count(self, stack: int) -> None:
+        if not self._labelled:
+            self._tally.weights[stack] += 1
+            return
+        self._dump.append((self._tid, self._thread, stack))
+        if self._pid or len(self._dump) > _MAX_DUMP:
+            self._commit()
+
+    def _parse(self, line: bytes) -> tuple[Frame, ...] | None:
+        words = line.split(None, 2)
+        usual = len(words) == 3 and line[:1] == b"#" and words[0][1:].isdigit() and words[1].startswith(b"0x")
+        if self._options.addrs or not usual or len(line) > _MAX_KEPT:
+            return _parse(line, self._options.addrs)
+        known = self._functions.get(words[2])
+        if known is None and (known := _parse(line, addrs=False)):
+            if len(self._functions) >= _MAX_FUNCTIONS:
+                self._functions.clear()
+            self._functions[words[2]] = known
+        return known
+
+    def add_lines(self, text: bytes) -> None:
+        """What stands between two stacks."""
+        for line in text.split(b"\n"):
+            if line.startswith(_HEADERS):
+                self._header(line)
+            elif line.startswith(_CUT):
+                self.skipped.add(_SHORT)
+            elif line.startswith(b"#") and _FRAME.match(line):
+                self.skipped.add(_HEADLESS, self._line)
+            self._line += 1
+
+    def _header(self, line: bytes) -> None:
+        if not self._labelled or len(line) > _MAX_FRAME:
+            return
+        if match := _THREAD.match(line):
+            self._tid, self._thread = int(match[1] or match[2]), match[3] or b""
+        elif match := _PROCESS.match(line):
+            ended = match[2]
+            if not ended and self._dump:
+                self._commit()
+            self._pid = int(match[1] or ended or match[3])
+            self._commit()
+            if ended:
+                self._pid = 0
+            self._tid, self._thread = 0, b""
+
+    def _commit(self) -> None:
+        """Counts the stacks of a dump, whose process is known now, or will not be."""
+        main = next((name for tid, name, _ in self._dump if name and tid == self._pid), b"")
+        for tid, name, stack in self._dump:
+            base = self._bases.get((self._pid, tid, name, main))
+            if base is None:
+                base = self._tally.labels(self._labels(tid, name, main))
+                self._bases[self._pid, tid, name, main] = base
+            self._tally.weights[stack + base] += 1
+        self._dump = []
+
+    def _labels(self, tid: int, name: bytes, process: bytes) -> Labels:
+        labels: dict[str, str | int] = {}
+        if self._pid:
+            labels["pid"] = self._pid
+        if process:
+            labels["process"] = _text(process)
+        if self._options.tid and tid:
+            labels["tid"] = tid
+            if name:
+                labels["thread"] = _text(name)
+        return tuple(sorted(labels.items()))
+
+    def profile(self) -> Profile:
+        """What was counted."""
+        self._commit()
+        profile = Profile([ValueType("samples", "count")], self._tally.samples(), title="stacks of all threads")
+        self.skipped.tell(profile)
+        return profile
+
+
+def _lines(piece: bytes) -> list[bytes]:
+    lines = piece.split(b"\n")
+    lines[0] = b"#0 " + lines[0]
+    return lines
+
+
+def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
+    """The frame of one line, () for a line between frames, None for any other."""
+    if line.startswith(_INNER):
+        return ()
+    line = line[:_MAX_FRAME].rstrip()
+    match = _FRAME.match(line)
+    if match is None:
+        return None
+    address, rest = match[2] or b"", line[match.end() :]
+    if address and not match[3]:
+        return (_elfutils_frame(rest, address, addrs),)
+    start = arguments_at(rest, before=b" ")
+    name, where = (rest, b"") if start < 0 else (rest[: start - 1], rest[start:])
+    if not name or (start < 0 and not name.startswith(b"<")):
+        return None
+    return (_located(name, address, addrs, where),)
+
+
+def _located(name: bytes, address: bytes, addrs: bool, text: bytes) -> Frame:
+    """A frame of gdb; ``text`` is what stands behind its name."""
+    where = _WHERE.search(text[max(text.rfind(b") "), 0) :])
+    if where is None or where[1] == b"from":
+        return _frame(name, address, addrs, where[2] if where else b"")
+    place = _PLACE.match(where[2])
+    file, line = (place[1], int(place[2])) if place else (where[2], 0)
+    return _frame(name, address, addrs)._replace(file=_text(file), line=line)
+
+
+def _elfutils_frame(text: bytes, address: bytes, addrs: bool) -> Frame:
+    """What eu-stack prints after the address."""
+    if match := _ACTIVATION.match(text):
+        text = text[match.end() :]
+    text = _UNWINDER.sub(b"", text)
+    match = _MODULE.search(text)
+    name, module = (text[: match.start()], match[1]) if match else (text, b"")
+    return _frame(name.strip(), address, addrs, module)
+
+
+def _frame(name: bytes, address: bytes, addrs: bool, module: bytes = b"") -> Frame:
+    if name in _UNKNOWN:
+        shown = module.rpartition(b"/")[2] or b"unknown"
+        name = b"[%b <%b>]" % (shown, address.removeprefix(b"0x")) if addrs and address else b"[%b]" % shown
+    return Frame(_text(name), "native", Module(_text(module)) if module else None)
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="surrogateescape")

@@ -1,0 +1,152 @@
+"""The members of a large JSON document one by one, as they come: the memory is that of one of them, not of all."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from .source import Source
+
+MAX_VALUE = 64 << 20
+"""Characters of one value."""
+
+_CHUNK = 1 << 20
+_LONGEST_WORD = 12
+"""Characters of what is no string and has no parts: -Infinity; or of an escape in a string."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class Unfinished(Exception):
+    """The document ends too early; ``within`` a value, or between two."""
+
+    def __init__(self, within: bool) -> None:
+        super().__init__()
+        self.within = within
+
+
+class Member(NamedTuple):
+    """An element of the array called ``key`` ("" for the document itself), or the member ``key`` of the document."""
+
+    key: str
+    value: Any
+    element: bool
+
+
+class JsonStream:
+    """Reads a document that is an array, or an object with arrays. Numbers with a fraction stay text."""
+
+    def __init__(self, source: Source, split: frozenset[str]) -> None:
+        """``split``: the arrays of the document's object that are given element by element."""
+        self._source = source
+        self._split = split
+        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        self._scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_float=str).scan_once  # type: ignore[attr-defined]
+        self._text = ""
+        self._at = 0
+        self._line = 1
+        self._ended = False
+
+    def members(self) -> Iterator[Member]:
+        """In the order of the document. Unfinished at an end that comes too early; StallscopeError for no JSON."""
+        first = self._peek()
+        if first == "\ufeff":
+            self._at += 1
+            first = self._peek()
+        if first == "[":
+            yield from self._elements("")
+        elif first == "{":
+            yield from self._object()
+        else:
+            self._fail("a JSON array or object")
+
+    def _object(self) -> Iterator[Member]:
+        self._at += 1
+        while (char := self._peek()) != "}":
+            if char == ",":
+                self._at += 1
+                continue
+            key = self._value()
+            if not isinstance(key, str) or self._peek() != ":":
+                self._fail('"key": value')
+            self._at += 1
+            if self._peek() == "[" and key in self._split:
+                yield from self._elements(key)
+            else:
+                yield Member(key, self._value(), False)
+        self._at += 1
+
+    def _elements(self, key: str) -> Iterator[Member]:
+        self._at += 1
+        scan = self._scan
+        space = _SPACE.match
+        while True:
+            # The usual case, without a call: an element that is there as a whole, and what is after it.
+            text = self._text
+            try:
+                value, end = scan(text, self._at)
+                after = space(text, end).end()  # type: ignore[union-attr]
+                if text[after] == ",":
+                    self._at = space(text, after + 1).end()  # type: ignore[union-attr]
+                    yield Member(key, value, True)
+                    continue
+            except (StopIteration, ValueError, IndexError):
+                pass
+            char = self._peek()
+            if char == "]":
+                self._at += 1
+                return
+            if char == ",":
+                self._at += 1
+                continue
+            yield Member(key, self._value(), True)
+
+    def _peek(self) -> str:
+        """The next character that is no space."""
+        while True:
+            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                raise Unfinished(within=False)
+
+    def _value(self) -> Any:
+        """The value that begins here; as much is read as it needs. A number's end shows only by what comes after it."""
+        self._peek()
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+                if end < len(self._text) or self._ended or self._text[self._at] in '{["':
+                    self._at = end
+                    return value
+            except StopIteration as error:
+                self._check(error.value, "a value")
+            except json.JSONDecodeError as error:
+                self._check(error.pos, error.msg)
+            if not self._more():
+                raise Unfinished(within=True)
+
+    def _check(self, place: int, error: str) -> None:
+        """Whether a value may be wrong only because the text ends."""
+        if place < len(self._text) - _LONGEST_WORD and not error.startswith("Unterminated string"):
+            self._fail(f"JSON ({error})")
+
+    def _more(self) -> bool:
+        """Whether there is more text now."""
+        if self._ended:
+            return False
+        rest = len(self._text) - self._at
+        if rest > MAX_VALUE:
+            self._fail(f"JSON values of less than {MAX_VALUE >> 20} MiB")
+        self._line += self._text.count("\n", 0, self._at)
+        data = self._source.read(max(_CHUNK, rest))
+        self._ended = not data
+        self._text = self._text[self._at :] + self._decode(data, final=self._ended)
+        self._at = 0
+        return True
+
+    def _fail(self, expected: str) -> NoReturn:
+        self._line += self._text.count("\n", 0, self._at)
+        self._source.fail(self._line, expected)

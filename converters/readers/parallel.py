@@ -1,0 +1,198 @@
+"""Inputs read by several processes: big text files in parts, other files each as a whole.
+
+A reader whose text can be cut says where: ``SEPARATOR``, bytes after which nothing refers to what was before. If what
+it makes of a part depends on how the input begins, ``settled(head, options)`` gives the options that say so. The result
+is that of reading alone; where parts could not give it (one without anything useful, fractions to be rounded), the
+input is read again, alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ..errors import StallscopeError
+from ..model import Profile
+from . import detect
+from .merging import merge
+from .options import ReadOptions
+from .skipped import ROUNDED
+from .source import HEAD, STDIN, open_source
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+_MIN_PART = 8 << 20
+"""Bytes that are worth a process."""
+_WINDOW = HEAD
+"""Bytes in which a separator is looked for."""
+_Result = tuple[str, Profile] | StallscopeError
+
+
+class _Task(NamedTuple):
+    """All of an input, or the ``part`` of it between two offsets."""
+
+    path: str
+    name: str
+    options: ReadOptions
+    part: tuple[int, int] | None = None
+
+
+def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs: int = 1) -> list[tuple[str, Profile]]:
+    """What `detect.read` gives for each path, with up to ``jobs`` processes. Raises StallscopeError."""
+    if jobs == 1:
+        return [detect.read(path, options, name) for path in paths]
+    plans = [_plan(path, options, name, jobs) for path in paths]
+    results = _run([task for plan in plans for task in plan], jobs)
+    found = []
+    for path, plan in zip(paths, plans, strict=True):
+        parts = [results.popleft() for _ in plan]
+        found.append(_whole(plan, parts) or detect.read(path, options, name))
+    return found
+
+
+def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:
+    """The parts of one input; none when it is to be read here."""
+    if path == STDIN:
+        return []
+    with open_source(path) as source:
+        name = name or detect.detect(source)
+        reader = detect.module(name)
+        separator = getattr(reader, "SEPARATOR", b"")
+        size = 0 if source.packed else _size(path)
+        count = min(jobs, size // _MIN_PART)
+        if not separator or count < 2:
+            return [_Task(path, name, options)]
+        if settled := getattr(reader, "settled", None):
+            options = settled(source.head, options)
+    cuts = _cuts(path, size, count, separator)
+    return [_Task(path, name, options, part) for part in zip(cuts, cuts[1:], strict=False)]
+
+
+def _size(path: str) -> int:
+    """0 for what is no regular file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _cuts(path: str, size: int, count: int, separator: bytes) -> list[int]:
+    """Offsets from 0 to ``size`` at which the parts begin and end: each after a separator."""
+    cuts = [0]
+    for i in range(1, count):
+        start = max(size * i // count, cuts[-1])
+        with open_source(path, (start, min(start + _WINDOW, size))) as source:
+            found = source.read(_WINDOW).find(separator)
+        if found >= 0:
+            cuts.append(start + found + len(separator))
+    return [*cuts, size]
+
+
+def _run(tasks: Sequence[_Task], jobs: int) -> deque[_Result]:
+    """The results in the order of the tasks. No process is left, whatever happens."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    # A fork has all that is loaded already; threads, which it would not copy, are not used here.
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    results: list[_Result | None] = [None] * len(tasks)
+    waiting = deque(enumerate(tasks))
+    running: dict[Connection, tuple[int, BaseProcess]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                i, task = waiting.popleft()
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(task, sender), daemon=True)
+                process.start()
+                sender.close()
+                running[receiver] = i, process
+            for receiver in cast("list[Connection]", wait(list(running))):
+                i, process = running[receiver]
+                results[i] = _received(receiver, tasks[i])
+                process.join()
+                receiver.close()
+                del running[receiver]
+    finally:
+        for receiver, (_, process) in running.items():
+            process.kill()
+            process.join()
+            receiver.close()
+    return deque(result for result in results if result is not None)
+
+
+def _received(receiver: Connection, task: _Task) -> _Result:
+    try:
+        kind, content = receiver.recv()
+    except EOFError:
+        return StallscopeError(
+            f"a process that read {task.path!a} ended before it was done", "is there enough memory? try without --jobs"
+        )
+    return StallscopeError(*content) if kind == "error" else (task.name, content)
+
+
+def _work(task: _Task, sender: Connection) -> None:
+    """In a process of its own; the parent ends it on Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sender.send(("profile", _read(task)))
+    except StallscopeError as error:
+        sender.send(("error", (error.cause, error.remedy)))
+
+
+def _read(task: _Task) -> Profile:
+    with open_source(task.path, task.part) as source:
+        return detect.read_source(source, task.options, task.name)
+
+
+def _whole(plan: Sequence[_Task], parts: Sequence[_Result]) -> tuple[str, Profile] | None:
+    """The parts of one input put together; None when it has to be read alone. Raises the error of a whole input."""
+    for part in parts:
+        if isinstance(part, StallscopeError):
+            if len(plan) == 1:
+                raise part
+            return None
+    profiles = [part[1] for part in parts if not isinstance(part, StallscopeError)]
+    if not profiles or (len(profiles) > 1 and any(profile.lost.get(ROUNDED) for profile in profiles)):
+        return None
+    if len(profiles) > 1:
+        _place(plan, profiles)
+        return plan[0].name, merge(profiles)
+    return plan[0].name, profiles[0]
+
+
+def _place(plan: Sequence[_Task], profiles: list[Profile]) -> None:
+    """Of the comments that name a line the first stays, with the line in the whole input."""
+    told = False
+    for i, (task, profile) in enumerate(zip(plan, profiles, strict=True)):
+        comments = []
+        for comment in profile.comments:
+            if not (match := _LINE.match(comment)):
+                comments.append(comment)
+            elif not told:
+                comments.append(f"{match[1]}{int(match[2]) + _lines_before(task)}{match[3]}")
+                told = True
+        profiles[i] = replace(profile, comments=comments)
+
+
+_LINE = re.compile(r"(?s)(.*, line )(\d+)(: expected .*)")
+"""What `Skipped.tell` says."""
+
+
+def _lines_before(task: _Task) -> int:
+    count, start = 0, task.part[0] if task.part else 0
+    if start:
+        with open_source(task.path, (0, start)) as source:
+            while data := source.read():
+                count += data.count(b"\n")
+    return count

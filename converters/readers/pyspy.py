@@ -1,0 +1,134 @@
+"""The text of ``py-spy record --format raw``: ``function (file.py:12);…;function (file.py:3) SAMPLES`` a line.
+
+With --subprocesses and --threads the first fields are ``process 12:"command line"``, once per ancestor, and
+``thread (13): name``: the innermost process and the thread become labels. Functions of native code have a library in
+brackets, or a file that is not Python's; with --nolineno there are no line numbers. Command lines and thread names may
+have semicolons: fields belong to them until the quotation mark, or until the first frame.
+
+py-spy's other formats are read as what they are: speedscope and Chrome trace.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from .line_weights import LineWeights
+from .options import ReadOptions
+from .python_frames import kind_of, root_labels
+from .skipped import Skipped
+from .source import Source
+
+EXPECTED = "a stack of py-spy: function (file.py:12);function (file.py:3) SAMPLES"
+
+_SNIFFED = 20
+_FRAME = re.compile(rb".+ \([^()]+\)\Z", re.DOTALL)
+_PYTHON = re.compile(rb".+ \((?:[^()]+\.pyx?|<[^()]+>)(?::\d{1,18})?\)\Z", re.DOTALL)
+_ROOT = re.compile(rb'process \d{1,18}:"|thread \((?:0x[0-9a-fA-F]{1,16}|\d{1,18})\)')
+_LINE_NUMBER = re.compile(r":(\d{1,18})\Z")
+_ADDRESS = re.compile(r"0x[0-9a-f]{1,16}\Z")
+_CACHE = 1 << 15
+"""Roots of stacks, and callers, that are remembered."""
+_BAD = "lines not understood"
+
+
+def sniff(head: bytes) -> bool:
+    """Whether one of the first lines begins with a process or a thread of py-spy, or has only frames, one of Python."""
+    return any(map(_is_stack, head.splitlines()[:_SNIFFED]))
+
+
+def _is_stack(line: bytes) -> bool:
+    stack, _, weight = line.rpartition(b" ")
+    if not weight.isdigit() or not stack:
+        return False
+    fields = stack.split(b";")
+    return _ROOT.match(fields[0]) is not None or (all(map(_FRAME.match, fields)) and any(map(_PYTHON.match, fields)))
+
+
+def read(source: Source, options: ReadOptions) -> Profile:
+    """One sample per distinct stack and thread. Raises StallscopeError when there are lines, and none is a stack."""
+    skipped = Skipped(source.name, EXPECTED)
+    tally = LineWeights(lambda line, number: skipped.add(_BAD, number) if line.strip() else None)
+    for chunk in source.chunks():
+        tally.add(chunk)
+    skipped.check(source, bool(tally.weights), EXPECTED)
+    profile = Profile([ValueType("samples", "count")], title="py-spy samples")
+    skipped.tell(profile)
+    profile.samples = _samples(tally.weights, _Frames(options.addrs))
+    return profile
+
+
+def _samples(weights: dict[bytes, int], frames: _Frames) -> list[Sample]:
+    """Takes the stacks out of ``weights`` one by one: not all of them are in memory twice."""
+    callers: dict[bytes, tuple[Stack, Labels]] = {}
+    samples = []
+    for text in list(weights):
+        weight = weights.pop(text)
+        caller, separator, leaf = text.rpartition(b";")
+        if not separator or leaf[-1:] != b")" or _ROOT.match(leaf):
+            stack, labels = _parse(text, frames)
+        else:
+            known = callers.get(caller)
+            if known is None:
+                if len(callers) >= _CACHE:
+                    callers.clear()
+                known = callers[caller] = _parse(caller, frames)
+            stack, labels = (*known[0], frames[leaf]), known[1]
+        samples.append(Sample(stack, (weight,), labels))
+    return samples
+
+
+def _parse(text: bytes, frames: _Frames) -> tuple[Stack, Labels]:
+    """The frames and the labels of a stack."""
+    fields = text.split(b";")
+    labels: dict[str, str | int] = {}
+    start = 0
+    while start < len(fields) and _ROOT.match(fields[start]):
+        end = _end_of_root(fields, start)
+        if not (more := root_labels(b";".join(fields[start:end]).decode(errors="surrogateescape"))):
+            break
+        if "pid" in more:
+            labels.pop("process", None)
+        labels.update(more)
+        start = end
+    return tuple(map(frames.__getitem__, fields[start:])), tuple(sorted(labels.items()))
+
+
+def _end_of_root(fields: list[bytes], start: int) -> int:
+    """Index after the fields of a process or thread, whose name may have semicolons."""
+    end = start + 1
+    if fields[start].startswith(b"process"):
+        while end < len(fields) and (len(fields[end - 1]) < 2 or fields[end - 1][-1:] != b'"'):
+            end += 1
+    elif b": " in fields[start]:
+        while end < len(fields) and not _FRAME.match(fields[end]):
+            end += 1
+    return end
+
+
+class _Frames(dict[bytes, Frame]):
+    """Field → frame."""
+
+    def __init__(self, addrs: bool) -> None:
+        super().__init__()
+        self._addrs = addrs
+
+    def __missing__(self, field: bytes) -> Frame:
+        frame = self[field] = _frame(field.decode(errors="surrogateescape"), self._addrs)
+        return frame
+
+
+def _frame(field: str, addrs: bool) -> Frame:
+    name, separator, place = field.rpartition(" (")
+    if not separator or not name or place[-1:] != ")" or len(place) == 1:
+        return Frame(field or "[unknown]")
+    file = place[:-1]
+    line = 0
+    if match := _LINE_NUMBER.search(file):
+        file, line = file[: match.start()], int(match[1])
+    kind = kind_of(file)
+    if kind == "python" or line:
+        return Frame(name, kind, file=file, line=line)
+    if _ADDRESS.match(name):
+        name = f"[{file} <{name[2:]}>]" if addrs else f"[{file}]"
+    return Frame(name, "native", Module(file))

@@ -1,0 +1,17 @@
+"""Time or count, whatever a profile calls it."""
+
+from __future__ import annotations
+
+from ..model import Profile
+
+_UNITS = {"time": ("nanoseconds", "microseconds", "milliseconds", "seconds"), "count": ("count",)}
+
+
+def value_name(profile: Profile, wanted: str) -> str:
+    """The name of the sum that ``wanted`` means: a value's name or, where none is called so, ``time`` or ``count`` for
+    the first value in such a unit. What means nothing is given back."""
+    sums = [value_type for value_type in profile.value_types if value_type.aggregate == "sum"]
+    if any(value_type.name == wanted for value_type in sums):
+        return wanted
+    units = _UNITS.get(wanted, ())
+    return next((value_type.name for value_type in sums if value_type.unit in units), wanted)

@@ -1,0 +1,215 @@
+"""Chrome's trace event format, JSON object form, for ui.perfetto.dev and chrome://tracing.
+
+As Google's "Trace Event Format" document describes it: complete events (``"ph": "X"``, ts and dur in µs, here with
+three decimals so that no nanosecond is lost), a caller before the callees that begin with it, and metadata events
+(``"ph": "M"``) that name processes and threads. A profile with a timeline shows when things happened. Of any other the
+stacks of each thread are laid end to end: widths mean something, positions do not, and the labels of the processes
+say so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any, BinaryIO, NamedTuple
+
+from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
+from ..options import WriteOptions, value_index
+from ..text import printable
+from ..timeline import Span, Timeline, Track
+
+_NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
+_CHUNK = 1000
+_MAX_ID = 1 << 31
+"""Perfetto keeps process and thread ids in 32 bits."""
+_FIRST_FREE_ID = 1 << 22
+"""The kernel's PID_MAX_LIMIT: no thread has this id or a higher one, so that one without any may get it."""
+
+
+class _Place(NamedTuple):
+    """Where a track is shown; a name that nobody knows is ""."""
+
+    pid: int
+    tid: int
+    process: str
+    thread: str
+
+
+def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
+    """Writes the timeline, or one value of the stacks. Raises StallscopeError when ``options`` do not fit it."""
+    column = value_index(profile, options)
+    value_type = profile.value_types[column]
+    timeline = profile.timeline
+    note = ""
+    if timeline is None or timeline.unit != value_type.unit:
+        note = f"stacks end to end: widths are {value_type.name} ({_scale_note(value_type)}), positions are not times"
+        timeline = Timeline(list(_laid_out(profile.samples, column, options.per_thread)), value_type.unit)
+    events = _events(timeline, printable(note))
+    file.writelines(piece.encode() for piece in _document(profile, options, events, printable(note)))
+
+
+def _scale_note(value_type: ValueType) -> str:
+    return "time" if value_type.unit in _NANOSECONDS else f"1 µs shown is 1 of its unit, {value_type.unit}"
+
+
+def _document(profile: Profile, options: WriteOptions, events: Iterator[str], note: str) -> Iterator[str]:
+    yield '{"traceEvents":[\n'
+    separator = ""
+    piece: list[str] = []
+    for event in events:
+        piece.append(event)
+        if len(piece) == _CHUNK:
+            yield separator + ",\n".join(piece)
+            piece, separator = [], ",\n"
+    if piece:
+        yield separator + ",\n".join(piece)
+    about: dict[str, Any] = {
+        "exporter": "stallscope",
+        "title": printable(options.title or profile.title),
+        "host": printable(profile.host),
+        "lost": {printable(kind): number for kind, number in profile.lost.items()},
+        "comments": [printable(comment) for comment in profile.comments],
+    }
+    if note:
+        about["positions"] = note
+    yield f'\n],\n"displayTimeUnit":"ns",\n"otherData":{json.dumps(about)}}}\n'
+
+
+def _events(timeline: Timeline, note: str) -> Iterator[str]:
+    scale = _NANOSECONDS.get(timeline.unit, 1_000)
+    places = list(_places(timeline.tracks))
+    named: set[int] = set()
+    for place in places:
+        if place.pid not in named:
+            named.add(place.pid)
+            if place.process:
+                yield _metadata("process_name", place, "name", place.process)
+            if note:
+                yield _metadata("process_labels", place, "labels", note)
+        if place.thread:
+            yield _metadata("thread_name", place, "name", place.thread)
+    known: dict[Frame, tuple[str, dict[str, str | int]]] = {}
+    for track, place in zip(timeline.tracks, places, strict=True):
+        where = f'"pid":{place.pid},"tid":{place.tid}'
+        for span in track.spans:
+            if span.frame not in known:
+                known[span.frame] = _described(span.frame)
+            head, about = known[span.frame]
+            if span.args:
+                about = {**about, **{printable(key): _shown(value) for key, value in span.args}}
+            times = f'"ts":{_micros(span.start * scale)},"dur":{_micros((span.end - span.start) * scale)}'
+            yield f"{head},{times},{where}" + (f',"args":{json.dumps(about)}}}' if about else "}")
+
+
+def _metadata(kind: str, place: _Place, key: str, text: str) -> str:
+    ids = {"pid": place.pid} if kind.startswith("process") else {"pid": place.pid, "tid": place.tid}
+    return json.dumps({"ph": "M", "name": kind, **ids, "args": {key: text}})
+
+
+def _described(frame: Frame) -> tuple[str, dict[str, str | int]]:
+    """The beginning of the frame's events, and their arguments."""
+    about: dict[str, str | int] = {}
+    if frame.module is not None:
+        about["module"] = printable(frame.module.path)
+    if frame.file:
+        about["file"] = printable(frame.file)
+    if frame.line:
+        about["line"] = frame.line
+    return f'{{"ph":"X","name":{json.dumps(printable(frame.name))},"cat":"{frame.kind}"', about
+
+
+def _shown(value: str | int) -> str | int:
+    return printable(value) if isinstance(value, str) else value
+
+
+def _micros(ns: int) -> str:
+    """Exact: a float of JavaScript has no nanoseconds left after 104 days, but a decimal number has."""
+    whole, rest = divmod(ns, 1_000)
+    return f"{whole}.{rest:03}" if rest else str(whole)
+
+
+def _places(tracks: Sequence[Track]) -> Iterator[_Place]:
+    """A place for each track, its own: what has no id, or one that is taken, gets a free one."""
+    used = {value for track in tracks for _, value in track.labels}
+    free = (i for i in count(_FIRST_FREE_ID) if i not in used)
+    taken: set[tuple[int, int]] = set()
+    pids: dict[str, int] = {}
+    for track in tracks:
+        labels = dict(track.labels)
+        process = str(labels.get("process", ""))
+        pid, tid = _identity(labels.get("pid")), _identity(labels.get("tid"))
+        if pid is None:
+            if process not in pids:
+                pids[process] = next(free)
+            pid = pids[process]
+        if tid is None or (pid, tid) in taken:
+            tid = next(free)
+        taken.add((pid, tid))
+        yield _Place(pid, tid, printable(process), printable(track.name or str(labels.get("thread", ""))))
+
+
+def _identity(value: str | int | None) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < _MAX_ID else None
+
+
+def _laid_out(samples: Iterable[Sample], column: int, per_thread: bool) -> Iterator[Track]:
+    """A track for each process or thread: its stacks in their order, neighbours sharing the frames that they share."""
+    known: dict[Labels, Labels] = {}
+    functions: dict[Frame, Frame] = {}
+    groups: defaultdict[Labels, defaultdict[Stack, int]] = defaultdict(lambda: defaultdict(int))
+    for sample in samples:
+        if (value := sample.values[column]) > 0:
+            if sample.labels not in known:
+                known[sample.labels] = _owner(sample.labels, per_thread)
+            for frame in sample.stack:
+                if frame not in functions:
+                    functions[frame] = frame._replace(address=0, line=0)
+            groups[known[sample.labels]][tuple(functions[frame] for frame in sample.stack)] += value
+    for labels in sorted(groups, key=_number):
+        yield Track(labels, "" if per_thread else "all threads", _spans(groups[labels]))
+
+
+def _number(labels: Labels) -> tuple[int, int, str]:
+    known = dict(labels)
+    return _identity(known.get("pid")) or 0, _identity(known.get("tid")) or 0, str(labels)
+
+
+def _owner(labels: Labels, per_thread: bool) -> Labels:
+    keys = ("pid", "process", "thread", "tid") if per_thread else ("pid", "process")
+    return tuple(pair for pair in labels if pair[0] in keys)
+
+
+def _spans(weights: dict[Stack, int]) -> list[Span]:
+    """Callers before callees; the stacks that end in a frame come before those that go on from it."""
+    starts: list[int] = []
+    frames: list[Frame] = []
+    ends: list[int] = []
+    open_: list[int] = []
+    previous: Stack = ()
+    at = 0
+    for stack in sorted(weights, key=_order):
+        shared = 0
+        for one, other in zip(previous, stack, strict=False):
+            if one != other:
+                break
+            shared += 1
+        for i in open_[shared:]:
+            ends[i] = at
+        del open_[shared:]
+        for frame in stack[shared:]:
+            open_.append(len(starts))
+            starts.append(at)
+            frames.append(frame)
+            ends.append(0)
+        at += weights[stack]
+        previous = stack
+    for i in open_:
+        ends[i] = at
+    return list(map(Span, starts, ends, frames))
+
+
+def _order(stack: Stack) -> list[tuple[object, ...]]:
+    """Functions of one stack as keys that compare: a module may be None."""
+    return [(frame.name, frame.kind, frame.module or ("", "", 0), frame.file) for frame in stack]

@@ -1,0 +1,186 @@
+"""The samples of a profile packed for the HTML page: a prefix tree that the script unfolds.
+
+The block is zlib data (DecompressionStream's "deflate") of, all little endian:
+
+    u32             bytes of the JSON that follows, filled up with spaces to a multiple of 8 less 4
+    JSON            see `_about` and `_functions`
+    f64[V][STACKS]  the values of the distinct stacks, one column after the other
+    u32[STACKS]     how many frames a stack has in common with the one before it
+    u32[STACKS]     how many it adds
+    u32[NODES]      the functions that are added: a node of the tree each, in pre-order
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import compress
+from operator import add
+from typing import Any
+
+from ..flame import Key, Node, Tree, roots
+from ..model import Frame, Profile, Sample
+from ..options import WriteOptions, value_index
+from ..text import printable
+from ..transforms.diff import is_differential
+from .svg_color import LABELS
+from .svg_palette import Palette
+
+_LEVEL = 6
+_ALL = Key("all", "root", "")
+
+_Ids = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Forest:
+    """Distinct stacks, sorted, with what they share."""
+
+    keys: list[Key]
+    values: list[array[float]]
+    shared: array[int]
+    added: array[int]
+    nodes: array[int]
+    own: list[int]
+    """Per key: the chosen value of the stacks that end in it."""
+
+
+def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:
+    """All columns that are sums; samples without any positive value are left out. Raises StallscopeError."""
+    chosen = value_index(profile, options)
+    columns = [i for i, value_type in enumerate(profile.value_types) if value_type.aggregate == "sum"]
+    forest = _forest(profile, options, columns, columns.index(chosen))
+    about = {
+        **_about(profile, options, columns),
+        **_functions(forest, Tree(profile.value_types[chosen], False, [], 0, 0), palette),
+        "value": columns.index(chosen),
+        "stacks": len(forest.shared),
+        "nodes": len(forest.nodes),
+    }
+    head = json.dumps(about, separators=(",", ":")).encode()
+    head += b" " * (-(4 + len(head)) % 8)
+    blocks: list[array[Any]] = [*forest.values, forest.shared, forest.added, forest.nodes]
+    packer = zlib.compressobj(_LEVEL)
+    parts = [packer.compress(len(head).to_bytes(4, "little") + head)]
+    parts += [packer.compress(_bytes(block)) for block in blocks]
+    return b"".join([*parts, packer.flush()])
+
+
+def _bytes(numbers: array[Any]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = array(numbers.typecode, numbers)
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[str, Any]:
+    """What stands around the graph."""
+    notes = [*options.notes, *profile.comments]
+    return {
+        "title": printable(options.title or profile.title or "Flame graph"),
+        "subtitle": printable(options.subtitle),
+        "host": printable(profile.host),
+        "start": profile.start_ns // 1_000_000,
+        "duration": profile.duration_ns,
+        "samples": len(profile.samples),
+        "lost": [[printable(kind), count] for kind, count in profile.lost.items()],
+        "notes": [printable(note) for note in notes if note],
+        "values": [[printable(name), printable(unit)] for name, unit in _values(profile, options, columns)],
+        "differential": is_differential(profile),
+        "inverted": options.inverted,
+    }
+
+
+def _values(profile: Profile, options: WriteOptions, columns: list[int]) -> Iterator[tuple[str, str]]:
+    chosen = value_index(profile, options)
+    for i in columns:
+        value_type = profile.value_types[i]
+        yield value_type.name, options.unit or value_type.unit if i == chosen else value_type.unit
+
+
+def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
+    """Columns by function: name, class, kind (-1: a root) and module (-1: none), and what the classes stand for."""
+    modules: dict[str, int] = {"": -1}
+    classes: dict[str, int] = {}
+    kinds = list(LABELS)
+    columns: dict[str, list[Any]] = {"names": [], "css": [], "kinds": [], "modules": []}
+    # The palettes colour nodes of a tree; one per function is what they need to know of this one.
+    tree.nodes = [Node(1, key, 0, 0, own, 0) for key, own in zip(forest.keys, forest.own, strict=True)]
+    for node in tree.nodes:
+        key = node.key
+        columns["names"].append(printable(key.name))
+        columns["css"].append(classes.setdefault(palette.css_class(node), len(classes)))
+        columns["kinds"].append(kinds.index(key.kind) if key.kind in LABELS else -1)
+        columns["modules"].append(modules.setdefault(key.module, len(modules) - 1))
+    return {
+        **columns,
+        "classes": list(classes),
+        "root": palette.css_class(Node(0, _ALL, 0, 0, 0, 0)),
+        "paths": [printable(path) for path in modules if path],
+        "labels": list(LABELS.values()),
+        "legend": [[css_class, printable(label)] for css_class, label in palette.legend(tree)],
+    }
+
+
+def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen: int) -> _Forest:
+    """One row per distinct stack: children stand in the order of their keys, as in `flame.build`."""
+    kept = [any(sample.values[i] > 0 for i in columns) for sample in profile.samples]
+    levels = [list(compress(level, kept)) for level in roots(profile.samples, options.per_thread, options.roots)]
+    samples = list(compress(profile.samples, kept))
+    rows, keys = _ids(samples, levels)
+    if options.reverse:
+        rows = (row[::-1] for row in rows)
+    merged: dict[_Ids, tuple[int, ...]] = {}
+    for sample, row in zip(samples, rows, strict=True):
+        values = tuple([max(sample.values[i], 0) for i in columns])
+        merged[row] = tuple(map(add, merged[row], values)) if row in merged else values
+    forest = _Forest(keys, [array("d") for _ in columns], array("I"), array("I"), array("I"), [0] * len(keys))
+    previous: _Ids = ()
+    for row in sorted(merged):
+        shared = _in_common(previous, row)
+        forest.shared.append(shared)
+        forest.added.append(len(row) - shared)
+        forest.nodes.extend(row[shared:])
+        for column, value in zip(forest.values, merged[row], strict=True):
+            column.append(value)
+        if row:
+            forest.own[row[-1]] += merged[row][chosen]
+        previous = row
+    return forest
+
+
+def _in_common(one: _Ids, other: _Ids) -> int:
+    shared = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        shared += 1
+    return shared
+
+
+def _ids(samples: list[Sample], levels: list[list[Key]]) -> tuple[Iterable[_Ids], list[Key]]:
+    """A tuple of indices of keys per sample; the keys are sorted, so that the tuples sort as they do.
+
+    ``levels`` are what stands under the stacks, one key per sample each.
+    """
+    # By identity first: readers share equal frames, and to hash one costs more than all the rest.
+    frames: dict[int, Frame] = {}
+    for sample in samples:
+        frames.update(zip(map(id, sample.stack), sample.stack, strict=True))
+    by_frame = {frame: _key(frame) for frame in frames.values()}
+    keys = sorted({*by_frame.values(), *(key for level in levels for key in level)})
+    rank = {key: i for i, key in enumerate(keys)}
+    by_id = {identity: rank[by_frame[frame]] for identity, frame in frames.items()}
+    rows: Iterable[_Ids] = (tuple(map(by_id.__getitem__, map(id, sample.stack))) for sample in samples)
+    if levels:
+        under = zip(*([rank[key] for key in level] for level in levels), strict=True)
+        rows = (below + stack for below, stack in zip(under, rows, strict=True))
+    return rows, keys
+
+
+def _key(frame: Frame) -> Key:
+    return Key(frame.name, frame.kind, frame.module.path if frame.module else "")

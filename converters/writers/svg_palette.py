@@ -1,0 +1,217 @@
+"""What the colours of a graph tell: the kind of code, its module, the state of the thread, or what changed."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections import defaultdict
+from typing import Protocol
+
+from ..errors import StallscopeError
+from ..flame import Node, Tree
+from ..model import Profile
+from ..transforms.diff import BEFORE, is_differential
+from . import svg_color
+from .svg_color import CODES, GREY, KIND_HUES, LABELS, SHADES, Hue
+
+PALETTES = (*KIND_HUES, "state", "module", "diff")
+"""Their names: by kind in several colours, by state, by module, by what changed."""
+
+Swatch = tuple[str, str]
+"""A class, and what it stands for."""
+
+
+class Palette(Protocol):
+    """Colours of one graph. A class stands for the same colour in every graph with the same palette."""
+
+    label: str
+    """The label that `flame.build` has to add to the nodes, "" for none."""
+
+    def css(self) -> str:
+        """The rules of all classes."""
+
+    def css_class(self, node: Node) -> str:
+        """The class of a frame's box."""
+
+    def legend(self, tree: Tree) -> list[Swatch]:
+        """What there is in the graph, the most important first where it may be too much."""
+
+
+def choose(name: str, profile: Profile, drawn: str) -> Palette:
+    """The palette called ``name``, or the one that suits ``profile``, whose value ``drawn`` is shown.
+
+    Raises StallscopeError (exit code 2) for a name that is none, or that does not fit.
+    """
+    differential = is_differential(profile)
+    if name and name not in PALETTES:
+        raise StallscopeError(f"there is no palette {name!r}", f"choose one of: {', '.join(PALETTES)}", exit_code=2)
+    if name == "diff" and not differential:
+        raise StallscopeError(
+            "the palette diff colours what changed, and the profile is no comparison",
+            "compare two profiles",
+            exit_code=2,
+        )
+    if name == "diff" or (differential and not name):
+        return _ByChange(drawn)
+    if name == "state":
+        return _ByState()
+    if name == "module":
+        return _ByModule()
+    return _ByKind(name or _suiting(profile))
+
+
+_WAITING = re.compile("off-?cpu|block|wait|delay|idle|sched", re.IGNORECASE)
+
+
+def _suiting(profile: Profile) -> str:
+    """Calm colours for waiting, warm ones for work on a processor."""
+    if any(_WAITING.search(value_type.name) for value_type in profile.value_types):
+        return "calm"
+    return "mem" if profile.value_types[0].unit == "bytes" else "warm"
+
+
+class _ByKind:
+    """Hues by kind of code, as FlameGraph's marks tell it."""
+
+    label = ""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def css(self) -> str:
+        return svg_color.css(self._name)
+
+    def css_class(self, node: Node) -> str:
+        name = node.key.name
+        is_waker = name.endswith("_[w]") and "waker" in KIND_HUES[self._name]
+        return svg_color.css_class(name, "waker" if is_waker else node.key.kind)
+
+    def legend(self, tree: Tree) -> list[Swatch]:
+        codes = {self.css_class(node)[0] for node in tree.nodes}
+        named = [*LABELS.items(), ("waker", "waker")]
+        return [(svg_color.legend_class(kind), label) for kind, label in named if CODES[kind] in codes]
+
+
+_STATES: dict[str, Hue] = {
+    "interruptible": Hue(210, 18, 0.72),
+    "uninterruptible": Hue(8, 14, 0.80),
+    "runnable-woken": Hue(50, 12, 0.85),
+    "runnable-preempted": Hue(30, 12, 0.85),
+    "running": Hue(130, 16, 0.45),
+    "stopped": Hue(285, 16, 0.55),
+    "traced": Hue(320, 16, 0.60),
+    "idle": Hue(180, 12, 0.25),
+    "other": GREY["other"],
+    "": GREY["root"],
+}
+
+
+class _ByState:
+    """Hues by the state that a thread spends most of the frame's time in."""
+
+    label = "state"
+
+    def __init__(self) -> None:
+        self._codes = {state: chr(ord("A") + i) for i, state in enumerate(_STATES)}
+
+    def css(self) -> str:
+        return svg_color.rules({self._codes[state]: hue for state, hue in _STATES.items()})
+
+    def css_class(self, node: Node) -> str:
+        code = self._codes[""] if node.depth == 0 else self._codes.get(node.label, self._codes["other"])
+        return f"{code}{svg_color.shade(node.key.name)}"
+
+    def legend(self, tree: Tree) -> list[Swatch]:
+        present = {node.label if node.label in _STATES else "other" for node in tree.nodes[1:]}
+        return [
+            (f"{code}{SHADES // 2}", state or "state not known")
+            for state, code in self._codes.items()
+            if state in present
+        ]
+
+
+_MODULE_HUES = 24
+_OF_VERSIONS = re.compile(r"(\.so)[.\d]*$")
+
+
+class _ByModule:
+    """Hues by the file that code comes from; two of many files may share one."""
+
+    label = ""
+
+    def css(self) -> str:
+        hues = {f"m{i}-": Hue(360 * i // _MODULE_HUES, 8, 0.78 if i % 2 else 0.5) for i in range(_MODULE_HUES)}
+        return svg_color.rules({**hues, CODES["root"]: GREY["root"], CODES["separator"]: GREY["separator"]})
+
+    def css_class(self, node: Node) -> str:
+        if node.key.kind == "root" or svg_color.is_separator(node.key.name):
+            return svg_color.css_class(node.key.name, node.key.kind)
+        return f"{self._code(self._module(node))}{svg_color.shade(node.key.name)}"
+
+    def legend(self, tree: Tree) -> list[Swatch]:
+        own: defaultdict[str, int] = defaultdict(int)
+        for node in tree.nodes:
+            if node.key.kind != "root":
+                own[self._module(node)] += node.own
+        widest = sorted(own, key=lambda module: (-own[module], module))
+        return [(f"{self._code(module)}{SHADES // 2}", module) for module in widest]
+
+    @staticmethod
+    def _code(module: str) -> str:
+        return f"m{svg_color.hash_of(module) % _MODULE_HUES}-"
+
+    @staticmethod
+    def _module(node: Node) -> str:
+        """A name that the next version of the library has too."""
+        name = _OF_VERSIONS.sub(r"\1", os.path.basename(node.key.module))
+        return name or LABELS.get(node.key.kind, node.key.kind)
+
+
+_GROWN = ((1.0, "+100 %"), (0.33, "+33 %"), (0.10, "+10 %"), (0.02, "+2 %"))
+_SHRUNK = ((-0.50, "-50 %"), (-0.25, "-25 %"), (-0.10, "-10 %"), (-0.02, "-2 %"))
+"""Change, as a share of what was before, from which on a step of colour applies: the same factor up and down."""
+_RED, _BLUE = 4, 214
+_STEPS = len(_GROWN)
+
+
+class _ByChange:
+    """Red: more than before, in this frame and all that it calls. Blue: less."""
+
+    label = ""
+
+    def __init__(self, drawn: str) -> None:
+        self._drawn = drawn
+
+    def css(self) -> str:
+        light = [svg_color.fill(f"x{_STEPS}", 215, 0.90, 0.12)]
+        dark = [svg_color.fill(f"x{_STEPS}", 215, 0.22, 0.10)]
+        for step in range(1, _STEPS + 1):
+            part = step / _STEPS
+            for place, hue in ((_STEPS + step, _RED), (_STEPS - step, _BLUE)):
+                light.append(svg_color.fill(f"x{place}", hue, 0.93 - 0.23 * part, 0.70 + 0.20 * part))
+                dark.append(svg_color.fill(f"x{place}", hue, 0.22 + 0.14 * part, 0.25 + 0.40 * part))
+        return svg_color.in_both_modes("".join(light), "".join(dark))
+
+    def css_class(self, node: Node) -> str:
+        return f"x{_STEPS + _step(node.delta, sides(node, self._drawn)[1])}"
+
+    def legend(self, tree: Tree) -> list[Swatch]:
+        if not tree.nodes:
+            return []
+        less = [(f"x{i}", f"{text}{' or less' if not i else ''}") for i, (_, text) in enumerate(_SHRUNK)]
+        more = [(f"x{2 * _STEPS - i}", f"{text}{' or more' if not i else ''}") for i, (_, text) in enumerate(_GROWN)]
+        return [*less, (f"x{_STEPS}", "as before"), *reversed(more)]
+
+
+def sides(node: Node, drawn: str) -> tuple[int, int]:
+    """(after, before) of a node of a differential profile, of which the value ``drawn`` is shown."""
+    return (node.total + node.delta, node.total) if drawn == BEFORE else (node.total, node.total - node.delta)
+
+
+def _step(delta: int, before: int) -> int:
+    """-4 (half or less) … 4 (double or more, or new)."""
+    if delta > 0:
+        return next((_STEPS - i for i, (least, _) in enumerate(_GROWN) if delta >= least * before), 0)
+    if delta < 0:
+        return -next((_STEPS - i for i, (most, _) in enumerate(_SHRUNK) if delta <= most * before), 0)
+    return 0

@@ -1,0 +1,76 @@
+"""Tables in Markdown (GitHub's, as its specification of tables has it), for issues and merge requests.
+
+Functions are a table. Calls are a block of code, as tables know no indentation. A name is code, in which nothing but a
+back quote and, in a table, a bar needs care; titles and notes are text with every mark escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ..model import Profile
+from ..options import WriteOptions
+from ..text import printable
+from . import table as plain
+from .table_rows import Table, summary, tables
+
+_MARKS = re.compile(r"[\\`*_{}\[\]<>#|~&!@$^]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+"""What means something within a line, links without brackets included. A backslash may stand before any of it."""
+
+
+def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
+    """Writes the tables that ``options`` asks for. Raises StallscopeError when they do not fit the profile."""
+    file.writelines(f"{line}\n".encode() for line in _document(profile, options))
+
+
+def _document(profile: Profile, options: WriteOptions) -> Iterator[str]:
+    yield f"# {_text(printable(options.title or profile.title or 'Profile'))}"
+    yield ""
+    yield from (f"- {_text(line)}" for line in summary(profile, options))
+    for table in tables(profile, options):
+        yield ""
+        yield f"## {_text(table.heading)}"
+        yield ""
+        yield from _table(table) if table.form == "functions" else _block(table)
+
+
+def _table(table: Table) -> Iterator[str]:
+    rows = [(*(column or "share" for column in table.columns), "function", "in")]
+    rows += [(*row.cells, _code(row.name), _text(row.origin)) for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    numbers = len(table.columns)
+    widths[numbers:] = [0, 0]  # the names may be of any length and width: they are not aligned
+    rule = [f"{'-' * (width + 1)}:" for width in widths[:numbers]] + ["---", "---"]
+    for i, row in enumerate(rows):
+        aligned = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
+        yield f"| {' | '.join(aligned)} |"
+        if i == 0:
+            yield f"|{'|'.join(rule)}|"
+    if table.left_out:
+        yield ""
+        yield f"and {_text(table.left_out)}"
+
+
+def _block(table: Table) -> Iterator[str]:
+    """No line of it begins with a back quote: each begins with a number."""
+    yield "```text"
+    yield from plain.lines(table)
+    yield "```"
+
+
+def _text(text: str) -> str:
+    return _MARKS.sub(r"\\\g<0>", text)
+
+
+def _code(name: str) -> str:
+    """As code in a cell: between more back quotes than follow each other in it."""
+    fence = "`" * (max(map(len, re.findall("`+", name)), default=0) + 1)
+    # One space from both ends goes, unless there is nothing else (CommonMark, 6.1).
+    room = " " if name.strip(" ") and (name[0] in "` " or name[-1] in "` ") else ""
+    return f"{fence}{room}{_cell(name)}{room}{fence}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

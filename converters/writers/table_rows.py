@@ -1,0 +1,222 @@
+"""What the tables show: functions by what they take themselves, calls from the outside in and from the inside out."""
+
+from __future__ import annotations
+
+import os.path
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ..flame import Key, Node, Tree, build
+from ..model import Frame, Profile
+from ..options import WriteOptions, value_index
+from ..text import printable
+from ..transforms.diff import BEFORE, is_differential
+from ..units import count, plural, share, time_scale
+from .svg_color import LABELS
+from .svg_text import human
+
+_CUTOFF = 0.005
+FORMS = ("functions", "top-down", "bottom-up")
+_HEADINGS = {
+    "functions": "Functions",
+    "top-down": "Top-down: callers above what they call",
+    "bottom-up": "Bottom-up: functions above what calls them",
+}
+_NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
+
+
+class Row(NamedTuple):
+    """One line: ``cells`` are numbers for people; ``name`` is printable, indented by how deep it stands."""
+
+    cells: list[str]
+    name: str
+    origin: str
+    """Kind and library, "" where the rows have their numbers only."""
+
+
+@dataclass(slots=True)
+class Table:
+    """One form of the profile."""
+
+    form: str
+    heading: str
+    columns: list[str]
+    """Headings of the cells."""
+    rows: list[Row]
+    left_out: str
+    """What there is beyond the rows, "" for nothing."""
+
+
+class _Sums(NamedTuple):
+    """Of one function: now, and in a differential profile before (else 0)."""
+
+    own: int
+    total: int
+    own_before: int
+    total_before: int
+
+
+def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:
+    """The forms that ``options`` asks for, in the order of `FORMS`. Raises StallscopeError."""
+    column = value_index(profile, options)
+    whole = _total(profile, column)
+    largest = max(_total(profile, 0), _total(profile, 1)) if is_differential(profile) else whole
+    write = _amounts(largest, options.unit or profile.value_types[column].unit)
+    for form in FORMS:
+        if options.form in ("", form):
+            if form == "functions":
+                yield _functions(profile, options, whole, write)
+            else:
+                yield _calls(profile, options, form, write)
+
+
+def _total(profile: Profile, column: int) -> int:
+    return sum(max(sample.values[column], 0) for sample in profile.samples)
+
+
+def _amounts(largest: int, unit: str) -> Callable[[int], str]:
+    """How values are written: times all in one unit, so that they can be compared by eye."""
+    factor = _NANOSECONDS.get(unit)
+    if factor is None:
+        return lambda value: f"-{human(-value, unit)}" if value < 0 else human(value, unit)
+    scale = time_scale(largest * factor)
+
+    def amount(value: int) -> str:
+        if not value:
+            return "0"
+        size = abs(value) * factor
+        return ("-" if value < 0 else "") + scale.text(scale.steps([size])[0], size)
+
+    return amount
+
+
+def _functions(profile: Profile, options: WriteOptions, whole: int, write: Callable[[int], str]) -> Table:
+    changed = is_differential(profile)
+    sums = _by_function(profile, value_index(profile, options), changed)
+    least = _cutoff(options) * whole
+    kept = {key: each for key, each in sums.items() if max(each.total, each.total_before) >= max(least, 1)}
+    ordered = sorted(kept, key=lambda key: (*_weight(kept[key], changed), key))[: options.rows]
+    rows = []
+    for key in ordered:
+        own, total, own_before, total_before = kept[key]
+        if changed:
+            cells = _change(own_before, own, write) + _change(total_before, total, write)
+        else:
+            cells = [write(own), share(own, whole), write(total), share(total, whole)]
+        rows.append(Row(cells, printable(key.name), _origin(key)))
+    columns = ["self", "", "total", ""]
+    if changed:
+        columns = ["self before", "after", "change", "total before", "after", "change"]
+    left = len(sums) - len(rows)
+    return Table("functions", _HEADINGS["functions"], columns, rows, f"{plural(left, 'more function')}" if left else "")
+
+
+def _cutoff(options: WriteOptions) -> float:
+    """The share of the total under which functions and calls are left out."""
+    return options.min_share or _CUTOFF
+
+
+def _weight(sums: _Sums, changed: bool) -> tuple[int, int]:
+    """What sorts the most important first."""
+    if changed:
+        return -abs(sums.own - sums.own_before), -abs(sums.total - sums.total_before)
+    return -sums.own, -sums.total
+
+
+def _change(before: int, after: int, write: Callable[[int], str]) -> list[str]:
+    delta = after - before
+    return [write(before), write(after), f"+{write(delta)}" if delta > 0 else write(delta)]
+
+
+def _by_function(profile: Profile, column: int, changed: bool) -> dict[Key, _Sums]:
+    """Sums of each function; what calls itself counts once in a stack."""
+    columns = (0, 1) if changed else (column,)
+    keys: dict[Frame, Key] = {}
+    own: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    total: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    for sample in profile.samples:
+        if not sample.stack:
+            continue
+        for frame in sample.stack:
+            if frame not in keys:
+                keys[frame] = Key(frame.name, frame.kind, frame.module.path if frame.module else "")
+        path = {keys[frame] for frame in sample.stack}
+        leaf = keys[sample.stack[-1]]
+        for side, i in enumerate(columns):
+            if (value := sample.values[i]) > 0:
+                own[leaf][side] += value
+                for key in path:
+                    total[key][side] += value
+    # In a differential profile 0 is after and 1 before.
+    return {key: _Sums(own[key][0], total[key][0], own[key][1], total[key][1]) for key in total}
+
+
+def _calls(profile: Profile, options: WriteOptions, form: str, write: Callable[[int], str]) -> Table:
+    bottom_up = form == "bottom-up"
+    ways = replace(options, reverse=bottom_up, roots=() if bottom_up else options.roots)
+    tree = build(profile, ways, minimum=_cutoff(options))
+    shown = _largest(tree.nodes, options.rows)
+    rows = [_call(node, tree, write) for node in _widest_first(shown)]
+    columns = ["before", "after", "change"] if tree.differential else ["total", "", "self"]
+    left = len(tree.nodes) - len(shown)
+    parts = []
+    if left:
+        parts.append(plural(left, "more row"))
+    if tree.hidden:
+        parts.append(f"{plural(tree.hidden, 'call')} under {100 * _cutoff(options):g} %")
+    return Table(form, _HEADINGS[form], columns, rows, " and ".join(parts))
+
+
+def _largest(nodes: list[Node], most: int) -> list[Node]:
+    """The ``most`` nodes with the highest totals: as no node is larger than its caller, they hang together."""
+    order = sorted(range(len(nodes)), key=lambda i: (-nodes[i].total, i))
+    return [nodes[i] for i in sorted(order[:most])]
+
+
+def _widest_first(nodes: list[Node]) -> Iterator[Node]:
+    """Pre-order again, but siblings by their totals."""
+    children: dict[int, list[int]] = {}
+    path: list[int] = []
+    for i, node in enumerate(nodes):
+        del path[node.depth :]
+        if path:
+            children.setdefault(path[-1], []).append(i)
+        path.append(i)
+    pending = [0] if nodes else []
+    while pending:
+        i = pending.pop()
+        yield nodes[i]
+        pending.extend(sorted(children.get(i, ()), key=lambda child: (nodes[child].total, -child)))
+
+
+def _call(node: Node, tree: Tree, write: Callable[[int], str]) -> Row:
+    if tree.differential:
+        drawn_before = tree.value_type.name == BEFORE
+        after = node.total + node.delta if drawn_before else node.total
+        cells = _change(after - node.delta, after, write)
+    else:
+        cells = [write(node.total), share(node.total, tree.total), write(node.own)]
+    return Row(cells, "  " * node.depth + printable(node.key.name), "")
+
+
+def _origin(key: Key) -> str:
+    return printable(", ".join(part for part in (LABELS.get(key.kind, ""), os.path.basename(key.module)) if part))
+
+
+def summary(profile: Profile, options: WriteOptions) -> list[str]:
+    """What stands above the tables: how much there is, what is missing, and what is to be known."""
+    column = value_index(profile, options)
+    value_type = profile.value_types[column]
+    unit = options.unit or value_type.unit
+    lines = []
+    if options.subtitle:
+        lines.append(options.subtitle)
+    elif is_differential(profile):
+        lines.append(f"{human(_total(profile, 1), unit)} before, {human(_total(profile, 0), unit)} after")
+    else:
+        lines.append(f"{human(_total(profile, column), unit)} {value_type.name}".strip())
+    lost = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
+    lines.append(f"lost: {lost or ('0' if profile.lost else 'not recorded')}")
+    return [printable(line) for line in (*lines, *options.notes, *profile.comments) if line]

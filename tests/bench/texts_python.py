@@ -1,0 +1,211 @@
+"""Large inputs for the bench of the readers: what profilers of Python programs, VTune and perf sched would write.
+
+Each function yields blocks of bytes of about ``size`` bytes in all, the same ones every time. `TEXTS` has them by the
+reader's name.
+"""
+
+from __future__ import annotations
+
+import marshal
+import random
+from collections.abc import Callable, Iterator
+
+_FUNCTIONS, _STACKS, _DEPTH = 5_000, 20_000, (8, 28)
+_BLOCK = 1 << 18
+
+
+def _paths(choice: random.Random) -> list[list[int]]:
+    """Call paths that share their beginnings, as those of a program do."""
+    paths = [[choice.randrange(20)]]
+    while len(paths) < _STACKS:
+        path = choice.choice(paths)
+        more = [choice.randrange(_FUNCTIONS) for _ in range(choice.randint(1, 6))]
+        paths.append((path[: choice.randint(1, len(path))] + more)[: _DEPTH[1]])
+    return [path for path in paths if len(path) >= _DEPTH[0]]
+
+
+def _blocks(pieces: Iterator[str], size: int) -> Iterator[bytes]:
+    """The pieces in blocks, until there are ``size`` bytes; the last piece is whole."""
+    block: list[str] = []
+    length = total = 0
+    for piece in pieces:
+        block.append(piece)
+        length += len(piece)
+        if length >= _BLOCK or total + length >= size:
+            yield "".join(block).encode()
+            total += length
+            block, length = [], 0
+            if total >= size:
+                return
+
+
+def _file(function: int) -> str:
+    return f"/srv/app/package_{function % 40}/module_{function % 400}.py"
+
+
+def pyspy(size: int) -> Iterator[bytes]:
+    """``raw`` with processes and threads: several recordings put together."""
+
+    def lines() -> Iterator[str]:
+        choice = random.Random(1)
+        stacks = [
+            ";".join(f"function_{i} (module_{i % 400}.py:{i % 900 + 1})" for i in path) for path in _paths(choice)
+        ]
+        roots = [
+            f'process {4000 + i % 8}:"python3 train.py --rank {i % 8}";thread ({4100 + i}): io-{i}' for i in range(32)
+        ]
+        while True:
+            yield f"{choice.choice(roots[:4])};{choice.choice(stacks)} {choice.randrange(1, 500)}\n"
+
+    return _blocks(lines(), size)
+
+
+def austin(size: int) -> Iterator[bytes]:
+    """Mode wall: one line per thread and sampling interval."""
+
+    def lines() -> Iterator[str]:
+        choice = random.Random(1)
+        stacks = [";".join(f"{_file(i)}:function_{i}:{i % 900 + 1}" for i in path) for path in _paths(choice)]
+        threads = [f"P{4000 + i % 8};T0:{4100 + i}" for i in range(32)]
+        hot = [f"{choice.choice(threads)};{stack}" for stack in stacks]
+        yield "# austin: 3.7.0\n# interval: 100\n# mode: wall\n\n"
+        while True:
+            yield f"{choice.choice(hot)} {choice.randrange(95, 130)}\n"
+
+    return _blocks(lines(), size)
+
+
+def austin_full(size: int) -> Iterator[bytes]:
+    """Mode full: three numbers a line."""
+
+    def lines() -> Iterator[str]:
+        choice = random.Random(2)
+        stacks = [";".join(f"{_file(i)}:function_{i}:{i % 900 + 1}" for i in path) for path in _paths(choice)]
+        yield "# mode: full\n\n"
+        while True:
+            memory = choice.choice((0, 0, 0, 4096, -4096))
+            yield f"P4000;T0:4100;{choice.choice(stacks)} {choice.randrange(95, 130)},{choice.randrange(2)},{memory}\n"
+
+    return _blocks(lines(), size)
+
+
+def faulthandler(size: int) -> Iterator[bytes]:
+    """``dump_traceback_later(repeat=True)`` in a program with 16 threads."""
+
+    def dumps() -> Iterator[str]:
+        choice = random.Random(1)
+        bodies = [
+            "".join(f'  File "{_file(i)}", line {i % 900 + 1} in function_{i}\n' for i in reversed(path))
+            for path in _paths(choice)
+        ]
+        while True:
+            threads = [
+                f"Thread 0x{0x7F0000000000 + 4096 * i:016x} (most recent call first):\n{choice.choice(bodies[i::16])}"
+                for i in range(16)
+            ]
+            yield "Timeout (0:00:00.100000)!\n" + "\n".join(threads)
+
+    return _blocks(dumps(), size)
+
+
+def chrome(size: int) -> Iterator[bytes]:
+    """An object form with complete events, nested three deep, as PyTorch's profiler writes them."""
+
+    def events() -> Iterator[str]:
+        choice = random.Random(1)
+        time, number = 1_716_212_345_678_901.0, 0
+        yield '{"schemaVersion": 1, "traceEvents": [\n'
+        yield '{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "p"}}'
+        while True:
+            lengths = sorted((choice.uniform(1, 900) for _ in range(3)), reverse=True)
+            tid = 1000 + choice.randrange(8)
+            for depth, length in enumerate(lengths):
+                name = f"aten::operator_{number % 40 * 100 + depth * 10 + choice.randrange(1 + 2 * depth)}"
+                number += 1
+                yield (
+                    f',\n  {{\n    "ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1, "tid": {tid},\n'
+                    f'    "ts": {time + depth / 1000:.3f}, "dur": {length:.3f},\n    "args": {{\n'
+                    f'      "External id": {number}, "Record function id": 0, "Ev Idx": {number}\n    }}\n  }}'
+                )
+            time += 1000
+
+    yield from _blocks(events(), size)
+    yield b"\n]}\n"
+
+
+def perf_sched(size: int) -> Iterator[bytes]:
+    """Switches and wakeups of 64 threads on one core, with stacks."""
+
+    def samples() -> Iterator[str]:
+        choice = random.Random(1)
+        stacks = [
+            "".join(
+                f"\t    {0x55D000000000 + 4096 * i:x} function_{i} (/usr/lib/lib{i % 40}.so)\n" for i in reversed(path)
+            )
+            for path in _paths(choice)[:2000]
+        ]
+        kernel = "\tffffffff821f8b58 __schedule ([kernel.kallsyms])\n\tffffffff821f94c3 schedule ([kernel.kallsyms])\n"
+        time, last = 50.0, 4100
+        while True:
+            time += 0.0001
+            thread = 4100 + choice.randrange(64)
+            if thread == last:
+                continue
+            head = f"python3 {4000 + last % 8}/{last} [001]"
+            state = choice.choice("SSSDR")
+            fields = f"comm=python3 pid={thread} prio=120 target_cpu=001"
+            yield f"swapper 0/0 [001] {time - 0.00005:.6f}: sched:sched_wakeup: {fields}\n\n"
+            switch = f"prev_comm=python3 prev_pid={last} prev_prio=120 prev_state={state} ==> next_comm=python3"
+            where = choice.choice(stacks[last % 64 :: 64])
+            yield f"{head} {time:.6f}: sched:sched_switch: {switch} next_pid={thread} next_prio=120\n{kernel}{where}\n"
+            last = thread
+
+    return _blocks(samples(), size)
+
+
+def vtune(size: int) -> Iterator[bytes]:
+    """A top-down report."""
+
+    def rows() -> Iterator[str]:
+        choice = random.Random(1)
+        yield "Function Stack,CPU Time:Self,Module,Source File\nTotal,0,,\n"
+        depth = 1
+        while True:
+            i = choice.randrange(_FUNCTIONS)
+            depth = max(1, min(_DEPTH[1], depth + choice.choice((-3, -1, 0, 1, 1, 1))))
+            name = f'{" " * depth}"void function_{i}<int, {i % 7}>(int)"'
+            yield f"{name},{choice.random():.3f},lib{i % 40}.so,file_{i % 400}.cpp\n"
+
+    return _blocks(rows(), size)
+
+
+def pstats(size: int) -> Iterator[bytes]:
+    """A file of cProfile with as many functions as ``size`` needs, each with a few callers before it."""
+    choice = random.Random(1)
+    count = max(size // 250, 2)
+    keys = [(_file(i), i % 900 + 1, f"function_{i}") for i in range(count)]
+    document = {}
+    for i, key in enumerate(keys):
+        callers = {keys[choice.randrange(i // 2, i)] for _ in range(3)} if i else set()
+        edges = dict.fromkeys(callers, (2, 2, 0.001, 0.01))
+        document[key] = (
+            2 * len(edges) or 1,
+            2 * len(edges) or 1,
+            0.001 * (len(edges) or 1),
+            0.01 * (len(edges) or 1),
+            edges,
+        )
+    yield marshal.dumps(document)
+
+
+TEXTS: dict[str, Callable[[int], Iterator[bytes]]] = {
+    "pyspy": pyspy,
+    "austin": austin,
+    "austin_full": austin_full,
+    "faulthandler": faulthandler,
+    "chrome": chrome,
+    "perf_sched": perf_sched,
+    "vtune": vtune,
+    "pstats": pstats,
+}
+"""By the reader; "austin_full" is read by austin too."""

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.readers import chrome
+from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.readers.source import Source
+from stallscope.converters.timeline import Span, add_up
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "chrome"
+A, B = Frame("a"), Frame("b")
+
+
+def read(document: Any) -> Profile:
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return chrome.read(Source(io.BytesIO(text), "x"), ReadOptions())
+
+
+def call(phase: str, name: str, ts: Any, **more: Any) -> dict[str, Any]:
+    return {"ph": phase, "name": name, "ts": ts, "pid": 1, "tid": 2, **more}
+
+
+def spans(profile: Profile) -> list[list[Span]]:
+    assert profile.timeline is not None
+    return [track.spans for track in profile.timeline.tracks]
+
+
+def test_calls_become_a_timeline_and_samples() -> None:
+    profile = read([call("X", "a", 100.001, dur=10.5), call("B", "b", 102), call("E", "b", 105.0004)])
+    assert profile.value_types == [ValueType("wall", "nanoseconds"), ValueType("count", "count")]
+    assert spans(profile) == [[Span(0, 10_500, A), Span(1_999, 4_999, B)]]
+    assert profile.samples == [
+        Sample((A,), (7_500, 1), (("pid", 1), ("tid", 2))),
+        Sample((A, B), (3_000, 1), (("pid", 1), ("tid", 2))),
+    ]
+    assert profile.duration_ns == 10_500
+
+
+def test_recording_of_py_spy() -> None:
+    profile = read((DATA / "pyspy.json").read_bytes())
+    labels = {sample.labels for sample in profile.samples}
+    assert {dict(each).get("thread") for each in labels} == {"MainThread", "cruncher", "waiter;one"}
+    assert {dict(each)["pid"] for each in labels} == {12916, 12923}
+    assert all(frame.kind == "python" for sample in profile.samples for frame in sample.stack)
+    assert profile.timeline is not None
+    assert profile.samples == add_up(profile.timeline)
+    assert profile.lost == {}
+
+
+def test_what_is_mended_is_counted() -> None:
+    profile = read((DATA / "mixed.json").read_bytes())
+    assert profile.lost == {
+        "events that are no calls": 2,
+        "events not understood": 2,
+        "ends of calls without a begin": 1,
+        "calls without an end": 1,
+        "calls that outlasted their caller, shortened": 1,
+    }
+    assert profile.comments == [f"x, event 14: expected {chrome.EXPECTED}"]
+    step = Frame("step", "python", file="train.py", line=12)
+    main = next(track for track in profile.timeline.tracks if ("tid", 11) in track.labels)  # type: ignore[union-attr]
+    assert main.labels == (("pid", 10), ("process", "trainer <0>"), ("thread", "main"), ("tid", 11))
+    # Times of 16 digits are exact, and a frame that outlasts its caller ends with it.
+    assert main.spans == [
+        Span(250, 10_250, step),
+        Span(1_250, 5_750, Frame("aten::topk"), (("Ev Idx", 7),)),
+        Span(1_750, 5_749, Frame("cudaGetDeviceProperties", "api")),
+        Span(9_250, 10_250, Frame("outlasts")),
+    ]
+
+
+def test_an_array_that_was_cut() -> None:
+    profile = read((DATA / "cut.json").read_bytes())
+    assert [s.values[0] for s in profile.samples] == [3_000, 3_000, 4_000]
+    assert profile.lost == {"events cut short at the end": 1, "calls without an end": 1}
+    assert read(b'[{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 2},\n').lost == {}
+
+
+def test_samples_without_calls() -> None:
+    profile = read((DATA / "samples.json").read_bytes())
+    assert profile.timeline is None
+    assert profile.value_types == [ValueType("samples", "count"), ValueType("weight", "count")]
+    found = {(";".join(f.name for f in s.stack), s.label("process")): s.values for s in profile.samples}
+    assert found["main;write", None] == (2, 5)
+    assert found["main;read", "app"] == (1, 1)
+    assert found["main;0x12", "app"] == (1, 1)
+    assert profile.lost == {"frames that were not defined": 2, "samples not understood": 1}
+
+
+def test_samples_beside_calls_are_counted() -> None:
+    profile = read([call("X", "a", 1, dur=2), call("P", "cycles", 1, sf=3)])
+    assert profile.lost == {"samples beside the calls": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *((3, 3000), ("1.5", 1500), ("-0.25", -250), ("1716212345678901.234", 1716212345678901234)),
+        *(("1e3", 10**6), ("0.0005", 1), ("12", 12000)),
+    ],
+)
+def test_nanoseconds(value: Any, expected: int) -> None:
+    assert chrome.nanoseconds(value) == expected
+
+
+@pytest.mark.parametrize("value", [None, True, "x", "nan", "inf", 2**63, "1e30", [], {}])
+def test_no_time(value: Any) -> None:
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        chrome.nanoseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (b"hello", "x, line 1: expected a JSON array or object"),
+        (b'[{"ph": "X",\n "ts" 1}' + b"," * 100, "x, line 1: expected JSON"),
+        (b'[{"ph": "X"' * 3_000, "nested too deeply|expected JSON"),
+        ([call("X", "a", None)], "x, event 1: expected an event of a trace"),
+        ([call("X", "a", 1, dur=-1)], "x, event 1: expected an event of a trace"),
+        ([call("X", "a", 1, pid=[1])], "x, event 1: expected an event of a trace"),
+        ([call("X", "a", 1, tid=2**70)], "x, event 1: expected an event of a trace"),
+        ([call("X", "a", float("nan"))], "x, event 1: expected an event of a trace"),
+    ],
+)
+def test_malformed(document: Any, message: str) -> None:
+    with pytest.raises(StallscopeError, match=message):
+        read(document)
+
+
+def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chrome, "MAX_CALLS", 3)
+    with pytest.raises(StallscopeError, match="more than 3 calls"):
+        read([call("X", "a", i, dur=1) for i in range(9)])
+
+
+@pytest.mark.parametrize(
+    ("head", "known"),
+    [
+        (b'{"traceEvents": [', True),
+        (b'\xef\xbb\xbf\n [ {"name": "x", "ph": "B"', True),
+        (b'{"schemaVersion": 1, "deviceProperties": [', True),
+        (b'[{"name": "x"}]', False),
+        (b"[1, 2]", False),
+        (b'{"profiles": [], "shared": {}}', False),
+        (b"", False),
+    ],
+)
+def test_sniff(head: bytes, known: bool) -> None:
+    assert chrome.sniff(head) is known
+
+
+ANY = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 99), st.floats(), st.text(max_size=3), st.just([]), st.just({})
+)
+EVENTS = st.dictionaries(
+    st.sampled_from(["ph", "name", "cat", "ts", "dur", "pid", "tid", "args", "sf", "stack", "weight"]), ANY, max_size=11
+)
+CALLS = st.builds(
+    call, st.sampled_from("XBEMPi"), st.sampled_from(["a", "b", ""]), st.integers(0, 20), dur=st.integers(0, 9)
+)
+
+
+@given(st.lists(st.one_of(EVENTS, CALLS), max_size=12))
+def test_any_events_nest_or_are_refused(events: list[Any]) -> None:
+    try:
+        profile = read(events)
+    except StallscopeError:
+        return
+    for track in spans(profile) if profile.timeline else []:
+        open_: list[int] = []
+        for span in track:
+            assert 0 <= span.start <= span.end
+            while open_ and open_[-1] <= span.start:
+                open_.pop()
+            assert not open_ or span.end <= open_[-1]
+            open_.append(span.end)
+        assert track == sorted(track, key=lambda span: span.start)
+    assert all(sample.values[0] >= 0 for sample in profile.samples)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.readers import json_stream
+from stallscope.converters.readers.json_stream import JsonStream, Unfinished
+from stallscope.converters.readers.source import Source
+
+
+def members(text: bytes) -> tuple[list[tuple[str, Any, bool]], bool | None]:
+    """What comes, and how it ends: None well, else whether within a value."""
+    found: list[tuple[str, Any, bool]] = []
+    try:
+        for member in JsonStream(Source(io.BytesIO(text), "x"), frozenset({"events"})).members():
+            found.append(tuple(member))
+    except Unfinished as end:
+        return found, end.within
+    return found, None
+
+
+def test_array() -> None:
+    assert members(b'\xef\xbb\xbf [ {"a": 1.50}, 2 ,\n"x", [3], null, true ]\n') == (
+        [("", value, True) for value in ({"a": "1.50"}, 2, "x", [3], None, True)],
+        None,
+    )
+    assert members(b"[]") == ([], None)
+
+
+def test_object() -> None:
+    text = b'{"a": [1, 2], "events": [1, {"b": 1e3}], "events ": {}, "c": 12}'
+    assert members(text) == (
+        [
+            ("a", [1, 2], False),
+            ("events", 1, True),
+            ("events", {"b": "1e3"}, True),
+            ("events ", {}, False),
+            ("c", 12, False),
+        ],
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "within"),
+    [
+        (b"[1, {}", 2, False),
+        (b"[1, {},", 2, False),
+        (b"[{}, {", 1, True),
+        (b"[{}, -", 1, True),
+        (b'[{}, {"a": "b', 1, True),
+        (b'[{}, {"a": tru', 1, True),
+        (b'[{}, {"a": "\\u12', 1, True),
+        (b'{"events": [{}', 1, False),
+        (b'{"events": [{}]', 1, False),
+        (b'{"events": [{}], "x": [1,', 1, True),
+        (b'{"events"', 0, False),
+    ],
+)
+def test_unfinished(text: bytes, count: int, within: bool) -> None:
+    found, ended = members(text)
+    assert (len(found), ended) == (count, within)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"hello", 1),
+        (b"\n\n12", 3),
+        (b'[1,\n{"a" 1}, ' + b"2, " * 50 + b"]", 2),
+        (b"[1,\n\nwhat, " + b"2, " * 50 + b"]", 3),
+        (b'{"a": 1,\n 5: 2}', 2),
+        (b'{"a" 1}' + b" " * 50, 1),
+    ],
+)
+def test_no_json_says_the_line(text: bytes, line: int) -> None:
+    with pytest.raises(StallscopeError, match=f"x, line {line}: expected"):
+        members(text)
+
+
+def test_a_value_without_an_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "MAX_VALUE", 1000)
+    monkeypatch.setattr(json_stream, "_CHUNK", 100)
+    with pytest.raises(StallscopeError, match="JSON values of less than"):
+        members(b'["' + b"a" * 200_000)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(st.lists(VALUES, max_size=6), st.booleans(), st.integers(1, 9))
+def test_chunks_of_any_size_give_what_json_loads_gives(values: list[Any], ascii_: bool, size: int) -> None:
+    text = json.dumps(values, ensure_ascii=ascii_).encode(errors="replace")
+    whole = json_stream._CHUNK
+    json_stream._CHUNK = size
+    try:
+        source = Source(io.BytesIO(text), "x")
+        source._ahead, source._file = b"", io.BytesIO(text)
+        found = [member.value for member in JsonStream(source, frozenset()).members()]
+    finally:
+        json_stream._CHUNK = whole
+    assert found == json.loads(text)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from stallscope.converters import convert, picture
+from stallscope.converters.options import WriteOptions
+
+
+def wanted(*arguments: str) -> WriteOptions:
+    """What the options ask for."""
+    seen: list[WriteOptions] = []
+
+    @click.command()
+    @picture.options
+    def command(**given: object) -> None:
+        seen.append(WriteOptions(**picture.wanted(given)))
+
+    result = CliRunner().invoke(command, arguments)
+    if result.exit_code:
+        raise click.UsageError(result.output)
+    return seen[0]
+
+
+def test_without_options_everything_is_as_writers_have_it() -> None:
+    assert wanted() == WriteOptions()
+
+
+def test_every_option_arrives() -> None:
+    options = wanted(
+        "--subtitle", "s", "--note", "one", "--note", "two", "--unit", "pages", "--palette", "mem", "--inverted",
+        "--reverse", "--width", "900", "--min-width", "2", "--font", "Verdana", "--font-size", "15",
+    )  # fmt: skip
+    assert options == WriteOptions(
+        subtitle="s",
+        notes=("one", "two"),
+        unit="pages",
+        palette="mem",
+        inverted=True,
+        reverse=True,
+        width=900,
+        min_width=2.0,
+        font="Verdana",
+        font_size=15,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "px", "share"), [("0", 0, 0), ("0.5", 0.5, 0), ("1%", 0, 0.01), ("0.25%", 0, 0.0025), ("100%", 0, 1)]
+)
+def test_the_least_width_is_in_px_or_a_share(text: str, px: float, share: float) -> None:
+    options = wanted("--min-width", text)
+    assert (options.min_width, options.min_share) == (px, share)
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "101%", "nan", "inf", "%", "1%%", "1e999"])
+def test_no_width(text: str) -> None:
+    with pytest.raises(click.UsageError, match="is no width"):
+        wanted("--min-width", text)
+
+
+def test_the_command_draws_what_was_asked_for(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.folded", tmp_path / "out.svg"
+    source.write_text("main;f 900\nmain;g 100\n")
+    options = ["--inverted", "--unit", "pages", "--subtitle", "Mine", "--note", "A note", "--min-width", "20%"]
+    assert convert.main([str(source), "-o", str(target), *options, "--palette", "io", "--width", "800"]) == 0
+    text = target.read_text()
+    assert 'data-inverted="1"' in text
+    assert 'data-unit="pages"' in text
+    assert ">Mine</text>" in text
+    assert ">A note</text>" in text
+    assert "<title>g\n" not in text
+    assert "900 pages" in text
+    assert 'width="800"' in text
+
+
+def test_a_size_that_cannot_be_drawn_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "in.folded"
+    source.write_text("main;f 900\n")
+    assert convert.main([str(source), "-o", str(tmp_path / "out.svg"), "--font-size", "400"]) == 2
+    assert "a font size of 400 px cannot be drawn" in capsys.readouterr().err
+    assert not (tmp_path / "out.svg").exists()

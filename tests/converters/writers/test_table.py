@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import io
+
+from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.options import WriteOptions
+from stallscope.converters.writers import table
+
+TYPES = [ValueType("off-cpu", "nanoseconds")]
+HOSTILE = "a|b\x1b[2J\n\u202e`"
+
+
+def text(profile: Profile, **options: object) -> str:
+    file = io.BytesIO()
+    table.write(profile, file, WriteOptions(**options))  # type: ignore[arg-type]
+    return file.getvalue().decode()
+
+
+def profile() -> Profile:
+    samples = [
+        Sample((Frame("main"), Frame(HOSTILE, "kernel")), (12_000_000_000,)),
+        Sample((Frame("main"),), (40_000_000,)),
+    ]
+    return Profile(TYPES, samples, title="off-CPU\x07", lost={"lost events": 0})
+
+
+def test_numbers_are_aligned_and_names_come_last() -> None:
+    assert text(profile(), form="functions") == (
+        "off-CPU\\x07\n"
+        "12.0 s off-cpu\n"
+        "lost: 0\n"
+        "\n"
+        "Functions\n"
+        "   self            total           function\n"
+        "12.00 s  99.7 %  12.00 s   99.7 %  a|b\\x1b[2J\\x0a\\u202e` [kernel]\n"
+        " 0.04 s   0.3 %  12.04 s  100.0 %  main [native]\n"
+    )
+
+
+def test_calls_are_indented() -> None:
+    assert (
+        text(profile(), form="top-down", title="t").splitlines()[4:]
+        == [
+            "Top-down: callers above what they call",
+            "  total              self  function",
+            "12.04 s  100.0 %        0  all",
+            "12.04 s  100.0 %   0.04 s    main",
+            "12.00 s   99.7 %  12.00 s      a|b\\x1b[2J\\x0a\\u202e`",
+            "and 1 call under 0.5 %",
+        ][:5]
+    )
+
+
+def test_what_is_left_out_is_said() -> None:
+    assert text(profile(), form="functions", rows=1).splitlines()[-1] == "and 1 more function"
+
+
+def test_nothing_steers_the_terminal() -> None:
+    raw = text(profile(), notes=(HOSTILE,), subtitle=HOSTILE)
+    assert raw.replace("\n", "").isprintable()

@@ -1,0 +1,262 @@
+"""Tables of real processes in the kernel's memory, for real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stallscope.tracers.core.bpfobject import Object
+from stallscope.tracers.symbols.elf import BytesSource, ElfFile
+from stallscope.tracers.symbols.maps import Mapping, read_maps
+from stallscope.tracers.unwind import loader as module
+from stallscope.tracers.unwind.cache import TableCache
+from stallscope.tracers.unwind.chunks import SHARD_WORDS, TABLE_FIRST, TABLE_NONE, TABLE_UNMAPPED
+from stallscope.tracers.unwind.compiler import compile_table
+from stallscope.tracers.unwind.loader import Loader
+from stallscope.tracers.unwind.store import Store
+
+Build = Callable[..., Path]
+PATIENCE = 60.0
+
+
+class Files:
+    """Finds files by their path, and notes what was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.without: set[str] = set()
+
+    def __call__(self, pid: int, mapping: Mapping) -> ElfFile | None:
+        self.asked.append(mapping.path)
+        if mapping.path in self.without or not mapping.is_file:
+            return None
+        return ElfFile(BytesSource(Path(mapping.path).read_bytes()))
+
+
+@pytest.fixture
+def files() -> Files:
+    return Files()
+
+
+@pytest.fixture
+def make(loaded: Object, files: Files, tmp_path: Path) -> Iterator[Callable[..., Loader]]:
+    made: list[tuple[Loader, Store]] = []
+
+    def build(megabytes: int = 64) -> Loader:
+        store = Store(loaded, megabytes << 20)
+        made.append((Loader(store, files, TableCache(str(tmp_path / "cache"))), store))
+        return made[-1][0]
+
+    yield build
+    for loader, store in made:
+        loader.close()
+        store.close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has mapped what it will map."""
+    child = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin
+    assert child.stdout
+    child.stdin.write(b"x")
+    child.stdin.flush()
+    assert child.stdout.read(1) == b"x"
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def entries(loader: Loader, loaded: Object, pid: int) -> list[tuple[int, int, int]]:
+    value = loaded.find_map("unwind_spaces").lookup(pid.to_bytes(4, "little"))
+    assert value is not None
+    first, count, _, _ = struct.unpack("<4I", value)
+    words = loader._store._shards[first // SHARD_WORDS][first % SHARD_WORDS :][: count * 3]
+    return [(int(a), int(b), int(c)) for a, b, c in words.reshape(-1, 3)]
+
+
+def look_up(loader: Loader, loaded: Object, pid: int, address: int) -> int:
+    """The row of an address, as find_mapping() and find_row() in unwind.bpf.h come to it; -1: no mapping."""
+    _, bias, table = max(entry for entry in entries(loader, loaded, pid) if entry[0] <= address)
+    if table < TABLE_FIRST:
+        return -1
+    index, pages, _, _ = struct.unpack(
+        "<4I", loaded.find_map("unwind_tables").lookup(table.to_bytes(4, "little")) or b""
+    )
+    place = (address - bias) & (1 << 64) - 1
+    if place >> 9 >= pages:
+        return 0
+    word = loader._store._shards
+    entry = int(word[(index + (place >> 9)) // SHARD_WORDS][(index + (place >> 9)) % SHARD_WORDS])
+    first, count = entry & 0xFFFFFFFF, entry >> 32
+    rows = word[first // SHARD_WORDS][first % SHARD_WORDS :][:count]
+    held = rows[(rows & np.uint64(0xFFFFFFFF)) <= place]
+    return int(held[-1]) >> 32 if len(held) else 0
+
+
+def test_every_address_of_a_process_has_its_files_row(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+) -> None:
+    loader = make()
+    assert loader.map(sleeper.pid)
+    loader.wait(PATIENCE)
+    mappings = [mapping for mapping in read_maps(sleeper.pid) if mapping.is_file]
+    assert loader.counts.files == len({mapping.path for mapping in mappings}) >= 3
+    for mapping in mappings:
+        elf = ElfFile(BytesSource(Path(mapping.path).read_bytes()))
+        table = compile_table(elf)
+        addresses = np.arange(mapping.start, mapping.end, 97, dtype=np.uint64)
+        vaddrs, known = elf.to_vaddrs(addresses - np.uint64(mapping.start) + np.uint64(mapping.offset))
+        rows = table.find(vaddrs[known]).view("<u8").reshape(-1) >> np.uint64(32)
+        found = [look_up(loader, loaded, sleeper.pid, int(address)) for address in addresses[known]]
+        assert found == [int(row) for row in rows], mapping.path
+
+
+def test_around_the_mappings_is_nothing(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+) -> None:
+    loader = make()
+    loader.map(sleeper.pid)
+    mappings = read_maps(sleeper.pid)
+    found = entries(loader, loaded, sleeper.pid)
+    assert found == sorted(found)
+    for mapping, behind in zip(mappings, [*mappings[1:], None], strict=True):
+        if behind is None or behind.start > mapping.end:
+            assert (mapping.end, 0, TABLE_UNMAPPED) in found
+    assert (next(m.start for m in mappings if m.path == "[vdso]"), 0, TABLE_NONE) in found
+
+
+def test_processes_share_the_tables_of_their_files(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], files: Files
+) -> None:
+    loader = make()
+    loader.map(sleeper.pid)
+    loader.wait(PATIENCE)
+    before = loader._store.tables_in_memory
+    other = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE)
+    try:
+        loader.map(other.pid)
+        loader.wait(PATIENCE)
+        assert loader._store.tables_in_memory == before
+    finally:
+        other.kill()
+        other.communicate()
+
+
+def test_a_file_without_rules_is_not_asked_for_again(
+    make: Callable[..., Loader], build: Build, tmp_path: Path, files: Files, loaded: Object
+) -> None:
+    bare = build(".text\nf: ret\n")
+    loader = make()
+    elf = ElfFile(BytesSource(bare.read_bytes()))
+    mapping = Mapping(0x7000_0000_0000, 0x7000_0000_1000, elf.segments[1].offset & -4096, str(bare), 1, 2)
+    files.without.clear()
+    loader._entries(os.getpid(), mapping)
+    loader.wait(PATIENCE)
+    assert sum(loader.counts.refused.values()) == 1
+    ((_, _, table),) = loader._entries(os.getpid(), mapping)
+    assert struct.unpack("<4I", loaded.find_map("unwind_tables").lookup(table.to_bytes(4, "little")) or b"")[3] == 1
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(
+    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], files: Files
+) -> None:
+    path = read_maps(sleeper.pid)[0].path
+    files.without.add(path)
+    loader = make()
+    loader.map(sleeper.pid)
+    files.without.clear()
+    loader.map(sleeper.pid)
+    assert files.asked.count(path) == 2
+
+
+def test_small_memory_keeps_what_is_used(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "_add_shard", _only(1))
+    loader = make(1)
+    monkeypatch.setattr(module, "_EVICT", 1)
+    hold = loader._store._allocate(SHARD_WORDS - 6000)
+    assert hold is not None
+    loader.map(sleeper.pid)
+    loader.wait(PATIENCE)
+    tables = {table for _, _, table in entries(loader, loaded, sleeper.pid) if table >= TABLE_FIRST}
+    there = {table for table in tables if loader._store.is_filled(table)}
+    small = sorted(tables - there)
+    assert there
+    assert small, "libc's rows alone are more than there is room for"
+    epoch = loader.next_epoch()
+    loader.missed(small)
+    loader.wait(PATIENCE)
+    assert loader.counts.evicted + loader.counts.no_room > 0
+    assert epoch == 2
+
+
+def _only(count: int) -> Callable[[Store], bool]:
+    original = Store._add_shard
+
+    def add(self: Store) -> bool:
+        return len(self._shards) < count and original(self)
+
+    return add
+
+
+def test_missed_tables_come_before_others_and_once_an_epoch(
+    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = make()
+    gate, order = threading.Event(), []
+    compile_one = module._Compiler._compile
+
+    def slow(self: module._Compiler, file: module._File) -> object:
+        gate.wait(PATIENCE)
+        order.append(file)
+        return compile_one(self, file)
+
+    monkeypatch.setattr(module._Compiler, "_compile", slow)
+    loader.map(sleeper.pid)
+    last = max(loader._owner)
+    loader.missed([last])
+    loader.missed([last])
+    gate.set()
+    loader.wait(PATIENCE)
+    assert order.index(loader._owner[last]) <= 1, "one file may have been begun before"
+    assert len(order) == len(set(order)) == len(loader._files)
+    loader._store.empty(last)
+    loader.missed([last])
+    loader.wait(PATIENCE)
+    assert len(order) == len(loader._files), "once in an epoch"
+    loader.next_epoch()
+    loader.missed([last])
+    loader.wait(PATIENCE)
+    assert len(order) == len(loader._files) + 1
+    assert loader._store.is_filled(last)
+
+
+def test_what_goes_wrong_in_the_thread_is_raised(
+    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: TableCache, elf: ElfFile) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(TableCache, "table", broken)
+    loader = make()
+    loader.map(sleeper.pid)
+    with pytest.raises(RuntimeError, match="a defect"):
+        loader.wait(PATIENCE)
+
+
+def test_a_process_that_is_gone(make: Callable[..., Loader], loaded: Object) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    loader = make()
+    assert not loader.map(child.pid)
+    loader.unmap(child.pid)
+    assert list(loaded.find_map("unwind_spaces").items()) == []

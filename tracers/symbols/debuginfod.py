@@ -1,0 +1,144 @@
+"""Debug files from debuginfod servers, through elfutils' own client: debuginfod_find_debuginfo(3).
+
+Servers are those of $DEBUGINFOD_URLS, the cache is the client's. A server that fails must not hold a person up: one
+that says nothing for a while is asked no more, and Ctrl-C only ends the asking.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+_LIBRARY = "libdebuginfod.so.1"
+_PATIENCE = 15.0
+"""Seconds without a byte; $DEBUGINFOD_TIMEOUT instead, where that is set."""
+_MAX_FAILURES = 3
+_BUILD_ID_BYTES = range(8, 33)
+"""XXH3 is the shortest in use, SHA-256 the longest. What is hardly an identity would get someone else's file."""
+_ONGOING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
+"""debuginfod_progressfn_t: (client, bytes so far, bytes in all or 0); what is not 0 ends the request."""
+
+
+class Debuginfod:
+    """One client. ``problem`` says why it asks no more, "" while it does."""
+
+    def __init__(self, on_progress: Callable[[str], None] | None = None) -> None:
+        """``on_progress`` gets a line of text now and then while a file is on its way."""
+        self.problem = ""
+        self._on_progress = on_progress
+        self._failures = 0
+        self._client: int | None = None
+        self._name = ""
+        self._moved_at = 0.0
+        self._bytes = -1
+        self._callback = _ONGOING(self._ongoing)
+        try:
+            self._library = _load()
+        except (OSError, AttributeError) as error:
+            self.problem = f"DEBUGINFOD_URLS is set, but there is no client: {error}; install {_LIBRARY}"
+            return
+        _keep_cache_our_own()
+        self._client = self._library.debuginfod_begin()
+        if not self._client:
+            self.problem = "the client of debuginfod does not start"
+            return
+        self._library.debuginfod_set_progressfn(self._client, self._callback)
+
+    @classmethod
+    def from_environment(cls, on_progress: Callable[[str], None] | None = None) -> Debuginfod | None:
+        """None unless $DEBUGINFOD_URLS names servers."""
+        return cls(on_progress) if os.environ.get("DEBUGINFOD_URLS", "").strip() else None
+
+    def find(self, build_id: str, name: str) -> int | None:
+        """A descriptor (the caller's) of the debug file with this build-id; None when no server has it, or after a
+        ``problem``. ``name`` is for the display."""
+        if self.problem or not _is_build_id(build_id):
+            return None
+        self._name, self._moved_at, self._bytes = name, time.monotonic(), -1
+        raw = bytes.fromhex(build_id)
+        found = int(self._library.debuginfod_find_debuginfo(self._client, raw, len(raw), None))
+        if found >= 0:
+            self._failures = 0
+            return found
+        if found != -errno.ENOENT and not self.problem:
+            self._failures += 1
+            if found == -errno.ETIME or self._failures >= _MAX_FAILURES:
+                self.problem = f"debuginfod was asked no more: {os.strerror(-found)}"
+        return None
+
+    def close(self) -> None:
+        """Let go of the client."""
+        if self._client:
+            self._library.debuginfod_end(self._client)
+            self._client = None
+        self.problem = self.problem or "closed"
+
+    def _ongoing(self, _: int, done: int, whole: int) -> int:
+        try:
+            now = time.monotonic()
+            # Until a server has answered, the client counts its own rounds where later the bytes are.
+            answered = bool(self._library.debuginfod_get_url(self._client))
+            if answered and done != self._bytes:
+                self._bytes, self._moved_at = done, now
+            if now - self._moved_at > _patience():
+                self.problem = "debuginfod was asked no more: nothing came from the server"
+            elif self._on_progress:
+                of = f" of {whole >> 20}" if whole > 0 else ""
+                self._on_progress(f"debuginfod: {self._name}{f', {done >> 20}{of} MB' if answered else ''}")
+        except KeyboardInterrupt:
+            self.problem = "debuginfod was asked no more: interrupted"
+        return int(bool(self.problem))
+
+
+def _patience() -> float:
+    try:
+        return float(os.environ.get("DEBUGINFOD_TIMEOUT", "")) or _PATIENCE
+    except ValueError:
+        return _PATIENCE
+
+
+def _is_build_id(text: str) -> bool:
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        return False
+    return len(raw) in _BUILD_ID_BYTES and any(raw)
+
+
+def _keep_cache_our_own() -> None:
+    """$HOME may still be that of the user who called sudo: root must not write to a folder whose links others make."""
+    import pwd
+
+    if os.environ.get("DEBUGINFOD_CACHE_PATH"):
+        return
+    homes = filter(None, (os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME", "/nonexistent")))
+    try:
+        if all(os.stat(home).st_uid == os.geteuid() for home in homes):
+            return
+    except OSError:
+        pass
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return
+    os.environ["DEBUGINFOD_CACHE_PATH"] = os.path.join(own, ".cache", "debuginfod_client")
+
+
+def _load() -> Any:
+    library = ctypes.CDLL(_LIBRARY)
+    client = ctypes.c_void_p
+    library.debuginfod_begin.restype = client
+    library.debuginfod_begin.argtypes = []
+    library.debuginfod_find_debuginfo.argtypes = [client, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+    library.debuginfod_find_debuginfo.restype = ctypes.c_int
+    library.debuginfod_set_progressfn.argtypes = [client, _ONGOING]
+    library.debuginfod_set_progressfn.restype = None
+    library.debuginfod_get_url.argtypes = [client]
+    library.debuginfod_get_url.restype = ctypes.c_void_p
+    library.debuginfod_end.argtypes = [client]
+    library.debuginfod_end.restype = None
+    return library

@@ -1,0 +1,193 @@
+"""Source lines and inlined functions, by LLVM's llvm-symbolizer or binutils' addr2line.
+
+Both read the same DWARF; the first answers in JSON (since LLVM 13) and is much faster on large files. One process per
+file, the addresses on its standard input. What it reads was written by whoever owns the traced program: its memory,
+CPU time and output are bounded, and what it says is taken only in the form that it is known to have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, NamedTuple
+
+from ...converters.errors import StallscopeError
+
+MAX_DEPTH = 64
+"""Functions inlined into each other at one address, at most."""
+
+_MEMORY = 4 << 30
+"""Address space beside the file itself, which is mapped."""
+_OUTPUT = 256 << 20
+_LINE = 1 << 18
+_NAME, _PATH = 1 << 15, 4096
+_SECONDS = 120
+_MAX_FAILURES = 3
+_PLACE = re.compile(r"(.*):(\d{1,9}|\?)(?: \(discriminator \d+\))?\Z", re.DOTALL)
+
+
+class Line(NamedTuple):
+    """A function as DWARF has it (mangled, "" when unknown), and where in it: file ("") and line (0)."""
+
+    function: str
+    file: str
+    line: int
+
+
+Lines = tuple[Line, ...]
+"""Innermost first: what was inlined, then the function that has a symbol."""
+_Reader = Callable[[Iterator[str], Sequence[int]], dict[int, Lines]]
+
+
+class LineTool:
+    """Asks one tool. ``problem`` says why it is asked no more, "" while it is."""
+
+    def __init__(self, command: Sequence[str], read: _Reader) -> None:
+        self.problem = ""
+        self._command = command
+        self._read = read
+        self._failures = 0
+
+    @classmethod
+    def find(cls) -> LineTool:
+        """The better one of those that are installed. StallscopeError when there is none."""
+        llvm = shutil.which("llvm-symbolizer")
+        if llvm and _answers_in_json(llvm):
+            return cls([llvm, "--output-style=JSON", "--no-demangle", "--obj={}"], _read_json)
+        if binutils := shutil.which("addr2line"):
+            return cls([binutils, "-a", "-i", "-f", "-e", "{}"], _read_text)
+        raise StallscopeError(
+            "--lines needs llvm-symbolizer or addr2line", "install the package llvm or binutils, or leave out --lines"
+        )
+
+    def look_up(self, fd: int, addresses: Sequence[int]) -> dict[int, Lines]:
+        """The lines at virtual addresses of the open ELF file ``fd``; those of which nothing is known are left out.
+
+        A tool that dies or takes too long loses what it had not said by then.
+        """
+        if self.problem or not addresses:
+            return {}
+        with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as answers:
+            questions.write("".join(f"{address:#x}\n" for address in addresses).encode())
+            questions.seek(0)
+            try:
+                failure = self._run(fd, questions, answers)
+            except OSError as error:
+                failure = str(error)
+            except KeyboardInterrupt:
+                self.problem = "source lines were looked up no further: interrupted"
+                failure = ""
+            if failure:
+                self._failures += 1
+                if self._failures >= _MAX_FAILURES:
+                    self.problem = f"source lines were looked up no further: {self._command[0]} {failure}"
+            answers.seek(0)
+            return self._read(_lines_of(answers), addresses)
+
+    def _run(self, fd: int, questions: IO[bytes], answers: IO[bytes]) -> str:
+        """Why it failed, "" when it did not."""
+        command = [part.format(f"/proc/self/fd/{fd}") for part in self._command]
+        # Of our environment it gets nothing: with DEBUGINFOD_URLS it would ask servers, about every file.
+        environment = {"LC_ALL": "C", "PATH": os.defpath}
+        with subprocess.Popen(
+            command,
+            stdin=questions,
+            stdout=answers,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[fd],
+            env=environment,
+            cwd="/",
+        ) as process:
+            try:
+                _limit(process.pid, os.fstat(fd).st_size)
+                status = process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                return f"took longer than {_SECONDS} s"
+            finally:
+                process.kill()
+        return f"ended with status {status}" if status else ""
+
+
+def _answers_in_json(tool: str) -> bool:
+    """Older ones take the option and answer in text."""
+    try:
+        done = subprocess.run(
+            [tool, "--output-style=JSON", "--obj=/dev/null"], input=b"0x0\n", capture_output=True, timeout=30, cwd="/"
+        )
+        return bool(json.loads(done.stdout)["Address"])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _limit(pid: int, size: int) -> None:
+    limits = (
+        (resource.RLIMIT_AS, size + _MEMORY),
+        (resource.RLIMIT_CPU, _SECONDS),
+        (resource.RLIMIT_FSIZE, _OUTPUT),
+        (resource.RLIMIT_CORE, 0),
+    )
+    for what, limit in limits:
+        with suppress(OSError, ValueError):  # it has ended already, or has a lower limit
+            resource.prlimit(pid, what, (limit, limit))
+
+
+def _lines_of(file: IO[bytes]) -> Iterator[str]:
+    """Up to the first that is not complete, or longer than any honest one."""
+    while (line := file.readline(_LINE)).endswith(b"\n"):
+        yield line[:-1].decode("utf-8", "backslashreplace")
+
+
+def _read_json(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
+    """One object per address, in the order of the questions."""
+    found = {}
+    for address, text in zip(addresses, lines, strict=False):
+        try:
+            answer = json.loads(text)
+            if int(answer["Address"], 16) != address:
+                break
+            entries = [_line(e["FunctionName"], e["FileName"], e["Line"]) for e in answer.get("Symbol", ())]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            break
+        if known := _known(entries):
+            found[address] = known
+    return found
+
+
+def _read_text(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
+    """Per address a line with it, then two lines for each function: its name, and FILE:LINE."""
+    found = {}
+    heads = [f"0x{address:016x}" for address in addresses]
+    line = next(lines, None)
+    for i, address in enumerate(addresses):
+        if line != heads[i]:
+            break
+        entries = []
+        while (line := next(lines, None)) is not None and line not in heads[i + 1 : i + 2]:
+            place = _PLACE.match(next(lines, ""))
+            if place is None:
+                return found
+            entries.append(_line(line, place[1], 0 if place[2] == "?" else int(place[2])))
+        if known := _known(entries):
+            found[address] = known
+    return found
+
+
+def _line(function: object, file: object, number: object) -> Line:
+    if not (isinstance(function, str) and isinstance(file, str) and isinstance(number, int)):
+        raise TypeError("not what the tool answers")
+    function, file = (("" if text == "??" else text) for text in (function, file))
+    return Line(function[:_NAME], file[:_PATH], number if file and 0 < number < 1 << 31 else 0)
+
+
+def _known(entries: list[Line]) -> Lines:
+    """Nothing, when the tool knew nothing."""
+    # The outermost one has the symbol: it stays whatever is cut.
+    kept = entries if len(entries) <= MAX_DEPTH else [*entries[: MAX_DEPTH - 1], entries[-1]]
+    return tuple(kept) if any(line.function or line.file for line in kept) else ()
