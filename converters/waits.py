@@ -96,7 +96,7 @@ _PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_f
 _CLONE_SUFFIX = re.compile(r"(\s*\[clone [^\]]*\]|\.(constprop|isra|part|cold|llvm|lto_priv)(\.\d+)*)+$")
 _QUALIFIERS = re.compile(r"(\s+(const|volatile|noexcept)|\s*&&?)+$")
 _OPERATOR = re.compile(r"(?<!\w)operator\s*(\(\)|\[\]|[-+*/%^&|~!=<>,]+)")
-_UNRESOLVED = re.compile(r"\[(.*\+)?0x[0-9a-f]+\]|\[unknown\]", re.DOTALL)
+_UNRESOLVED = re.compile(r"\[(.*(\+|!fn_))?0x[0-9a-f]+\]|\[unknown\]", re.DOTALL)
 _ANONYMOUS = "(anonymous namespace)"
 
 

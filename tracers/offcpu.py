@@ -40,6 +40,7 @@ _FOREVER = (1 << 64) - 1
     metavar="STATE",
     help=f"Only waits in this state (repeatable): {', '.join(_STATE_NAMES)}.",
 )
+@options.naming_options
 @options.engine_options
 @options.output_options
 def main(**given: Any) -> None:
@@ -55,13 +56,15 @@ def main(**given: Any) -> None:
         raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     report = Report.plan("offcpu", given)
+    lines = options.make_line_tool(given)
     knobs = {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
     engine = options.make_engine_options(given, scope, OFF_CPU_PROBES, knobs)
     capture = record(engine, given["command"], given["duration"], quiet=report.uses_stdout)
 
-    from .core.assemble import Filter, details, off_cpu_profile
+    from .core.assemble import Filter, Naming, details, off_cpu_profile
 
-    profile = off_cpu_profile(capture, Filter(shortest, longest, states or None))
+    naming = Naming(lines, container_pids=given["container_pid"])
+    profile = off_cpu_profile(capture, Filter(shortest, longest, states or None), naming)
     report.write(profile, details(capture))
 
 

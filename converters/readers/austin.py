@@ -126,6 +126,9 @@ class _Tally:
             if cell is not None and self._usual and metric.isdigit() and len(metric) <= _MAX_DIGITS:
                 cell[0] += 1
                 cell[1] += int(metric)
+            elif cell is not None and not self._usual and (full := _FULL.match(metric)):
+                time, idle, memory = full.groups()
+                add_full(cell, int(time), idle == b"1", int(memory))
             elif line:
                 self._add_unusual(line.rstrip(), self._line + i)
         self._line += len(lines) - 1

@@ -34,6 +34,8 @@ _SPLIT = frozenset({"traceEvents", "samples"})
 _ARRAY = re.compile(rb'\[\s*\{.*?"ph"\s*:', re.DOTALL)
 _BAD, _CUT, _OTHER = "events not understood", "events cut short at the end", "events that are no calls"
 _MAX_NANOSECONDS = 1 << 63
+_DIGITS = 18
+"""That always fit."""
 
 
 def sniff(head: bytes) -> bool:
@@ -91,7 +93,7 @@ class _Trace:
                 self.samples.add_event(event)
             else:
                 self.lose(_OTHER)
-        except (TypeError, KeyError, ValueError, AttributeError):
+        except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
             self.lose(_BAD)
             self._first_bad = self._first_bad or self._number
 
@@ -137,8 +139,12 @@ class _Trace:
 
 
 def nanoseconds(value: Any) -> int:
-    """Of µs: an integer, or the text of a number, exactly. ValueError or TypeError for anything else."""
+    """Of µs: an integer, or the text of a number, exactly. ValueError, OverflowError (infinity) or TypeError for
+    anything else."""
     if isinstance(value, str):
+        digits = value[:-4] + value[-3:]
+        if value[-4:-3] == "." and digits.isdecimal() and digits.isascii() and len(digits) <= _DIGITS:
+            return int(digits)
         whole, _, part = value.partition(".")
         if part.isdigit() and whole.lstrip("-").isdigit() and len(whole) <= 19:
             number = int(whole.lstrip("-")) * 1000 + int((part + "000")[:3]) + (part[3:4] >= "5")

@@ -67,13 +67,11 @@ def arguments(event: dict[str, Any]) -> Labels:
     args = event.get("args")
     if not args or not isinstance(args, dict):
         return ()
-    pairs = [
-        (key[:_MAX_TEXT], value[:_MAX_TEXT] if isinstance(value, str) else value)
-        for key, value in args.items()
-        if key not in ("filename", "line")
-        and (
-            isinstance(value, str)
-            or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_INTEGER)
-        )
-    ]
+    pairs: list[tuple[str, str | int]] = []
+    for key, value in args.items():
+        if type(value) is int:
+            if abs(value) < _MAX_INTEGER and key != "line":
+                pairs.append((key[:_MAX_TEXT], value))
+        elif isinstance(value, str) and key != "filename":
+            pairs.append((key[:_MAX_TEXT], value[:_MAX_TEXT]))
     return tuple(sorted(pairs)[:_MAX_ARGUMENTS])

@@ -28,13 +28,13 @@ class Samples:
         if key == "samples":
             try:
                 self.add_event(value)
-            except (TypeError, KeyError, ValueError, AttributeError):
+            except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
                 self._bad += 1
         elif key == "stackFrames" and isinstance(value, dict):
             self._frames = value
 
     def add_event(self, event: dict[str, Any]) -> None:
-        """One sample; TypeError and ValueError for what is none."""
+        """One sample; KeyError, TypeError, ValueError, OverflowError (infinity) for what is none."""
         stack = event.get("sf")
         if stack is None:
             stack = tuple(str(name) for name in event["stack"])

@@ -100,6 +100,7 @@ class JsonStream:
                 return
             if char == ",":
                 self._at += 1
+                self._peek()  # So that the next element begins where the usual case looks for it.
                 continue
             yield Member(key, self._value(), True)
 
@@ -125,6 +126,8 @@ class JsonStream:
                 self._check(error.value, "a value")
             except json.JSONDecodeError as error:
                 self._check(error.pos, error.msg)
+            except ValueError:  # sys.set_int_max_str_digits
+                self._fail("JSON numbers that are less long")
             if not self._more():
                 raise Unfinished(within=True)
 

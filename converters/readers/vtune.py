@@ -30,6 +30,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _HEADER_LINES = 20
 _SNIFFED = 1 << 14
 _MAX_DEPTH = 10_000
+_KERNELS = ("vmlinux", "[vmlinux]", "[kernel.kallsyms]")
 _MAX_COLUMNS = 16
 _NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,2})?)\s*(s|ms|us|%)?\Z")
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -124,6 +125,9 @@ def _split(line: str, delimiter: str) -> list[str]:
     if '"' not in line:
         return line.split(delimiter)
     indent = line[: len(line) - len(line.lstrip(" "))]
+    name, mark, rest = line[len(indent) + 1 :].partition('"')
+    if line[len(indent)] == '"' and mark and '"' not in rest and rest[:1] == delimiter:
+        return [indent + name, *rest[1:].split(delimiter)]
     fields = next(csv.reader([line[len(indent) :]], delimiter=delimiter, skipinitialspace=True), [""])
     return [indent + fields[0], *fields[1:]]
 
@@ -135,6 +139,7 @@ class _Report:
         self.skipped = Skipped(name, EXPECTED)
         self._name = name
         self._columns = columns
+        self._frames: dict[tuple[str, str, str], Frame] = {}
         self._sums: dict[tuple[Frame, ...], list[float]] = {}
 
     def add(self, line: str, number: int) -> None:
@@ -178,9 +183,13 @@ class _Report:
 
     def _frame(self, name: str, fields: list[str]) -> Frame:
         module, file = self._field(fields, self._columns.module), self._field(fields, self._columns.file)
-        kind: Kind = "kernel" if module in ("vmlinux", "[vmlinux]", "[kernel.kallsyms]") else "native"
-        known = module and not module.startswith("[Unknown")
-        return Frame(name.strip() or "[unknown]", kind, Module(module) if known else None, file=file)
+        key = (name.strip(), module, file)
+        frame = self._frames.get(key)
+        if frame is None:
+            kind: Kind = "kernel" if module in _KERNELS else "native"
+            home = Module(module) if module else None
+            frame = self._frames[key] = Frame(key[0] or "[unknown]", kind, home, file=file)
+        return frame
 
     def _field(self, fields: list[str], index: int) -> str:
         text = fields[index].strip() if 0 <= index < len(fields) else ""

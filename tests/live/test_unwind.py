@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,6 +45,8 @@ WHOLE = 0.99
 WHOLE_AFTER_EXEC = 0.95
 MISPLACED = 0.005
 """Of the time and of the waits, at most, under another path than their own."""
+EARLY = 0.2
+"""Of the waits in a library that took another's place, at most, before that is known."""
 NOT_WALKED = ("[not started yet]", "[switch not reported]")
 
 
@@ -102,12 +104,12 @@ def comms_of(workload: Workload) -> dict[int, str]:
     return {tid: (tasks / str(tid) / "comm").read_text().rstrip("\n") for tid in workload.tids}
 
 
-def check_whole(profile: Profile, *, but: str = "", share: float = WHOLE) -> None:
-    """``but``: a thread whose stacks cannot be whole."""
+def check_whole(profile: Profile, *, but: Sequence[str] = (), share: float = WHOLE) -> None:
+    """``but``: threads whose stacks cannot all be whole."""
     time: Counter[bool] = Counter()
     broken: Counter[str] = Counter()
     for sample in profile.samples:
-        if sample.stack[0].name in NOT_WALKED or (but and sample.label("thread") == but):
+        if sample.stack[0].name in NOT_WALKED or sample.label("thread") in but:
             continue
         whole = reaches_start(sample.stack)
         time[whole] += sample.values[0]
@@ -127,7 +129,7 @@ def described(sample: Sample) -> str:
 
 @pytest.mark.parametrize("program", PATHS)
 def test_stacks_reach_the_start_of_the_thread(program: str) -> None:
-    check_whole(held(program).traced.profile, but=TOO_DEEP)
+    check_whole(held(program).traced.profile, but=(TOO_DEEP, "reload"))
 
 
 @pytest.mark.parametrize("program", PATHS)
@@ -136,7 +138,7 @@ def test_every_thread_did_its_work(program: str) -> None:
     traced, comms = held(program).traced, held(program).comms
     for wait in traced.truth["waits"]:
         path = PATHS[program].get(comms[wait["tid"]], ())
-        if not wait["ns"] or wait["function"] in ("same_address", TOO_DEEP, "zlib"):
+        if not wait["ns"] or wait["function"] in ("same_address", "reload", TOO_DEEP, "zlib"):
             continue
         samples = [s for s in traced.profile.samples if s.label("tid") == wait["tid"] and s.label("open") != "yes"]
         there = [s for s in samples if follows([frame.name for frame in native(s.stack)], path)]
@@ -180,13 +182,18 @@ def test_stack_that_is_too_deep_is_cut_and_counted() -> None:
 
 
 def test_libraries_that_change_places_keep_their_names() -> None:
-    """`reload` in many_mappings: two libraries in turn at one address. A frame may have no name; never the other's."""
+    """`reload` in many_mappings: two libraries in turn at one address. A frame may have no name; never the other's.
+
+    Until the probes know of a change, the walk cannot get beyond it."""
     traced, comms = held("many_mappings").traced, held("many_mappings").comms
     (tid,) = [tid for tid, comm in comms.items() if comm == "reload"]
     waits: Counter[str] = Counter()
+    early = 0
     for sample in traced.samples("reload_wait", tid):
         names = [frame.name for frame in native(sample.stack)]
-        assert reaches_start(sample.stack), names
+        if not reaches_start(sample.stack):
+            early += sample.values[1]
+            continue
         at = names.index("reload_wait")
         outer, inner = sample.stack[at - 2], sample.stack[at - 1]
         assert names[at - 3] == "reload_main", names
@@ -195,7 +202,8 @@ def test_libraries_that_change_places_keep_their_names() -> None:
             assert inner.module.path.endswith(f"reload_{inner.name[-1]}.so"), sample.stack
         waits[inner.name] += sample.values[1]
     (truth,) = [wait for wait in traced.truth["waits"] if wait["function"] == "reload"]
-    assert waits.total() >= truth["blocks"] * WHOLE
+    assert waits.total() + early >= truth["blocks"] * WHOLE
+    assert early <= waits.total() * EARLY
     assert set(waits) <= {"inner_0", "inner_5"} or any(name.startswith("[") for name in waits)
 
 
@@ -280,7 +288,7 @@ def test_container(require: Callable[[bool, str], None], kind: str, replaced: st
         finally:
             change.cancel()
         comms = comms_of(workload)
-    check_whole(traced.profile, but=TOO_DEEP)
+    check_whole(traced.profile, but=(TOO_DEEP,))
     outside = {held("cpp_frames").comms[tid]: stack for tid, stack in held("cpp_frames").eu.items()}
     for tid, comm in comms.items():
         mine, truth = last_stack(traced.profile, tid), outside[comm][-MAX_FRAMES:]

@@ -154,7 +154,7 @@ def test_states_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
     filters: list[assemble.Filter] = []
 
-    def off_cpu_profile(_: object, chosen: assemble.Filter) -> None:
+    def off_cpu_profile(_: object, chosen: assemble.Filter, naming: assemble.Naming) -> None:
         filters.append(chosen)
         raise StallscopeError("assembled")
 

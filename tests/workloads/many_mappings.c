@@ -5,7 +5,7 @@
  * Truth: 512 libraries are open (many/many_NNN.so; their code is of eight kinds, each with a build id of its own). Threads
  * `chain-0` … `chain-3` wait behind eight of them: next_library → pass_through → inner_K → next_library → … → doze, K being
  * the library's number modulo 8; other libraries each round, so that all have been on a stack after 16 rounds. Thread
- * `reload` opens many/reload_0.so and many/reload_5.so in turn, waits in reload_wait behind pass_through → inner_0 or inner_5,
+ * `reload` opens many/reload_0.so and many/reload_5.so in turn, waits WAITS_EACH times in reload_wait behind pass_through → inner_0 or inner_5,
  * and closes it: the address is the same and the code is not (the `calls` of the wait called `same_address` are how
  * often). In the end all stand still. */
 #include <dlfcn.h>
@@ -17,6 +17,7 @@
 
 #define LIBRARIES 512
 #define CHAINS 4
+#define WAITS_EACH 200
 #define LENGTH 8
 
 typedef long pass_through_t(long (*callback)(void *), void *argument);
@@ -111,7 +112,8 @@ static void *reload_main(void *unused)
 		if (dladdr((void *)function, &info) && info.dli_fbase == base)
 			same->calls++;
 		base = info.dli_fbase;
-		function(reload_wait, w);
+		for (int i = 0; i < WAITS_EACH; i++)
+			function(reload_wait, w);
 		dlclose(handle);
 	}
 	return unused;

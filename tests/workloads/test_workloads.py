@@ -289,8 +289,9 @@ def test_differences_of_stacks_are_found() -> None:
 
 
 def test_libraries_come_back_at_the_same_address() -> None:
-    waits = by_function(run("many_mappings", 300))
-    assert waits["same_address"]["calls"] > 0.9 * waits["reload"]["calls"]
+    waits = by_function(run("many_mappings", 2000))
+    changes = waits["reload"]["calls"] // 200 - 1
+    assert waits["same_address"]["calls"] > 0.9 * changes > 0
 
 
 def test_call_paths_are_all_taken() -> None:

@@ -13,7 +13,10 @@ from typing import NamedTuple
 from ...converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ...converters.units import plural
 from ..symbols.kallsyms import Kallsyms
+from ..symbols.lines import LineTool
+from ..symbols.process import NOW
 from ..symbols.symboliser import UNMAPPED, Symboliser
+from .progress import Progress
 from .records import BLOCKED, ENDS, MAX_FRAMES, NEW, ON_CPU, OTHER, PREEMPTED, STATES, ThreadRecord, WaitKey, WaitSum
 from .session import Capture
 
@@ -48,6 +51,14 @@ class Filter:
     states: frozenset[str] | None = None
 
 
+@dataclass(frozen=True)
+class Naming:
+    """What is said of frames (source lines, by this tool) and of processes (the pid inside of their container)."""
+
+    lines: LineTool | None = None
+    container_pids: bool = False
+
+
 class _Part(NamedTuple):
     """The blocked or the runnable part of a wait, as one sample's state and values."""
 
@@ -55,23 +66,23 @@ class _Part(NamedTuple):
     values: tuple[int, int, int, int]
 
 
-def off_cpu_profile(capture: Capture, chosen: Filter) -> Profile:
+def off_cpu_profile(capture: Capture, chosen: Filter, naming: Naming = Naming()) -> Profile:
     """The profile with `OFF_CPU_VALUES`; labels pid, process, tid, thread, state and open, as the model lists them."""
     waits = [(key, total, False) for key, total in _closed_waits(capture).items()]
     for record in capture.threads:
         if not record.exited and (open_wait := _open_wait(record, chosen)):
             waits.append((record.thread.key, open_wait, True))
-    stacks = _Stacks(capture, [key for key, _, _ in waits])
-    names = _Names(capture)
+    stacks = _Stacks(capture, [(key, is_open) for key, _, is_open in waits], naming.lines)
+    names = _Names(capture, container_pids=naming.container_pids)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     for key, total, is_open in waits:
-        stack = stacks.of(key)
+        stack = stacks.of(key, is_open)
         for part in _parts(key, total):
             if chosen.states is not None and part.state not in chosen.states:
                 continue
-            reached[stacks.end_of(key)] += part.values[0]
+            reached[stacks.end_of(key, is_open)] += part.values[0]
             who = (key.tgid, key.tid, part.state, is_open)
             if who not in labels:
                 labels[who] = names.labels(*who)
@@ -131,40 +142,47 @@ def _open_wait(record: ThreadRecord, chosen: Filter) -> WaitSum | None:
 class _Stacks:
     """The frames of every stack that a wait refers to, resolved in bulk."""
 
-    def __init__(self, capture: Capture, keys: list[WaitKey]) -> None:
+    def __init__(self, capture: Capture, waits: list[tuple[WaitKey, bool]], lines: LineTool | None) -> None:
+        """``waits``: with whether they were open when the trace ended."""
         self.missing = 0
         self.ends: Counter[str] = Counter()
         """Stacks that are not complete, by reason."""
         self._capture = capture
-        symboliser = Symboliser(capture.spaces, Kallsyms.read())
+        progress = Progress()
+        symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, progress.show)
         known = capture.stacks
-        kernel = sorted({key.kstack for key in keys if key.kstack in known})
+        kernel = sorted({key.kstack for key, _ in waits if key.kstack in known})
         named = symboliser.kernel_stacks([known[stack] for stack in kernel])
         self._kernel = dict(zip(kernel, map(_without_tracing, named), strict=True))
-        user = sorted({self._space(key) for key in keys if key.ustack in known})
+        user = sorted({self._space(*wait) for wait in waits if wait[0].ustack in known})
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
+        progress.clear()
+        self.problems = symboliser.problems
         self._user = dict(zip(user, frames, strict=True))
         self.unnamed: Counter[str] = Counter()
         """Frames without a name in distinct stacks, by the module that they are in."""
         self._whole: dict[tuple[tuple[int, int, int], int], Stack] = {}
 
-    def _space(self, key: WaitKey) -> tuple[int, int, int]:
+    def _space(self, key: WaitKey, is_open: bool) -> tuple[int, int, int]:
+        # Of a thread that waits as the trace ends it is known what its process has mapped just then.
+        if is_open:
+            return key.tgid, NOW, key.ustack
         return key.tgid, self._capture.epochs.epoch(key.tgid, key.execs), key.ustack
 
-    def of(self, key: WaitKey) -> Stack:
+    def of(self, key: WaitKey, is_open: bool) -> Stack:
         """User frames, then kernel frames."""
         if key.state == NEW:
             return (_NOT_BEGUN,)
-        where = (self._space(key), key.kstack)
+        where = (self._space(key, is_open), key.kstack)
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
             self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
         # Taken in while it slept, without its stack; or its switch-out was not reported.
         return self._whole[where] or ((_UNREPORTED,) if key.state == OTHER else (_NO_STACK,))
 
-    def end_of(self, key: WaitKey) -> int:
+    def end_of(self, key: WaitKey, is_open: bool) -> int:
         """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
-        found = self._user.get(self._space(key))
+        found = self._user.get(self._space(key, is_open))
         return -1 if found is None else self._end(key.ustack, found)
 
     def _end(self, stack: int, frames: Stack) -> int:
@@ -208,8 +226,12 @@ def _without_tracing(stack: Stack) -> Stack:
 class _Names:
     """Names of threads and processes."""
 
-    def __init__(self, capture: Capture) -> None:
-        self._processes = {pid: process.comm for pid, process in capture.spaces.processes.items()}
+    def __init__(self, capture: Capture, *, container_pids: bool) -> None:
+        processes = capture.spaces.processes
+        self._processes = {pid: process.comm for pid, process in processes.items()}
+        self._inside = {
+            pid: process.nspid for pid, process in processes.items() if container_pids and process.nspid != pid
+        }
         self._threads: dict[tuple[int, int], str] = {}
         for record in capture.threads:
             key = record.thread.key
@@ -219,10 +241,14 @@ class _Names:
                 self._processes[key.tgid] = name
 
     def process(self, pid: int) -> str:
-        return self._processes.get(pid, "") or "[unknown]"
+        name = self._comm(pid)
+        return f"{name} ({self._inside[pid]} inside)" if pid in self._inside else name
 
     def thread(self, pid: int, tid: int) -> str:
-        return self._threads.get((pid, tid), "") or self.process(pid)
+        return self._threads.get((pid, tid), "") or self._comm(pid)
+
+    def _comm(self, pid: int) -> str:
+        return self._processes.get(pid, "") or "[unknown]"
 
     def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:
         pairs: list[tuple[str, str | int]] = [
@@ -316,7 +342,7 @@ def _completeness(reached: Counter[int]) -> list[str]:
 
 def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[str]:
     """What the reader should know, and which option would have helped."""
-    comments = list(capture.notes)
+    comments = [*capture.notes, *stacks.problems]
     if capture.exit_status:
         comments.append(f"the command ended with status {capture.exit_status}")
     counters = capture.counters

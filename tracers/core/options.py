@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from ...converters import cli
 from ...converters.errors import StallscopeError
 from .engine import EngineOptions
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from ..symbols.lines import LineTool
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -68,6 +71,35 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-v", "--verbose", is_flag=True, help="Say how the stacks were taken, on standard error."),
     ]
     return _apply(options, function)
+
+
+def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--lines --container-pid: what is said of frames and processes."""
+    options: list[Decorator] = [
+        click.option(
+            "--lines",
+            is_flag=True,
+            help="Source lines of native code, and inlined functions as frames, where there is debug information. "
+            "Takes time after the trace.",
+        ),
+        click.option(
+            "--container-pid",
+            is_flag=True,
+            help="Tell processes by the pid inside their container too: 'worker (12 inside)'. -p takes the host's.",
+        ),
+    ]
+    return _apply(options, function)
+
+
+def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
+    """What answers --lines. StallscopeError when nothing can: better now than after the trace."""
+    if given["merge"] and given["container_pid"]:
+        raise click.UsageError("--merge puts processes of one name together, --container-pid tells them apart")
+    if not given["lines"]:
+        return None
+    from ..symbols.lines import LineTool
+
+    return LineTool.find()
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:

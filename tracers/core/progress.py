@@ -46,11 +46,14 @@ class Progress:
 
     def update(self, *, threads: int, stacks: int, lost: int) -> None:
         """``threads`` and ``stacks`` seen, intervals ``lost``, so far."""
+        self.show(_line(self._clock() - self._start, self._planned, threads, stacks, lost))
+
+    def show(self, line: str) -> None:
+        """Any other line, which a terminal can be shown; as seldom as `update`."""
         now = self._clock()
         if not self._enabled or now < self._next:
             return
         self._next = now + _INTERVAL
-        line = _line(now - self._start, self._planned, threads, stacks, lost)
         # The last column stays free: writing it makes some terminals wrap, and then \r returns to the wrong line.
         self._write(_CLEAR + line[: max(_columns(self._file) - 1, 0)])
         self._shown = True

@@ -198,34 +198,40 @@ class Session:
             self._spaces.adopt(self._to_adopt.popleft())
 
     def _follow(self, events: Iterable[Event]) -> None:
-        spaces, every = self._spaces, self._scope.everything
-        mapped: set[int] = set()
-        exited: set[int] = set()
+        every = self._scope.everything
         for event in events:
-            known = event.pid in spaces.processes
             if isinstance(event, Fork):
-                if event.pid == os.getpid() or not (every or event.parent in spaces.processes):
-                    continue
-                if event.parent in self._to_adopt:
-                    self._to_adopt.remove(event.parent)
-                    spaces.adopt(event.parent)
-                spaces.fork(event.parent, event.pid, event.time)
-                self._epochs.forked(event.pid)
-            elif not (known or every):
-                continue
-            elif isinstance(event, Exec):
-                spaces.exec(event.pid, event.time)
-                spaces.processes[event.pid].comm = os.fsdecode(event.comm)
-                self._epochs.seen(event.pid, event.time)
-            elif isinstance(event, Mmap):
-                spaces.mmap(event.pid, _mapping(event), event.time)
-                mapped.add(event.pid)
-            elif isinstance(event, Exit):
-                spaces.exit(event.pid)
-                exited.add(event.pid)
-        if self._unwinding:
-            self._unwinding.mapped(mapped - exited)
-            self._unwinding.exited(exited)
+                self._forked(event)
+            elif every or event.pid in self._spaces.processes:
+                self._changed(event)
+
+    def _forked(self, event: Fork) -> None:
+        spaces = self._spaces
+        if event.pid == os.getpid() or not (self._scope.everything or event.parent in spaces.processes):
+            return
+        if event.parent in self._to_adopt:
+            self._to_adopt.remove(event.parent)
+            spaces.adopt(event.parent)
+        spaces.fork(event.parent, event.pid, event.time)
+        self._epochs.forked(event.pid)
+
+    def _changed(self, event: Exec | Mmap | Exit) -> None:
+        spaces, unwinding = self._spaces, self._unwinding
+        if isinstance(event, Exec):
+            spaces.exec(event.pid, event.time)
+            spaces.processes[event.pid].comm = os.fsdecode(event.comm)
+            self._epochs.seen(event.pid, event.time)
+            if unwinding:
+                unwinding.began(event.pid)
+        elif isinstance(event, Mmap):
+            mapping = _mapping(event)
+            spaces.mmap(event.pid, mapping, event.time)
+            if unwinding:
+                unwinding.mapped(event.pid, mapping, event.time)
+        else:
+            spaces.exit(event.pid)
+            if unwinding:
+                unwinding.exited(event.pid)
 
     def _without_sideband(self, sink: RecordSink) -> None:
         """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""

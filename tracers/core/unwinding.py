@@ -23,7 +23,7 @@ _EPOCH = 2.0
 _SOON, _LATER = 0.1, 5.0
 """Seconds until a process whose walks miss a mapping is looked at again: a walk that has lost its way always does."""
 _SHARE = 0.1
-"""Of the time, at most, goes into walking waiting threads again: a host may have thousands."""
+"""Of the time, at most, goes into walking waiting threads again, and into reading the mappings of one process."""
 
 
 class Unwinding:
@@ -37,6 +37,11 @@ class Unwinding:
         self._next_epoch = 0.0
         self._next_restack = 0.0
         self._stale = False
+        self._to_read: set[int] = set()
+        self._to_tell: set[int] = set()
+        """Processes whose mappings are to be read, and told to the probes."""
+        self._busy_until: dict[int, float] = {}
+        """By process: not to be read again before."""
         self._looks: dict[int, tuple[float, float]] = {}
         """By process: when it may be looked at again, and how long to wait after that."""
         self._generation = 0
@@ -55,19 +60,25 @@ class Unwinding:
     def prime(self, pids: Iterable[int]) -> None:
         """Loads for these processes before the trace begins, as long as `PRIME` allows."""
         for pid in pids:
-            self.loader.map(pid)
+            self.loader.read(pid)
         self.loader.wait(PRIME)
 
-    def mapped(self, pids: Iterable[int]) -> None:
-        """These processes have mapped code, or begun another program."""
-        for pid in pids:
-            self._stale |= self.loader.map(pid)
+    def began(self, pid: int) -> None:
+        """A process began another program."""
+        self.loader.forget(pid)
+        self._to_read.add(pid)
 
-    def exited(self, pids: Iterable[int]) -> None:
-        """These are gone."""
-        for pid in pids:
-            self.loader.unmap(pid)
-            self._looks.pop(pid, None)
+    def mapped(self, pid: int, mapping: Mapping, time_ns: int) -> None:
+        """A process has mapped code: the next `poll` tells the probes."""
+        (self._to_tell if self.loader.map(pid, mapping, time_ns) else self._to_read).add(pid)
+
+    def exited(self, pid: int) -> None:
+        """It is gone."""
+        self.loader.unmap(pid)
+        self._to_read.discard(pid)
+        self._to_tell.discard(pid)
+        self._looks.pop(pid, None)
+        self._busy_until.pop(pid, None)
 
     def poll(self) -> None:
         """Sees to what was missed; walks waiting threads again when tables have come."""
@@ -82,7 +93,9 @@ class Unwinding:
                     self._spaces.refresh(pid)
                 else:
                     self._spaces.adopt(pid)
-                self._stale |= self.loader.map(pid)
+                self._to_read.add(pid)
+        for pid in [pid for pid in self._to_read | self._to_tell if self._busy_until.get(pid, 0.0) <= now]:
+            self._tell(pid)
         self.loader.missed(wanted.tables)
         self._stale |= self.loader.poll()
         if self._stale and now >= self._next_restack:
@@ -102,6 +115,18 @@ class Unwinding:
         """What was remembered of stacks that were not complete is no longer true."""
         self._generation = self._generation % 0xFFFFFFFF + 1
         self._engine.object.set_variable("unwind_generation", self._generation)
+
+    def _tell(self, pid: int) -> None:
+        begin = time.monotonic()
+        if pid not in self._to_read:
+            self.loader.tell(pid)
+            self._stale = True
+        elif self.loader.read(pid):
+            self._stale = True
+        self._to_read.discard(pid)
+        self._to_tell.discard(pid)
+        end = time.monotonic()
+        self._busy_until[pid] = end + (end - begin) / _SHARE
 
     def _may_look(self, pid: int, now: float) -> bool:
         after, wait = self._looks.get(pid, (0.0, _SOON / 2))

@@ -17,6 +17,8 @@ _LIBRARY = "libdebuginfod.so.1"
 _PATIENCE = 15.0
 """Seconds without a byte; $DEBUGINFOD_TIMEOUT instead, where that is set."""
 _MAX_FAILURES = 3
+_IN_VAIN = 60.0
+"""Seconds, of all requests together, that may be spent without getting a file."""
 _BUILD_ID_BYTES = range(8, 33)
 """XXH3 is the shortest in use, SHA-256 the longest. What is hardly an identity would get someone else's file."""
 _ONGOING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
@@ -31,6 +33,7 @@ class Debuginfod:
         self.problem = ""
         self._on_progress = on_progress
         self._failures = 0
+        self._in_vain = 0.0
         self._client: int | None = None
         self._name = ""
         self._moved_at = 0.0
@@ -58,16 +61,20 @@ class Debuginfod:
         ``problem``. ``name`` is for the display."""
         if self.problem or not _is_build_id(build_id):
             return None
-        self._name, self._moved_at, self._bytes = name, time.monotonic(), -1
+        began = time.monotonic()
+        self._name, self._moved_at, self._bytes = name, began, -1
         raw = bytes.fromhex(build_id)
         found = int(self._library.debuginfod_find_debuginfo(self._client, raw, len(raw), None))
         if found >= 0:
             self._failures = 0
             return found
-        if found != -errno.ENOENT and not self.problem:
-            self._failures += 1
+        self._in_vain += time.monotonic() - began
+        self._failures += found != -errno.ENOENT
+        if not self.problem:
             if found == -errno.ETIME or self._failures >= _MAX_FAILURES:
                 self.problem = f"debuginfod was asked no more: {os.strerror(-found)}"
+            elif self._in_vain > _IN_VAIN:
+                self.problem = "debuginfod was asked no more: too slow"
         return None
 
     def close(self) -> None:

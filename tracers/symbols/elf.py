@@ -7,6 +7,7 @@ are read by pread, never mapped: whoever owns the file could cut it short and ki
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -26,6 +27,7 @@ _MAX_HEADERS = 1 << 16
 _MAX_NOTES = 1 << 16
 _MAX_SYMBOLS = 1 << 23
 _MAX_NAME = 1 << 16
+_MAX_NAMES = 1 << 24
 _MAX_EMBEDDED = 64 << 20
 """Bytes of a decompressed .gnu_debugdata."""
 
@@ -127,6 +129,7 @@ class ElfFile:
         self.sections = self._read_sections(shoff, shentsize, shnum)
         """One structured row per section header: name, type, flags, addr, offset, size, link, info, align, entsize."""
         self._shstrndx = shstrndx
+        self._names: tuple[bytes, list[tuple[int, int]]] | None = None
 
     @property
     def code_end(self) -> int:
@@ -163,9 +166,10 @@ class ElfFile:
 
     def section_header(self, name: bytes) -> Any:
         """The row of `sections` of the first section called ``name`` with content in the file; None without one."""
-        for row in self.sections:
-            if row["type"] != SHT_NOBITS and self._section_name(row) == name:
-                return row
+        names, kinds = self._section_names()
+        for i, (kind, at) in enumerate(kinds):
+            if kind != SHT_NOBITS and names.startswith(name + b"\0", at):
+                return self.sections[i]
         return None
 
     def build_id(self) -> str:
@@ -255,11 +259,17 @@ class ElfFile:
             raise ElfError("absurd section headers")
         return np.frombuffer(self.source.read(offset, count * entsize), dtype)
 
-    def _section_name(self, row: Any) -> bytes:
-        if not 0 < self._shstrndx < len(self.sections):
-            return b""
-        names = self.sections[self._shstrndx]
-        return read_string(self.source, int(names["offset"]), int(names["size"]), int(row["name"]), 64) or b""
+    def _section_names(self) -> tuple[bytes, list[tuple[int, int]]]:
+        """The table of names, and of each section the type and the place of its name there; read once."""
+        if self._names is None:
+            table = b""
+            if 0 < self._shstrndx < len(self.sections):
+                row = self.sections[self._shstrndx]
+                with contextlib.suppress(ElfError):
+                    table = self.source.read(int(row["offset"]), min(int(row["size"]), _MAX_NAMES))
+            kinds = zip(self.sections["type"].tolist(), self.sections["name"].tolist(), strict=True)
+            self._names = table, list(kinds)
+        return self._names
 
 
 def read_string(source: Source, offset: int, size: int, index: int, limit: int = _MAX_NAME) -> bytes | None:

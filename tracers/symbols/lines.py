@@ -118,9 +118,8 @@ class LineTool:
 def _answers_in_json(tool: str) -> bool:
     """Older ones take the option and answer in text."""
     try:
-        done = subprocess.run(
-            [tool, "--output-style=JSON", "--obj=/dev/null"], input=b"0x0\n", capture_output=True, timeout=30, cwd="/"
-        )
+        command = [tool, "--output-style=JSON", "--obj=/dev/null"]
+        done = subprocess.run(command, input=b"0x0\n", capture_output=True, timeout=30, cwd="/", check=False)
         return bool(json.loads(done.stdout)["Address"])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return False
@@ -146,7 +145,7 @@ def _lines_of(file: IO[bytes]) -> Iterator[str]:
 
 def _read_json(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
     """One object per address, in the order of the questions."""
-    found = {}
+    found: dict[int, Lines] = {}
     for address, text in zip(addresses, lines, strict=False):
         try:
             answer = json.loads(text)
@@ -162,7 +161,7 @@ def _read_json(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Line
 
 def _read_text(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
     """Per address a line with it, then two lines for each function: its name, and FILE:LINE."""
-    found = {}
+    found: dict[int, Lines] = {}
     heads = [f"0x{address:016x}" for address in addresses]
     line = next(lines, None)
     for i, address in enumerate(addresses):

@@ -96,7 +96,7 @@ class ObjectFile:
         return self._table.find(vaddrs) if self._table is not None else [None] * len(vaddrs)
 
     def starts(self, vaddrs: NDArray[np.uint64]) -> list[int | None]:
-        """Where the function at each virtual address begins, by the rules of its unwinding; None where there is none."""
+        """Where the function at each virtual address begins, by its unwind rules; None where there are none."""
         bounds = self._functions()
         return [None if i < 0 else int(bounds.start[i]) for i in bounds.holding(vaddrs).tolist()]
 

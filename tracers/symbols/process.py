@@ -20,6 +20,8 @@ from .perfmap import PerfMap, read_perf_map
 
 GONE = "processes gone before their maps were read"
 NOT_OPENED = "files not opened while they were mapped"
+NOW = -2
+"""The number of the address space as it was when the process was last looked at."""
 NO_DESCRIPTORS = "files not kept open for want of descriptors"
 MALFORMED = "malformed lines in JIT maps"
 
@@ -39,6 +41,8 @@ class Process:
     """Unix epoch."""
     epochs: list[AddressSpace] = field(default_factory=lambda: [AddressSpace()])
     current: int = 0
+    now: AddressSpace | None = None
+    """As it was at the last `refresh`; the others also hold what was mapped before."""
     exited: bool = False
     adopted_ns: int = 0
     """CLOCK_MONOTONIC just before its maps were read from /proc; 0: never."""
@@ -95,6 +99,7 @@ class ProcessSpaces:
             mappings = read_maps(pid)
         except OSError:
             return
+        process.now = AddressSpace(mappings)
         for mapping in mappings:
             process.space.map_in_gaps(mapping)
             self._open(process, mapping, time.time_ns())
@@ -167,8 +172,10 @@ class ProcessSpaces:
         return process.perf_map
 
     def space(self, pid: int, epoch: int) -> AddressSpace | None:
-        """The address space that ``pid`` had after ``epoch`` execs; None when nothing is known."""
+        """The address space that ``pid`` had after ``epoch`` execs, or has `NOW`; None when nothing is known."""
         process = self.processes.get(pid)
+        if process is not None and epoch == NOW:
+            return process.now or process.space
         if process is None or not 0 <= epoch < len(process.epochs):
             return None
         return process.epochs[epoch]

@@ -25,7 +25,7 @@ from .lines import Lines, LineTool
 from .maps import REMAPPED, AddressSpace, Mapping
 from .objects import ObjectFile
 from .perfmap import PerfMap, jit_frame
-from .process import Process, ProcessSpaces
+from .process import NOW, Process, ProcessSpaces
 from .vdso import VDSO, VSYSCALL, special_name
 
 if TYPE_CHECKING:
@@ -147,12 +147,17 @@ class Symboliser:
 
     def _fetch_debug_files(self, placed: list[list[_Place]]) -> bool:
         """Asks debuginfod, first for the file that the most frames lack. Whether there is anything new."""
-        wanted = Counter(p.file for p in chain.from_iterable(placed) if p.file and self._needs_debug_file(p, p.file))
+        frames = Counter(
+            place.file
+            for place in chain.from_iterable(placed)
+            if place.file is not None and (self._lines or place.reason == NO_SYMBOL)
+        )
+        wanted = [file for file, _ in frames.most_common() if self._lacks_debug_file(file)]
         client = Debuginfod.from_environment(self._on_progress) if wanted else None
         if client is None:
             return False
         fetched = False
-        for file, _ in wanted.most_common():
+        for file in wanted:
             fd = client.find(file.module.build_id, printable(os.path.basename(file.path)))
             if fd is not None:
                 fetched |= file.add_debug_file(fd)
@@ -161,10 +166,8 @@ class Symboliser:
         client.close()
         return fetched
 
-    def _needs_debug_file(self, place: _Place, file: ObjectFile) -> bool:
-        if self._lines is not None and file.lines_fd() is None:
-            return True
-        return place.reason == NO_SYMBOL and file.lacks_names
+    def _lacks_debug_file(self, file: ObjectFile) -> bool:
+        return file.lacks_names or (self._lines is not None and file.lines_fd() is None)
 
     def _look_up_lines(self, places: set[_Place]) -> dict[_Place, Lines]:
         """By place, where there is anything to know."""
@@ -190,7 +193,7 @@ class Symboliser:
         space = self._processes.space(tgid, epoch)
         if process is None or space is None:
             space = AddressSpace()
-        lookup = _Lookup(self._processes, process if process and epoch == process.current else None, space)
+        lookup = _Lookup(self._processes, process if process and epoch in (process.current, NOW) else None, space)
         exact = lookup.places((stack[0] for stack in stacks if stack), 0)
         callers = lookup.places(chain.from_iterable(stack[1:] for stack in stacks), 1)
         trampolines = {address for address, place in callers.items() if place.trampoline}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..symbols.elf import ElfError, ElfFile
-from ..symbols.maps import Mapping, read_maps
+from ..symbols.maps import AddressSpace, Mapping, read_maps
 from .cache import TableCache
 from .chunks import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, cut
 from .compiler import UnwindError
@@ -42,6 +42,15 @@ class _File:
     """Tables for which room is to be made."""
     waits: bool = False
     """It is with the compiler."""
+
+
+@dataclass(slots=True)
+class _Space:
+    mappings: AddressSpace
+    read_ns: int
+    """When they were read, CLOCK_MONOTONIC."""
+    entries: dict[Mapping, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """What the probes were told of those that have tables."""
 
 
 @dataclass(slots=True)
@@ -159,6 +168,7 @@ class Loader:
         self._files: dict[tuple[int, int] | str, _File] = {}
         self._owner: dict[int, _File] = {}
         """By table."""
+        self._spaces: dict[int, _Space] = {}
         self._epoch = 1
         self._tried: dict[int, int] = {}
         """When a missed table was tried last: the epoch."""
@@ -170,29 +180,54 @@ class Loader:
         """A descriptor that is readable when `poll` has something to do."""
         return self._compiler.ready
 
-    def map(self, pid: int) -> bool:
-        """Tells the probes where the code of a process lies; its tables are to come. False when it is gone."""
-        import numpy as np
-
+    def read(self, pid: int) -> bool:
+        """Reads the mappings of a process and tells the probes; tables are to come. False when it is gone."""
+        begin = time.monotonic_ns()
         try:
             mappings = read_maps(pid)
         except OSError:
             return False
+        self._spaces[pid] = _Space(AddressSpace(mappings), begin)
+        self.tell(pid)
+        return True
+
+    def map(self, pid: int, mapping: Mapping, time_ns: int) -> bool:
+        """A process has mapped code; `tell` the probes later. False when its other mappings are not known."""
+        space = self._spaces.get(pid)
+        if space is None:
+            return False
+        if time_ns >= space.read_ns:  # else it was read with the others, or is gone again
+            space.mappings.map(mapping)
+        return True
+
+    def tell(self, pid: int) -> None:
+        """Tells the probes where the code of a process lies."""
+        import numpy as np
+
+        space = self._spaces[pid]
         entries: list[tuple[int, int, int]] = []
+        known, space.entries = space.entries, {}
         end = 0
-        for mapping in mappings:
+        for mapping in space.mappings:
             if entries and mapping.start > end:
                 entries.append((end, 0, TABLE_UNMAPPED))
-            entries += self._entries(pid, mapping)
+            own = known.get(mapping) or self._entries(pid, mapping)
+            if own[0][2] != TABLE_NONE:
+                space.entries[mapping] = own
+            entries += own
             end = mapping.end
         if entries and end < 1 << 64:
             entries.append((end, 0, TABLE_UNMAPPED))
         if not self._store.set_space(pid, np.array(entries, np.uint64).reshape(-1, 3)):
             self.counts.no_room += 1
-        return True
+
+    def forget(self, pid: int) -> None:
+        """It began another program."""
+        self._spaces.pop(pid, None)
 
     def unmap(self, pid: int) -> None:
         """The process is gone."""
+        self._spaces.pop(pid, None)
         self._store.drop_space(pid)
 
     def missed(self, tables: Iterable[int]) -> None:
@@ -211,7 +246,6 @@ class Loader:
         changed = False
         while (found := self._compiler.take()) is not None:
             changed |= self._put_in(*found)
-        self._store.settle()
         self.counts.bytes = self._store.bytes
         self.counts.problem = self._store.problem
         return changed
@@ -300,7 +334,6 @@ class Loader:
             for table in old:
                 self._store.empty(table)
             self.counts.evicted += len(old)
-            self._store.settle()
         return True
 
 

@@ -21,6 +21,8 @@ _SHARD_BYTES = SHARD_WORDS * _WORD
 _TABLE = [("index", "<u4"), ("pages", "<u4"), ("used", "<u4"), ("empty", "<u4")]
 _SPACE = struct.Struct("<IIII")
 _WANTED_TABLE = 1 << 32
+_WORTH_IT = SHARD_WORDS // 4
+"""Words that are waited for rather than that another shard is added."""
 MAX_MAPPINGS = SHARD_WORDS // MAPPING_WORDS
 
 
@@ -37,7 +39,7 @@ class _Block(NamedTuple):
 
 
 class Store:
-    """Written by one thread at a time. What is replaced or dropped is used again after `settle`."""
+    """Written by one thread at a time. What is replaced or dropped is used again when no walk can be reading there."""
 
     def __init__(self, loaded: Object, budget: int) -> None:
         """``budget``: bytes, rounded down to whole shards, one at least."""
@@ -156,19 +158,22 @@ class Store:
                 wanted.pids.add(number)
         return wanted
 
-    def settle(self) -> None:
-        """Makes what was dropped free. A change of a map of maps waits until all programs that saw it have ended."""
+    def settle(self) -> bool:
+        """Makes what was dropped free; whether anything was.
+
+        It takes milliseconds: a change of a map of maps waits until all programs have ended that may have seen what was
+        there.
+        """
         if not self._dropped or not self._arrays:
-            return
+            return False
         dropped, self._dropped = self._dropped, []
         self._put_shard(0)
         # The mappings that a process had at its fork are its child's, too, until the child's own are read.
         inherited = {_SPACE.unpack(value)[0] for _, value in self._spaces_map.items(1024)}
-        for block in dropped:
-            if block.first in inherited:
-                self._dropped.append(block)
-            else:
-                self._return([block])
+        free = [block for block in dropped if block.first not in inherited]
+        self._dropped += [block for block in dropped if block.first in inherited]
+        self._return(free)
+        return bool(free)
 
     def close(self) -> None:
         """Lets go of the memory. The kernel's maps stay as long as the object that they belong to."""
@@ -198,9 +203,12 @@ class Store:
                     rest = _Block(hole.first + words, hole.words - words)
                     holes[i : i + 1] = [rest] if rest.words else []
                     return _Block(hole.first, words)
-        if len(self._shards) >= self._max_shards or words > SHARD_WORDS or not self._add_shard():
+        if words > SHARD_WORDS:
             return None
-        return self._allocate(words)
+        full = len(self._shards) >= self._max_shards
+        if sum(block.words for block in self._dropped) >= (1 if full else _WORTH_IT) and self.settle():
+            return self._allocate(words)
+        return self._allocate(words) if not full and self._add_shard() else None
 
     def _add_shard(self) -> bool:
         import numpy as np

@@ -44,7 +44,8 @@ END = 10_000
 class Table:
     """Stands for the symboliser: frames by address, those of epoch 1 with a mark."""
 
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, *_: object) -> None:
+        self.problems: list[str] = []
 
     def kernel_stacks(self, stacks: Sequence[tuple[int, ...]]) -> list[tuple[Frame, ...]]:
         return [tuple(Frame(NAMES[a], "kernel") for a in reversed(stack)) for stack in stacks]

@@ -120,7 +120,7 @@ def click_parameters() -> list[click.Parameter]:
 
 
 def test_output_options() -> None:
-    given = parse("-p1", "-o", "a.svg", "--output", "-", "--force", "--per-thread", "--json")
+    given = parse("-p1", "-o", "a.svg", "--output", "-", "--force", "--per-thread", "--json", "-v")
     assert given["outputs"] == ("a.svg", "-")
     assert given["force"] is given["per_thread"] is given["as_json"] is given["verbose"] is True
     given = parse("-p1")

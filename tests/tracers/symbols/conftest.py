@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from debug_server import DebugServer
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -119,3 +122,27 @@ def start() -> Iterator[Callable[..., Running]]:
 def as_root(require: Callable[[bool, str], None]) -> None:
     """Only with root's rights."""
     require(os.geteuid() == 0, "this test needs root")
+
+
+@pytest.fixture
+def serve_debug_file(
+    require: Callable[[bool, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Path], Path]]:
+    """``serve_debug_file(program)``: the debug file of a program, which from then on $DEBUGINFOD_URLS has."""
+    require(shutil.which("debuginfod") is not None, "there is no debuginfod")
+    with contextlib.ExitStack() as servers:
+
+        def serve(program: Path) -> Path:
+            server = servers.enter_context(DebugServer(program, tmp_path / "served"))
+            for name, value in server.environment(tmp_path / "cache").items():
+                monkeypatch.setenv(name, value)
+            return server.debug_file
+
+        yield serve
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the machine are not asked."""
+    for name in [name for name in os.environ if name.startswith("DEBUGINFOD_")]:
+        monkeypatch.delenv(name)

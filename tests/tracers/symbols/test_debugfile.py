@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.debugfile import find_debug_file
+from stallscope.tracers.symbols.debugfile import find_debug_file, has_lines, verified
 from stallscope.tracers.symbols.elf import ElfFile, FileSource
 from stallscope.tracers.symbols.files import HOST, Root
-from stallscope.tracers.symbols.symtab import SymbolTable
+from stallscope.tracers.symbols.symtab import Bounds, SymbolTable
 
 
 def opened(path: Path) -> ElfFile:
@@ -32,7 +32,7 @@ def found_names(stripped: Path, path: str, roots: list[Root]) -> set[str] | None
     if found is None:
         return None
     debug, fd = found
-    table = SymbolTable([elf, debug], elf.fde_starts())
+    table = SymbolTable([elf, debug], Bounds.none)
     names = {name for name in table.find(np.arange(elf.code_end, dtype=np.uint64)) if name}
     os.close(fd)
     return names
@@ -101,6 +101,32 @@ def test_without_build_id_the_crc_decides(
     with debug.open("ab") as file:
         file.write(b"\0")
     assert found_names(stripped, str(stripped), [HOST]) is None
+
+
+def test_one_with_lines_alone_is_of_use(
+    compile_program: Callable[..., Path], program_source: str, tmp_path: Path
+) -> None:
+    stripped, debug = split(compile_program(program_source, "-g"), tmp_path)
+    subprocess.run(["objcopy", "--strip-all", "--keep-section=.debug_*", debug], check=True)
+    assert "Symbol table" not in subprocess.run(["readelf", "-s", debug], capture_output=True, text=True).stdout
+    assert found_names(stripped, str(stripped), [HOST]) is not None
+    assert has_lines(opened(debug))
+    assert not has_lines(opened(stripped))
+
+
+def test_verified(program: Path, tmp_path: Path) -> None:
+    stripped, debug = split(program, tmp_path)
+    build_id = opened(stripped).build_id()
+    for path, wanted, good in ((debug, build_id, True), (debug, "ab" * 20, False), (debug, "", False),
+                               (stripped, build_id, False)):  # fmt: skip
+        fd = os.open(path, os.O_RDONLY)
+        found = verified(fd, wanted)
+        assert (found is not None) == good
+        if found is None:
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(fd)
+        else:
+            os.close(found[1])
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"\x7fELF\x02\x01\x01" + bytes(100)])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stallscope.tracers.symbols.elf import BytesSource, ElfError, ElfFile, FileSource, read_string
-from stallscope.tracers.symbols.symtab import SymbolTable
+from stallscope.tracers.symbols.symtab import Bounds, SymbolTable
 
 
 def elf(path: Path) -> ElfFile:
@@ -28,8 +28,7 @@ def exercise(data: bytes) -> None:
     file.embedded()
     file.to_vaddrs(np.array([0, 0x1000, 1 << 63], np.uint64))
     file.code_at(0x1000, 16)
-    starts = file.fde_starts()
-    SymbolTable([file], starts).find(np.arange(0x1000, 0x1400, 7, dtype=np.uint64))
+    SymbolTable([file], Bounds.none).find(np.arange(0x1000, 0x1400, 7, dtype=np.uint64))
 
 
 def test_headers_are_readelfs(program: Path) -> None:
@@ -63,13 +62,6 @@ def test_file_offsets_become_virtual_addresses(compile_program: Callable[..., Pa
     assert elf(path).code_at(vaddr, 8) == path.read_bytes()[offset : offset + 8]
 
 
-def test_fdes_begin_where_readelf_says(program: Path) -> None:
-    listed = subprocess.run(["readelf", "--debug-dump=frames", program], capture_output=True, text=True).stdout
-    starts = sorted(int(x, 16) for x in re.findall(r"FDE .*pc=(\w+)\.\.", listed))
-    assert elf(program).fde_starts().tolist() == starts
-    assert starts
-
-
 def test_32_bit_symbols_and_segments() -> None:
     """Made by hand: a 32-bit compiler is not everywhere."""
     shdr = "<IIIIIIIIII"
@@ -92,7 +84,7 @@ def test_32_bit_symbols_and_segments() -> None:
     assert not file.is_64
     vaddrs, known = file.to_vaddrs(np.array([0x10, 0x100], np.uint64))
     assert (int(vaddrs[0]), known.tolist()) == (0x8048010, [True, False])
-    table = SymbolTable([file], file.fde_starts())
+    table = SymbolTable([file], Bounds.none)
     assert table.find(np.array([0x804800F, 0x8048010, 0x804801F, 0x8048020], np.uint64)) == [
         None,
         "func32",
@@ -152,7 +144,7 @@ def test_cut_while_open_is_refused(program: Path, tmp_path: Path) -> None:
         file = ElfFile(FileSource(fd))
         os.truncate(copy, 100)
         with pytest.raises(ElfError):
-            SymbolTable([file], np.zeros(0, np.uint64))
+            SymbolTable([file], Bounds.none)
         with pytest.raises(ElfError):
             file.build_id()
     finally:
@@ -206,7 +198,7 @@ def test_absurd_symbol_count_allocates_nothing(program: Path, tmp_path: Path) ->
     fd = os.open(path, os.O_RDONLY)
     try:
         with pytest.raises(ElfError, match="absurd"):
-            SymbolTable([ElfFile(FileSource(fd))], np.zeros(0, np.uint64))
+            SymbolTable([ElfFile(FileSource(fd))], Bounds.none)
     finally:
         os.close(fd)
 

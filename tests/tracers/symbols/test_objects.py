@@ -79,6 +79,80 @@ def test_embedded_symbols_are_used(program: Path, tmp_path: Path, nm: Nm) -> Non
     assert names(opened(stripped), at["outer_local"]) == ["outer_local"]
 
 
+def split(program: Path, folder: Path) -> tuple[Path, Path]:
+    """(stripped program, its debug file), of which the first says nothing."""
+    stripped, debug = folder / "stripped", folder / "elsewhere.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", program, stripped], check=True)
+    return stripped, debug
+
+
+def test_where_functions_begin(program: Path, tmp_path: Path, nm: Nm) -> None:
+    at = {name: (value, size) for value, size, _, name in nm(program)}
+    file = opened(split(program, tmp_path)[0])
+    for function in ("main", "outer_local", "inner"):
+        begin, size = at[function]
+        asked = np.array([begin, begin + 1, begin + size - 1], np.uint64)
+        assert file.starts(asked) == [begin] * 3
+    assert file.starts(np.array([0, 1 << 40], np.uint64)) == [None, None]
+    assert opened(Path("/dev/null")).starts(np.array([5], np.uint64)) == [None]
+
+
+def test_a_debug_file_from_elsewhere(program: Path, tmp_path: Path, nm: Nm) -> None:
+    at = {name: value for value, _, _, name in nm(program)}
+    stripped, debug = split(program, tmp_path)
+    file = opened(stripped)
+    assert names(file, at["main"]) == [None]
+    assert file.lacks_names
+    assert file.add_debug_file(os.open(debug, os.O_RDONLY))
+    assert not file.lacks_names
+    assert names(file, at["main"], at["outer_local"]) == ["main", "outer_local"]
+    assert file.starts(np.array([at["main"] + 1], np.uint64)) == [at["main"]]
+    file.close()
+    assert names(file, at["main"]) == [None]
+
+
+@pytest.mark.parametrize("build_id", ["", "none"])
+def test_another_programs_debug_file_is_refused(
+    compile_program: Callable[..., Path], program_source: str, program: Path, tmp_path: Path, build_id: str
+) -> None:
+    other = compile_program(
+        program_source.replace("return 0", "return 9"), *([f"-Wl,--build-id={build_id}"] * bool(build_id))
+    )
+    debug = tmp_path / "other.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", other, debug], check=True)
+    file = opened(split(program, tmp_path)[0])
+    fd = os.open(debug, os.O_RDONLY)
+    assert not file.add_debug_file(fd)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+    # Without a build-id nothing proves that a file from elsewhere is its own.
+    if build_id:
+        nameless = tmp_path / "nameless"
+        subprocess.run(["objcopy", "--strip-all", other, nameless], check=True)
+        assert not opened(nameless).add_debug_file(os.open(debug, os.O_RDONLY))
+
+
+def test_where_source_lines_are(
+    compile_program: Callable[..., Path], program_source: str, program: Path, tmp_path: Path
+) -> None:
+    assert opened(program).lines_fd() is None
+    built = compile_program(program_source, "-g")
+    own = opened(built)
+    own_fd = own.lines_fd()
+    assert own_fd is not None
+    assert os.fstat(own_fd).st_ino == built.stat().st_ino
+    # Symbols in the program, lines beside it: `strip -g` leaves it so.
+    debug, without = tmp_path / "p.debug", tmp_path / "without"
+    subprocess.run(["objcopy", "--only-keep-debug", built, debug], check=True)
+    subprocess.run(["objcopy", "-g", f"--add-gnu-debuglink={debug}", built, without], check=True)
+    beside = opened(without)
+    fd = beside.lines_fd()
+    assert fd is not None
+    assert os.fstat(fd).st_ino == debug.stat().st_ino
+    assert not beside.lacks_names
+
+
 def test_late_opening(program: Path, tmp_path: Path, nm: Nm) -> None:
     at = {name: value for value, _, _, name in nm(program)}
     copy = Path(shutil.copy(program, tmp_path / "copy"))

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.converters.model import Frame, Module
+from stallscope.converters.model import Frame, Module, Stack
+from stallscope.tracers.symbols import debuginfod
 from stallscope.tracers.symbols import symboliser as subject
 from stallscope.tracers.symbols.kallsyms import Kallsyms
+from stallscope.tracers.symbols.lines import Line, LineTool
 from stallscope.tracers.symbols.maps import Mapping
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import Symboliser
@@ -137,18 +139,233 @@ def test_unresolved_frames_never_vanish(
     at = {name: value for value, _, _, name in nm(program)}
     (stack,) = symboliser.user_stacks([(running.pid, 0, (running.main, running.main + 4, 0, 5, 2**64 - 1))])
     assert [frame.name for frame in reversed(stack)] == [
-        f"[strip ped;+{at['main']:#x}]",
-        f"[strip ped;+{at['main'] + 4:#x}]",
+        f"[strip ped;!fn_{at['main']:#x}]",
+        f"[strip ped;!fn_{at['main']:#x}]",
         "[unmapped]",
         "[unmapped]",
         "[unmapped]",
     ]
-    assert stack[-1].address == at["main"]
+    assert [frame.address for frame in stack[-2:]] == [at["main"] + 4, at["main"]]
     assert symboliser.lost[subject.NO_SYMBOL] == 2
     assert symboliser.lost[subject.NO_MAPPING] == 3
     assert names(symboliser, 2**22 + 3, 0x1000) == ["[unmapped]"]
     assert names(symboliser, running.pid, running.main, epoch=7) == ["[unmapped]"]
     assert symboliser.user_stacks([(running.pid, 0, ())]) == [()]
+
+
+def strip(program: Path, folder: Path) -> Path:
+    """Without any name, and without a link to its debug file."""
+    stripped = folder / "stripped"
+    subprocess.run(["objcopy", "--strip-all", program, stripped], check=True)
+    return stripped
+
+
+def test_equal_functions_without_a_name_are_one(
+    *, program: Path, processes: ProcessSpaces, symboliser: Symboliser, start: Callable, tmp_path: Path, nm: Nm
+) -> None:
+    """Two return addresses of one function, of two processes; but nothing is said of what lies behind its end."""
+    at = {name: (value, size) for value, size, _, name in nm(program)}
+    stripped = strip(program, tmp_path)
+    first, second = start(stripped), start(stripped)
+    for running in (first, second):
+        processes.adopt(running.pid)
+    begin, size = at["main"]
+    requests = [(r.pid, 0, (r.leaf, r.main + offset)) for r in (first, second) for offset in (1, 9, size)]
+    found = {stack[0].name for stack in symboliser.user_stacks(requests)}
+    assert found == {f"[stripped!fn_{begin:#x}]"}
+    # The leaf is not a return address: one byte behind the function is outside.
+    behind = names(symboliser, first.pid, first.main + size)
+    assert behind in ([f"[stripped+{begin + size:#x}]"], [f"[stripped!fn_{begin + size:#x}]"])
+    gap = at["_start"][0] + at["_start"][1]  # the padding of the C library's start code
+    assert names(symboliser, first.pid, first.main - begin + gap) == [f"[stripped+{gap:#x}]"]
+
+
+def test_names_from_a_debuginfod_server(
+    *,
+    program: Path,
+    processes: ProcessSpaces,
+    start: Callable,
+    tmp_path: Path,
+    serve_debug_file: Callable[[Path], Path],
+) -> None:
+    running = start(strip(program, tmp_path))
+    processes.adopt(running.pid)
+    addresses = (running.leaf, running.inner_return, running.outer_return)
+    without = names(Symboliser(processes), running.pid, *addresses)
+    assert all(name.startswith("[stripped!fn_0x") for name in without)
+    serve_debug_file(program)
+    said: list[str] = []
+    symboliser = Symboliser(processes, on_progress=said.append)
+    assert names(symboliser, running.pid, *addresses) == ["inner", "outer_local", "main"]
+    assert symboliser.lost[subject.NO_SYMBOL] == 0
+    assert symboliser.problems == []
+
+
+def test_a_server_that_fails_costs_no_stack(
+    *, program: Path, processes: ProcessSpaces, start: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = start(strip(program, tmp_path))
+    processes.adopt(running.pid)
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+    monkeypatch.setattr(debuginfod, "_MAX_FAILURES", 1)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    symboliser = Symboliser(processes)
+    (name,) = names(symboliser, running.pid, running.leaf)
+    assert name.startswith("[stripped!fn_0x")
+    assert symboliser.problems == ["debuginfod was asked no more: Connection refused"]
+
+
+def test_the_file_with_the_most_frames_is_asked_for_first(
+    *,
+    program: Path,
+    compile_program: Callable[..., Path],
+    program_source: str,
+    processes: ProcessSpaces,
+    start: Callable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many, named = tmp_path / "few", tmp_path / "many", tmp_path / "named"
+    other = compile_program(program_source.replace("return 0", "return 3"), "-fno-optimize-sibling-calls")
+    for source, target in ((program, few), (other, many)):
+        subprocess.run(["objcopy", "--strip-all", source, target], check=True)
+    third = compile_program(program_source.replace("return 0", "return 4"), "-fno-optimize-sibling-calls")
+    shutil.copy(third, named)
+    asked: list[str] = []
+
+    class Recorder:
+        problem = ""
+
+        def find(self, build_id: str, name: str) -> None:
+            asked.append(name)
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(subject.Debuginfod, "from_environment", lambda _: Recorder())
+    requests = []
+    for path, frames in ((few, 1), (many, 3), (named, 5)):
+        running = start(path)
+        processes.adopt(running.pid)
+        requests.append((running.pid, 0, (running.leaf, running.inner_return, running.outer_return, 0, 0)[:frames]))
+    Symboliser(processes).user_stacks(requests)
+    assert asked == ["many", "few"]
+    asked.clear()
+    Symboliser(processes, lines=LineTool([], lambda *_: {})).user_stacks(requests)
+    assert asked == ["many", "named", "few"]
+
+
+INLINED = r"""
+#include <stdio.h>
+#include <unistd.h>
+static void *leaf_ip, *inner_ra;
+#define RA __builtin_return_address(0)
+__attribute__((noinline)) static void target(void) { inner_ra = RA; leaf_ip = &&here; here: __asm__ volatile(""); }
+static inline __attribute__((always_inline)) void deep(void) { target(); __asm__ volatile(""); }
+static inline __attribute__((always_inline)) void shallow(void) { deep(); }
+__attribute__((noinline)) void caller(void) { shallow(); __asm__ volatile(""); }
+int main(void) {
+    caller();
+    printf("%p %p %p %p %p\n", leaf_ip, inner_ra, leaf_ip, (void *)&main, (void *)&write);
+    fflush(stdout);
+    pause();
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def inlining(compile_program: Callable[..., Path]) -> Path:
+    return compile_program(INLINED, "-g", "-fno-optimize-sibling-calls")
+
+
+def line_of(text: str) -> int:
+    return next(i for i, line in enumerate(INLINED.splitlines(), 1) if text in line)
+
+
+def check_lines(stack: Stack, source: str) -> None:
+    assert [(frame.name, frame.file, frame.line) for frame in stack] == [
+        ("caller", source, line_of("caller(void)")),
+        ("shallow", source, line_of("shallow(void)")),
+        ("deep", source, line_of("deep(void)")),
+        ("target", source, line_of("leaf_ip = ")),
+    ]
+    assert {frame.kind for frame in stack} == {"native"}
+    assert len({frame.address for frame in stack[:3]}) == 1
+    assert len({frame.module for frame in stack}) == 1
+
+
+@pytest.mark.parametrize("kept", ["program", "link", "server"])
+def test_lines_and_inlined_functions(
+    *,
+    kept: str,
+    inlining: Path,
+    processes: ProcessSpaces,
+    start: Callable,
+    tmp_path: Path,
+    serve_debug_file: Callable[[Path], Path],
+) -> None:
+    path = inlining
+    if kept != "program":
+        path = strip(inlining, tmp_path)
+    if kept == "link":
+        debug = tmp_path / "p.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", inlining, debug], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", path], check=True)
+    if kept == "server":
+        serve_debug_file(inlining)
+    running = start(path)
+    processes.adopt(running.pid)
+    symboliser = Symboliser(processes, lines=LineTool.find())
+    (stack,) = symboliser.user_stacks([(running.pid, 0, (running.leaf, running.inner_return))])
+    check_lines(stack, str(inlining.with_suffix(".c")))
+    assert sum(symboliser.lost.values()) == 0
+    assert symboliser.problems == []
+
+
+def test_lines_of_a_program_that_was_replaced(
+    *, inlining: Path, processes: ProcessSpaces, start: Callable, tmp_path: Path, as_root: None
+) -> None:
+    """What the tool reads is the file that runs, not the one that has its path now."""
+    copy = Path(shutil.copy(inlining, tmp_path / "p"))
+    running = start(copy)
+    copy.unlink()
+    shutil.copy("/bin/true", copy)
+    processes.adopt(running.pid)
+    (stack,) = Symboliser(processes, lines=LineTool.find()).user_stacks(
+        [(running.pid, 0, (running.leaf, running.inner_return))]
+    )
+    check_lines(stack, str(inlining.with_suffix(".c")))
+
+
+def test_lines_are_those_of_the_call(
+    compile_program: Callable[..., Path], program_source: str, processes: ProcessSpaces, start: Callable, nm: Nm
+) -> None:
+    """The return address of a call that is the last instruction lies in another function, on another line."""
+    program = compile_program(program_source, "-fno-optimize-sibling-calls", "-g")
+    symbols = {name: (value, size) for value, size, _, name in nm(program)}
+    running = start(program)
+    processes.adopt(running.pid)
+    behind = running.main - symbols["main"][0] + sum(symbols["last_words"])
+    (stack,) = Symboliser(processes, lines=LineTool.find()).user_stacks([(running.pid, 0, (running.leaf, behind))])
+    line = next(i for i, text in enumerate(program_source.splitlines(), 1) if "void last_words" in text)
+    assert (stack[0].name, stack[0].line) == ("last_words", line)
+
+
+def test_a_line_of_dwarf_names_what_has_no_symbol(
+    program: Path, processes: ProcessSpaces, start: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = start(strip(program, tmp_path))
+    processes.adopt(running.pid)
+    tool = LineTool([], lambda *_: {})
+    monkeypatch.setattr(subject.ObjectFile, "lines_fd", lambda self: 0)
+    answer = (Line("_Z1fi", "/a.c", 3), Line("", "/b.c", 0), Line("_Z1gi", "/c.c", 5))
+    monkeypatch.setattr(tool, "look_up", lambda fd, addresses: dict.fromkeys(addresses, answer))
+    symboliser = Symboliser(processes, lines=tool)
+    (stack,) = symboliser.user_stacks([(running.pid, 0, (running.leaf,))])
+    assert [(f.name, f.file, f.line) for f in stack] == [("g(int)", "/c.c", 5), ("f(int)", "/a.c", 3)]
+    assert symboliser.lost[subject.NO_SYMBOL] == 0
+    tool.problem = "it died"
+    symboliser.user_stacks([(running.pid, 0, (running.leaf,))])
+    assert symboliser.problems == ["it died"]
 
 
 def test_every_reason_has_its_count(processes: ProcessSpaces, symboliser: Symboliser) -> None:
@@ -180,7 +397,7 @@ def test_signal_frames(
     processes.adopt(running.pid)
     found = names(symboliser, running.pid, handler_ip, restorer, interrupted)
     assert found[0] == "handler"
-    assert re.fullmatch(r"__restore_rt|\[libc.so.6\+0x[0-9a-f]+\]", found[1])
+    assert re.fullmatch(r"__restore_rt|\[libc.so.6(\+|!fn_)0x[0-9a-f]+\]", found[1])
     assert found[2] == "first_byte"
     # The same address behind a call is the function before.
     assert names(symboliser, running.pid, handler_ip, interrupted) == ["handler", "before"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stallscope.tracers.symbols.elf import ElfFile, FileSource
-from stallscope.tracers.symbols.symtab import SymbolTable, better_name
+from stallscope.tracers.symbols.symtab import Bounds, SymbolTable, better_name
+from stallscope.tracers.unwind.functions import function_bounds
 
 ASSEMBLY = r"""
 .text
@@ -80,7 +81,7 @@ Nm = Callable[..., list[NmSymbol]]
 
 def table_of(path: Path) -> SymbolTable:
     elf = ElfFile(FileSource(os.open(path, os.O_RDONLY)))
-    return SymbolTable([elf], elf.fde_starts())
+    return SymbolTable([elf], lambda: Bounds(*function_bounds(elf)))
 
 
 def find(table: SymbolTable, *addresses: int) -> list[str | None]:
@@ -219,6 +220,81 @@ def test_versions_are_stripped(compile_program: Callable[..., Path], tmp_path: P
     path = compile_program(source, "-shared", "-fPIC", f"-Wl,--version-script={versions}")
     at = {name: value for value, _, _, name in nm(path)}
     assert find(table_of(path), at["same"]) == ["same"]
+
+
+def test_default_and_old_versions_of_one_function(compile_program: Callable[..., Path], tmp_path: Path, nm: Nm) -> None:
+    versions = tmp_path / "map"
+    versions.write_text("V1 { global: same; }; V2 { global: same; } V1;")
+    source = """
+    int old_one(void) { return 1; }
+    int new_one(void) { return 2; }
+    __asm__(".symver old_one, same@V1");
+    __asm__(".symver new_one, same@@V2");
+    """
+    path = compile_program(source, "-shared", "-fPIC", f"-Wl,--version-script={versions}")
+    at = {name: value for value, _, _, name in nm(path)}
+    subprocess.run(["strip", path], check=True)
+    assert at["old_one"] != at["new_one"]
+    assert find(table_of(path), at["old_one"], at["new_one"]) == ["same", "same"]
+
+
+IFUNC = r"""
+int chosen_impl(void) { return 1; }
+static void *resolve(void) { return chosen_impl; }
+int chosen(void) __attribute__((ifunc("resolve")));
+int main(void) { return chosen(); }
+"""
+
+
+def test_an_ifunc_names_its_resolver_and_not_what_it_chose(compile_program: Callable[..., Path], nm: Nm) -> None:
+    path = compile_program(IFUNC)
+    symbols = {name: (value, size, letter) for value, size, letter, name in nm(path)}
+    assert symbols["chosen"][2] == "i"
+    resolver, size = symbols["chosen"][:2]
+    assert find(table_of(path), resolver, resolver + size - 1) == ["chosen", "chosen"]
+    assert find(table_of(path), symbols["chosen_impl"][0]) == ["chosen_impl"]
+
+
+def test_never_the_nearest_name(compile_program: Callable[..., Path], nm: Nm) -> None:
+    """What tools that take the symbol before an address, whatever its size, get wrong: every byte of the code that no
+    function's symbol covers has no name, and what a hidden function covers never has its exported neighbour's."""
+    source = """
+    __attribute__((visibility("hidden"), noinline)) int hidden_1(int x) { return x * 3; }
+    int exported_1(int x) { return hidden_1(x) + 1; }
+    static __attribute__((noinline)) int hidden_2(int x) { return x * 5; }
+    int exported_2(int x) { return hidden_2(x) + 2; }
+    """
+    library = compile_program(source + "__asm__(" + quoted(ASSEMBLY + ".text\n") + ");", "-shared", "-fPIC")
+    symbols = nm(library)
+    hidden = covering(
+        symbols, [v + i for v, size, _, name in symbols for i in range(size) if name.startswith("hidden")]
+    )
+    assert len(hidden) > 5
+    subprocess.run(["strip", library], check=True)
+    table = table_of(library)
+    exported = nm(library, "-D")
+    assert not set(find(table, *hidden)) & {"exported_1", "exported_2"}
+    assert find(table, *hidden) == [None] * len(hidden)
+    end = max(value + size for value, size, *_ in symbols) + 64
+    covered = covering(exported, list(range(end)))
+    assert {a for a, name in enumerate(find(table, *range(end))) if name} == {
+        a for a, names in covered.items() if names
+    }
+
+
+def test_the_end_of_a_description_bounds_a_symbol_without_size(compile_program: Callable[..., Path], nm: Nm) -> None:
+    """Behind it lies code that nobody described: it is nobody's."""
+    assembly = ".text\n.type nosize, @function\nnosize:\n.cfi_startproc\nnop; ret\n.cfi_endproc\nnop; nop; ret\n"
+    path = compile_program("int main(void) { return 0; }\n__asm__(" + quoted(assembly) + ");")
+    nosize = next(value for value, _, _, name in nm(path) if name == "nosize")
+    assert find(table_of(path), nosize, nosize + 1, nosize + 2, nosize + 4) == ["nosize", "nosize", None, None]
+
+
+def test_bounds() -> None:
+    bounds = Bounds(np.array([10, 20, 40], np.uint64), np.array([20, 30, 41], np.uint64))
+    asked = np.array([0, 9, 10, 19, 20, 29, 30, 39, 40, 41, 2**64 - 1], np.uint64)
+    assert bounds.holding(asked).tolist() == [-1, -1, 0, 0, 1, 1, -1, -1, 2, -1, -1]
+    assert Bounds.none().holding(asked).tolist() == [-1] * 11
 
 
 def quoted(assembly: str) -> str:

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_every_address_of_a_process_has_its_files_row(
     make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
     loader = make()
-    assert loader.map(sleeper.pid)
+    assert loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     mappings = [mapping for mapping in read_maps(sleeper.pid) if mapping.is_file]
     assert loader.counts.files == len({mapping.path for mapping in mappings}) >= 3
@@ -123,7 +124,7 @@ def test_around_the_mappings_is_nothing(
     make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
     loader = make()
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     mappings = read_maps(sleeper.pid)
     found = entries(loader, loaded, sleeper.pid)
     assert found == sorted(found)
@@ -137,12 +138,12 @@ def test_processes_share_the_tables_of_their_files(
     make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], files: Files
 ) -> None:
     loader = make()
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     before = loader._store.tables_in_memory
     other = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE)
     try:
-        loader.map(other.pid)
+        loader.read(other.pid)
         loader.wait(PATIENCE)
         assert loader._store.tables_in_memory == before
     finally:
@@ -171,9 +172,9 @@ def test_a_file_that_cannot_be_opened_is_tried_again(
     path = read_maps(sleeper.pid)[0].path
     files.without.add(path)
     loader = make()
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     files.without.clear()
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     assert files.asked.count(path) == 2
 
 
@@ -185,7 +186,7 @@ def test_small_memory_keeps_what_is_used(
     monkeypatch.setattr(module, "_EVICT", 1)
     hold = loader._store._allocate(SHARD_WORDS - 6000)
     assert hold is not None
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     tables = {table for _, _, table in entries(loader, loaded, sleeper.pid) if table >= TABLE_FIRST}
     there = {table for table in tables if loader._store.is_filled(table)}
@@ -221,7 +222,7 @@ def test_missed_tables_come_before_others_and_once_an_epoch(
         return compile_one(self, file)
 
     monkeypatch.setattr(module._Compiler, "_compile", slow)
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     last = max(loader._owner)
     loader.missed([last])
     loader.missed([last])
@@ -248,7 +249,7 @@ def test_what_goes_wrong_in_the_thread_is_raised(
 
     monkeypatch.setattr(TableCache, "table", broken)
     loader = make()
-    loader.map(sleeper.pid)
+    loader.read(sleeper.pid)
     with pytest.raises(RuntimeError, match="a defect"):
         loader.wait(PATIENCE)
 
@@ -257,6 +258,32 @@ def test_a_process_that_is_gone(make: Callable[..., Loader], loaded: Object) -> 
     child = subprocess.Popen(["true"])
     child.wait()
     loader = make()
-    assert not loader.map(child.pid)
+    assert not loader.read(child.pid)
     loader.unmap(child.pid)
     assert list(loaded.find_map("unwind_spaces").items()) == []
+
+
+def test_what_is_mapped_later_takes_the_place_of_what_was_there(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+) -> None:
+    loader = make()
+    libc = next(m for m in read_maps(sleeper.pid) if "libc.so" in m.path)
+    moved = libc._replace(start=0x10_0000, end=0x10_0000 + libc.end - libc.start)
+    assert not loader.map(sleeper.pid, moved, time.monotonic_ns())
+    before = time.monotonic_ns()
+    loader.read(sleeper.pid)
+    loader.wait(PATIENCE)
+    there = libc.start + 0x1000
+    row = look_up(loader, loaded, sleeper.pid, there)
+    assert row > 0
+    assert loader.map(sleeper.pid, moved, before - 1), "an event from before the mappings were read"
+    loader.tell(sleeper.pid)
+    assert entries(loader, loaded, sleeper.pid)[0][0] > moved.end
+    loader.map(sleeper.pid, moved, time.monotonic_ns())
+    loader.map(sleeper.pid, Mapping(libc.start, libc.start + 0x2000), time.monotonic_ns())
+    loader.tell(sleeper.pid)
+    assert look_up(loader, loaded, sleeper.pid, moved.start + 0x1000) == row
+    assert look_up(loader, loaded, sleeper.pid, there) == -1
+    assert look_up(loader, loaded, sleeper.pid, libc.start + 0x2000) >= 0
+    loader.forget(sleeper.pid)
+    assert not loader.map(sleeper.pid, moved, time.monotonic_ns())

@@ -59,16 +59,23 @@ def test_a_chunk_is_laid_out_as_the_probes_read_it(made: Store, loaded: Object) 
     assert word(made, (entry & 0xFFFFFFFF) - 3) == word(made, (entry & 0xFFFFFFFF) + 6) == 7
 
 
-def test_memory_is_bounded_and_comes_back(made: Store) -> None:
+def test_memory_is_bounded_and_comes_back_when_no_walk_reads_there(
+    made: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    settle, put = Store.settle, Store._put_shard
+    monkeypatch.setattr(Store, "_put_shard", lambda self, number: (order.append("waited"), put(self, number)))
+    monkeypatch.setattr(Store, "settle", lambda self: (order.append("settle"), settle(self))[1])
     tables = [made.new_table() for _ in range(3)]
     assert made.fill(tables[0], chunk(SHARD_WORDS - 1))
     assert made.fill(tables[1], chunk(SHARD_WORDS - 1))
     assert made.bytes == 2 * MB
     assert not made.fill(tables[2], chunk(1))
+    order.clear()
     made.empty(tables[0])
-    assert not made.fill(tables[2], chunk(1)), "a walk may still be reading there"
-    made.settle()
+    assert order == []
     assert made.fill(tables[2], chunk(SHARD_WORDS - 1))
+    assert order == ["settle", "waited"]
     assert made.tables_in_memory == 2
 
 

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from stallscope.tracers.core import unwinding as module
+from stallscope.tracers.core.unwinding import Unwinding
+from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.unwind.store import Wanted
+
+
+class Clock:
+    """What time.monotonic() tells."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Recorder:
+    """Stands for the loader, the store, the engine's object and the processes: notes what it was told."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self.wanted = Wanted(set(), set())
+        self.known: set[int] = set()
+        self.alive = True
+        self.ready = False
+        self.cost = 0.0
+        self.clock = clock
+        self.processes: dict[int, object] = {7: object()}
+        self.restacks = 0
+
+    def read(self, pid: int) -> bool:
+        self.told.append(("read", pid))
+        self.known.add(pid)
+        self.clock.now += self.cost
+        return self.alive
+
+    def map(self, pid: int, mapping: Mapping, time_ns: int) -> bool:
+        return pid in self.known
+
+    def tell(self, pid: int) -> None:
+        self.told.append(("tell", pid))
+        self.clock.now += self.cost
+
+    def forget(self, pid: int) -> None:
+        self.known.discard(pid)
+
+    def unmap(self, pid: int) -> None:
+        self.told.append(("unmap", pid))
+
+    def missed(self, tables: set[int]) -> None:
+        if tables:
+            self.told.append(("missed", sorted(tables)))
+
+    def poll(self) -> bool:
+        return self.ready
+
+    def wait(self, seconds: float) -> None:
+        self.told.append(("wait", seconds))
+
+    def next_epoch(self) -> int:
+        return 9
+
+    def take_wanted(self) -> Wanted:
+        wanted, self.wanted = self.wanted, Wanted(set(), set())
+        return wanted
+
+    def refresh(self, pid: int) -> None:
+        self.told.append(("refresh", pid))
+
+    def adopt(self, pid: int) -> None:
+        self.told.append(("adopt", pid))
+
+    def set_variable(self, name: str, value: int) -> None:
+        self.told.append((name, value))
+
+    def restack(self) -> None:
+        self.restacks += 1
+        self.clock.now += 0.01
+
+    def close(self) -> None:
+        self.told.append(("close", None))
+
+    def take(self) -> list[tuple[str, Any]]:
+        """What was told since the last time, without the epochs."""
+        told, self.told = [each for each in self.told if each[0] != "unwind_epoch"], []
+        return told
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
+    return made
+
+
+@pytest.fixture
+def told(clock: Clock) -> Recorder:
+    return Recorder(clock)
+
+
+@pytest.fixture
+def made(told: Recorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwinding]:
+    monkeypatch.setattr(module, "Store", lambda *_: told)
+    monkeypatch.setattr(module, "Loader", lambda *_: told)
+    engine = SimpleNamespace(object=told, restack=told.restack)
+    made = Unwinding(engine, told, 1 << 20)  # type: ignore[arg-type]
+    assert told.take() == [("unwind_generation", 1)]
+    yield made
+
+
+MAPPING = Mapping(0x1000, 0x2000)
+
+
+def test_the_first_tables_are_waited_for(made: Unwinding, told: Recorder) -> None:
+    made.prime([7, 8])
+    assert told.take() == [("read", 7), ("read", 8), ("wait", module.PRIME)]
+
+
+def test_a_process_whose_mappings_are_known_is_only_told_of(made: Unwinding, told: Recorder) -> None:
+    made.mapped(7, MAPPING, 5)
+    made.poll()
+    assert told.take() == [("read", 7), ("unwind_generation", 2)]
+    made.mapped(7, MAPPING, 6)
+    made.mapped(7, MAPPING, 7)
+    assert told.take() == []
+    made.poll()
+    assert ("tell", 7) in told.take()
+    made.poll()
+    assert told.take() == []
+
+
+def test_another_program_is_read_anew(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    made.prime([7])
+    told.take()
+    made.began(7)
+    made.mapped(7, MAPPING, 6)
+    made.poll()
+    assert told.take()[0] == ("read", 7)
+
+
+def test_a_process_that_maps_all_the_time_takes_a_tenth(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    told.cost = 0.02
+    looks = 0
+    for _ in range(1000):
+        made.mapped(7, MAPPING, 6)
+        made.poll()
+        looks += sum(name in ("read", "tell") for name, _ in told.take())
+        clock.now += 0.004
+    assert 10 <= looks <= (clock.now - 100) * 0.1 / 0.02 + 1
+
+
+def test_what_walks_missed_is_looked_for_less_and_less_often(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    times = []
+    for _ in range(400):
+        told.wanted = Wanted({7}, set())
+        before = clock.now
+        made.poll()
+        if ("read", 7) in told.take():
+            times.append(before)
+        clock.now += 0.05
+    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    assert gaps[0] < 0.3
+    assert gaps == sorted(gaps)
+    assert 4.5 < gaps[-1] < 5.5
+
+
+def test_strangers_are_adopted_and_acquaintances_looked_at_again(made: Unwinding, told: Recorder) -> None:
+    told.wanted = Wanted({7, 8}, {12, 11})
+    made.poll()
+    found = told.take()
+    assert ("refresh", 7) in found
+    assert ("adopt", 8) in found
+    assert ("missed", [11, 12]) in found
+
+
+def test_waiting_threads_are_walked_again_when_something_came_but_not_all_the_time(
+    made: Unwinding, told: Recorder, clock: Clock
+) -> None:
+    made.poll()
+    assert told.restacks == 0
+    told.ready = True
+    for _ in range(100):
+        made.poll()
+        clock.now += 0.004
+    assert 3 <= told.restacks <= (clock.now - 100) * 0.1 / 0.01 + 1
+    told.ready = False
+    clock.now += 1
+    made.poll()
+    restacks = told.restacks
+    made.poll()
+    assert told.restacks == restacks
+    assert ("unwind_generation", restacks + 1) in told.take()
+
+
+def test_a_process_that_is_gone_is_not_read(made: Unwinding, told: Recorder) -> None:
+    told.alive = False
+    made.mapped(7, MAPPING, 5)
+    made.exited(7)
+    made.poll()
+    assert told.take() == [("unmap", 7)]
+    made.mapped(8, MAPPING, 5)
+    made.poll()
+    assert told.take() == [("read", 8)]
+    assert told.restacks == 0
+
+
+def test_use_is_told_apart_every_two_seconds(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    for _ in range(11):
+        made.poll()
+        clock.now += 1
+    assert told.told.count(("unwind_epoch", 9)) == 6
