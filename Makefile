@@ -33,7 +33,7 @@ TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain
 WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
 	-fno-omit-frame-pointer -fno-optimize-sibling-calls
 # Those whose stacks only unwind tables can tell.
-NO_FRAME_POINTERS := call_paths exec_chain exec_chain_other jit_mixed many_mappings
+NO_FRAME_POINTERS := call_paths demo exec_chain exec_chain_other jit_mixed libdemo_cuda many_mappings
 UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror -pthread -fPIC -fomit-frame-pointer \
 	-fasynchronous-unwind-tables -fvisibility=hidden
 $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,22 +85,10 @@ def main(**given: Any) -> None:
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = pipeline.plan(given)
-    with _without_collections():
+    with detect.no_collection():
         profile, options = _converted(inputs, steps, given)
         _report(profile, options)
         output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Looking for cycles among millions of frames and tuples takes as long as all the rest, and there are none."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _converted(

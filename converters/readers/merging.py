@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import StallscopeError
-from ..model import Labels, Profile, Sample, Stack, ValueType
+from ..model import Profile
+from ..transforms.samples import add_up
 
 
 def merge(profiles: Sequence[Profile]) -> Profile:
@@ -37,26 +38,8 @@ def merge(profiles: Sequence[Profile]) -> Profile:
         merged.comments += [text for text in profile.comments if text not in merged.comments]
         for kind, count in profile.lost.items():
             merged.lost[kind] = merged.lost.get(kind, 0) + count
-    merged.samples = _merge_samples(profiles)
+    merged.samples = add_up([sample for profile in profiles for sample in profile.samples], merged.value_types)
     return merged
-
-
-def _merge_samples(profiles: Sequence[Profile]) -> list[Sample]:
-    kinds = profiles[0].value_types
-    known: dict[tuple[Stack, Labels], tuple[int, ...]] = {}
-    for profile in profiles:
-        for stack, values, labels in profile.samples:
-            before = known.get((stack, labels))
-            if before is not None:
-                values = tuple(_join(kind, a, b) for kind, a, b in zip(kinds, before, values, strict=True))
-            known[stack, labels] = values
-    return [Sample(stack, values, labels) for (stack, labels), values in known.items()]
-
-
-def _join(kind: ValueType, one: int, other: int) -> int:
-    if kind.aggregate == "sum":
-        return one + other
-    return min(one, other) if kind.aggregate == "min" else max(one, other)
 
 
 def _common(texts: list[str]) -> str:

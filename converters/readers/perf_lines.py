@@ -24,6 +24,8 @@ _OFFSET = re.compile(rb"\+0x[\da-f]+\Z")
 _ARGUMENTS = re.compile(rb"\((?!anonymous namespace\)).*")
 _JIT = re.compile(rb"/tmp/perf-\d+\.map")
 _UNKNOWN = b"[unknown]"
+_DELETED = b" (deleted)"
+"""Behind the path of a file that was gone when perf looked."""
 _MAX_HEADER = 1024
 """Bytes at both ends of a header that are looked at: this bounds the time of the expressions above."""
 _MAX_DIGITS = 18
@@ -94,7 +96,9 @@ def without_address(line: bytes) -> tuple[bytes, bytes] | None:
     head, plus, tail = line.rpartition(b"+0x")
     address, _, function = head.lstrip().partition(b" ")
     offset, _, module = tail.partition(b" (")
-    if not (plus and function and offset and address.isalnum()) or line[-1] != _CLOSING or b" (" in module:
+    if not (plus and function and offset and address.isalnum()) or line[-1] != _CLOSING:
+        return None
+    if b" (" in module.removesuffix(_DELETED + b")"):
         return None
     return None if offset.translate(None, HEX) else (function, module)
 
@@ -102,7 +106,7 @@ def without_address(line: bytes) -> tuple[bytes, bytes] | None:
 def split_frame(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     """Address, function with its offset, and module of a frame; None for a line that is none."""
     end = line.rfind(b")")
-    start = line.rfind(b" (", 0, max(end, 0))
+    start = line.rfind(b" (", 0, max(end - len(_DELETED) * line.endswith(_DELETED, 0, end), 0))
     if start >= 0 and (match := _ADDRESS.match(line[:start])):
         return match[1], match[2], line[start + 2 : end]
     if match := _SHORT_FRAME.match(line):
@@ -161,7 +165,7 @@ def _kind(module: bytes) -> Kind:
 
 
 def _unknown(address: bytes, module: bytes) -> bytes:
-    known = b"unknown" if module == _UNKNOWN else module.rpartition(b"/")[2]
+    known = b"unknown" if module == _UNKNOWN else module.removesuffix(_DELETED).rpartition(b"/")[2]
     return b"[%b <%b>]" % (known, address) if address else b"[%b]" % known
 
 

@@ -83,6 +83,11 @@ def test_no_json_says_the_line(text: bytes, line: int) -> None:
         members(text)
 
 
+def test_a_number_that_python_does_not_convert_is_refused() -> None:
+    with pytest.raises(StallscopeError, match="x, line 2: expected JSON numbers"):
+        members(b'{"events": [\n' + b"9" * 100_000 + b"]}")
+
+
 def test_a_value_without_an_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MAX_VALUE", 1000)
     monkeypatch.setattr(json_stream, "_CHUNK", 100)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import select
 import shutil
 import struct
 import subprocess
@@ -239,3 +240,21 @@ def test_without_build_ids_the_kernel_tells_the_inode(root: None, monkeypatch: p
         made.close()
     maps = [e for e in events if isinstance(e, Mmap) and e.pid == child.pid and os.fsdecode(e.path) == program]
     assert {(event.inode, event.build_id) for event in maps} == {(os.stat(program).st_ino, "")}
+
+
+def test_a_new_program_wakes_who_listens(root: None) -> None:
+    made = Sideband()
+    try:
+        for _ in range(2):
+            made.poll()
+            poll = select.poll()
+            for fd in made.fds:
+                poll.register(fd, select.POLLIN)
+            child = subprocess.Popen(["sleep", "60"])
+            try:
+                assert poll.poll(60_000), "without a wake-up this waits for the whole minute"
+            finally:
+                child.kill()
+                child.wait()
+    finally:
+        made.close()
