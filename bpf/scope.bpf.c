@@ -190,20 +190,54 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		t->end = end;
 }
 
-/* Takes every wanted thread into the scope and reports it. Run at the start, and again when the scope has grown. */
+/* Walks the user stack of a waiting thread again that was not complete: tables may have come since. It is kept beside the
+ * one that the wait began with, for the thread may wake up meanwhile. */
+static __always_inline void restack(struct task_struct *task, struct thread *t)
+{
+	struct stack_record *record;
+	u8 end = WALK_COMPLETE;
+	u64 out, switches, id;
+	u32 zero = 0;
+
+	record = bpf_map_lookup_elem(&iter_scratch, &zero);
+	if (!record || t->phase != PHASE_BLOCKED)
+		return;
+	out = t->out;
+	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
+		return;
+	switches = kernel_switches(task, true);
+	id = task_user_stack(task, record, &end);
+	/* It ran meanwhile: what was read may be of two moments. */
+	if (!id || task->on_cpu || kernel_switches(task, true) != switches || t->out != out)
+		return;
+	t->late_ustack = id;
+	t->late_end = end;
+	barrier();
+	*(volatile u64 *)&t->late_out = out;
+	count(LATE_STACKS);
+}
+
+/* Takes every wanted thread into the scope and reports it. Run at the start, again when the scope has grown, and when there
+ * are more unwind tables. */
 static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
 {
 	struct task_struct *task = ctx->task;
 	struct seed_record out;
+	struct thread *t;
 	u32 state;
 
-	if (!task || !running() || !wanted(task))
+	if (!task || !running())
+		return 0;
+	t = find_thread(task, true);
+	if (t && may_sleep && user_stacks)
+		restack(task, t);
+	if (!wanted(task))
 		return 0;
 	state = task_state(task, true);
 	if (state & TASK_DEAD)
 		return 0;
 	/* The kernel shows a task again when the reader's buffer was full: then it has its state already. */
-	if (!find_thread(task, true))
+	if (!t)
 		seed(task, state, may_sleep);
 	out.tid = task->pid;
 	out.tgid = task->tgid;
@@ -222,40 +256,6 @@ SEC("iter/task")
 int scope_seed_nosleep(struct bpf_iter__task *ctx)
 {
 	return seed_task(ctx, false);
-}
-
-/* Walks the user stacks of waiting threads again that were not complete: tables have come since. Needs what scope_seed
- * needs. The stack is kept beside the one that the wait began with, for the thread may wake up meanwhile. */
-SEC("iter.s/task")
-int scope_restack(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct stack_record *record;
-	u8 end = WALK_COMPLETE;
-	u64 out, switches, id;
-	struct thread *t;
-	u32 zero = 0;
-
-	if (!task || !running())
-		return 0;
-	t = find_thread(task, true);
-	record = bpf_map_lookup_elem(&iter_scratch, &zero);
-	if (!t || !record || t->phase != PHASE_BLOCKED)
-		return 0;
-	out = t->out;
-	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
-		return 0;
-	switches = kernel_switches(task, true);
-	id = task_user_stack(task, record, &end);
-	/* It ran meanwhile: what was read may be of two moments. */
-	if (!id || task->on_cpu || kernel_switches(task, true) != switches || t->out != out)
-		return 0;
-	t->late_ustack = id;
-	t->late_end = end;
-	barrier();
-	*(volatile u64 *)&t->late_out = out;
-	count(LATE_STACKS);
-	return 0;
 }
 
 /* Every traced thread that is still there, when the trace ends. */

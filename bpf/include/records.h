@@ -127,16 +127,16 @@ enum counter {
 	STACKS_FAILED,	  /* nothing could be read of a user stack */
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
-	MISSED_WAITS, /* neither of the two was reported: the kernel's count of switches tells */
-	MEMO_HITS,    /* kernel stacks recognised without unwinding, see memo.bpf.h */
-	MEMO_CHECKS,  /* recognised, and unwound nevertheless */
-	MEMO_WRONG,   /* … and they differed */
+	MISSED_WAITS,	/* neither of the two was reported: the kernel's count of switches tells */
+	MEMO_HITS,	/* kernel stacks recognised without unwinding, see memo.bpf.h */
+	MEMO_CHECKS,	/* recognised, and unwound nevertheless */
+	MEMO_WRONG,	/* … and they differed */
 	USER_MEMO_HITS, /* as these, user stacks: see user.bpf.h */
 	USER_MEMO_CHECKS,
 	USER_MEMO_WRONG,
 	LATE_STACKS, /* user stacks walked again */
-	NEW_THREADS,  /* taken into the scope */
-	NEW_WAITS,    /* entries in the map of waits */
+	NEW_THREADS, /* taken into the scope */
+	NEW_WAITS,   /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,
 };

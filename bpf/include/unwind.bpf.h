@@ -17,6 +17,7 @@
 #define USER_PAGE 4096
 /* More frames than MAX_FRAMES, and for each at most three words outside the window. */
 #define WALK_ROUNDS 384
+#define SOME_ROUNDS 16
 #define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
 
 struct shard_map {
@@ -459,22 +460,43 @@ static __always_inline bool read_task_window(struct unwind_walk *walk, struct ta
 	return true;
 }
 
-/* Walks the stack of the current task. */
+/* One round of a walk up the current task's stack; whether it was the last. */
+__weak int unwind_current_round(struct unwind_walk *walk, struct stack_record *record)
+{
+	int next;
+
+	if (!walk || !record)
+		return 1;
+	next = unwind_step(walk, record);
+	if (next == WALK_READS && !read_window(walk, WINDOW_FIRST)) {
+		walk->end = WALK_FAULT;
+		return 1;
+	}
+	return next == WALK_DONE;
+}
+
+/* Some rounds: two loops of few are looked at by the verifier in less time than one of many. */
+__weak int unwind_current_some(struct unwind_walk *walk, struct stack_record *record)
+{
+	u32 i;
+
+	if (!walk || !record)
+		return 1;
+	for (i = 0; i < SOME_ROUNDS; i++)
+		if (unwind_current_round(walk, record))
+			return 1;
+	return 0;
+}
+
 __weak int unwind_current(struct unwind_walk *walk, struct stack_record *record)
 {
-	u32 i, next;
+	u32 i;
 
 	if (!walk || !record)
 		return 0;
-	for (i = 0; i < WALK_ROUNDS; i++) {
-		next = unwind_step(walk, record);
-		if (next == WALK_DONE)
+	for (i = 0; i < WALK_ROUNDS / SOME_ROUNDS; i++)
+		if (unwind_current_some(walk, record))
 			break;
-		if (next == WALK_READS && !read_window(walk, WINDOW_FIRST)) {
-			walk->end = WALK_FAULT;
-			break;
-		}
-	}
 	return 0;
 }
 

@@ -96,6 +96,17 @@ def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert remedy.startswith("run it as `sudo ")
 
 
+def test_lines_without_a_tool(
+    monkeypatch: pytest.MonkeyPatch, recorded: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert main(["-p", "4711", "--lines"]) == 1
+    cause, remedy = capsys.readouterr().err.splitlines()
+    assert cause == "trace-offcpu: --lines needs llvm-symbolizer or addr2line"
+    assert "leave out --lines" in remedy
+    assert recorded == []
+
+
 def test_defaults(recorded: list[Any]) -> None:
     assert main(["-p", "4711"]) == 1
     ((engine, command, duration),) = recorded
@@ -153,15 +164,18 @@ def test_states_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     from stallscope.tracers.core import assemble
 
     filters: list[assemble.Filter] = []
+    namings: list[assemble.Naming] = []
 
     def off_cpu_profile(_: object, chosen: assemble.Filter, naming: assemble.Naming) -> None:
         filters.append(chosen)
+        namings.append(naming)
         raise StallscopeError("assembled")
 
     monkeypatch.setattr(offcpu, "record", lambda *_, quiet: None)
     monkeypatch.setattr(assemble, "off_cpu_profile", off_cpu_profile)
     main(["-a", "--state", "runnable", "--state", "idle", "--min-block", "1", "--max-block", "2"])
-    main(["-a"])
+    main(["-a", "--container-pid"])
+    assert namings == [assemble.Naming(), assemble.Naming(container_pids=True)]
     assert filters == [
         assemble.Filter(1000, 2000, frozenset({"runnable-woken", "runnable-preempted", "idle"})),
         assemble.Filter(0, FOREVER, None),

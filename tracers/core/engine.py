@@ -46,15 +46,16 @@ _IDS = 1 << 14
 class Shape:
     """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
 
-    ``seed``, ``restack`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
+    ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash. ``restacks``:
+    the first one also walks stacks.
     """
 
     name: str
     raw: bool
     knobs: Mapping[str, int]
     seed: str = ""
-    restack: str = ""
     dump: str = ""
+    restacks: bool = False
 
 
 SHAPES = (
@@ -65,7 +66,7 @@ SHAPES = (
         raw=False,
         knobs={"use_storage": 1, "switch_has_state": 1, "task_regs": 1},
         seed="scope_seed",
-        restack="scope_restack",
+        restacks=True,
         dump="scope_dump",
     ),
     # Task storage for tracing programs (a10787e6d58c, 5.13): threads that sleep at the start have no user stack.
@@ -112,7 +113,6 @@ class Engine:
         self.stopped = 0
         self._links: list[Link] = []
         self._iterator: Link | None = None
-        self._restack: Link | None = None
         self._ids: dict[str, set[int]] = {}
         privilege.require()
         self.object, self.shape = _load(options)
@@ -127,8 +127,6 @@ class Engine:
                 self._links.append(self.object.programs[name + suffix].attach())
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
-            if self.shape.restack:
-                self._restack = self.object.programs[self.shape.restack].attach_iterator()
         except BpfError as error:
             self.close()
             raise StallscopeError(
@@ -181,8 +179,8 @@ class Engine:
 
     def restack(self) -> None:
         """Walks the stacks of waiting threads again that were not complete."""
-        if self._restack:
-            self._restack.read_iterator()
+        if self._iterator and self.shape.restacks:
+            self._iterator.read_iterator()
 
     def consume(self) -> None:
         """Delivers the records that are in the ring buffer."""
@@ -221,10 +219,9 @@ class Engine:
         for link in self._links:
             link.close()
         self._links = []
-        for iterator in (self._iterator, self._restack):
-            if iterator:
-                iterator.close()
-        self._iterator = self._restack = None
+        if self._iterator:
+            self._iterator.close()
+            self._iterator = None
 
     def close(self) -> None:
         self._detach()
@@ -274,7 +271,7 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
     try:
         suffix = "_raw" if shape.raw else ""
         programs = {name + suffix for name in (*options.probes, "scope_fork", "scope_exec")}
-        loaded.select(programs | {name for name in (shape.seed, shape.restack, shape.dump) if name})
+        loaded.select(programs | {name for name in (shape.seed, shape.dump) if name})
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),

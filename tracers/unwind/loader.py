@@ -110,7 +110,9 @@ class _Compiler:
 
     def wait(self, seconds: float) -> None:
         """Until a result is there."""
-        select.select([self.ready], [], [], max(seconds, 0))
+        poll = select.poll()
+        poll.register(self.ready, select.POLLIN)
+        poll.poll(max(seconds, 0) * 1000)
 
     @property
     def idle(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
 from stallscope.tracers.core import assemble
-from stallscope.tracers.core.assemble import Filter, details, off_cpu_profile
+from stallscope.tracers.core.assemble import Filter, Naming, details, off_cpu_profile
 from stallscope.tracers.core.records import (
     BLOCKED,
     COUNTERS,
@@ -34,6 +34,7 @@ SLEEP, DISK, STOPPED = (STATES.index(state) for state in ("interruptible", "unin
 KERNEL = 1 << 63
 NAMES = {
     1: "main", 2: "work", 3: "read", 12: "__clone", 9: UNMAPPED, 10: "[libx.so+0x1a]", 11: "[anon]",
+    13: "[libx.so!fn_0x10]",
     KERNEL + 1: "entry_SYSCALL_64", KERNEL + 2: "schedule", KERNEL + 3: "__schedule", KERNEL + 4: "__traceiter_sched",
     KERNEL + 5: "bpf_prog_1", KERNEL + 6: "__bpf_get_stack", KERNEL + 7: "do_work",
 }  # fmt: skip
@@ -297,6 +298,21 @@ def test_frames_without_a_name_are_counted_by_place() -> None:
     assert made.comments == ["frames without a name: 2 in libx.so, 1 in [anon]"]
 
 
+def test_a_function_without_a_name_is_still_without_a_name() -> None:
+    made = profile(waits=[(key(user=5), WaitSum(1, 1, 1, 1, 0, 0, 0))], stacks={5: (13, 10, 1)})
+    assert frames(made) == [["main", "[libx.so+0x1a]", "[libx.so!fn_0x10]"]]
+    assert made.lost["frames without a name"] == 2
+
+
+def test_problems_of_the_symboliser_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(Table):
+        def __init__(self, *_: object) -> None:
+            self.problems = ["debuginfod was asked no more: too slow"]
+
+    monkeypatch.setattr(assemble, "Symboliser", Failing)
+    assert profile().comments == ["debuginfod was asked no more: too slow"]
+
+
 def test_each_program_of_a_process_has_its_own_addresses() -> None:
     epochs = Epochs()
     epochs.seen(7, 100)
@@ -334,6 +350,27 @@ def test_names_of_threads_and_processes() -> None:
     ]
     assert all(list(s.labels) == sorted(s.labels) for s in made.samples)
     assert {(t.process, t.thread) for t in made.threads} >= {("ma\udcffin", "<script>;x\n")}
+
+
+def test_pids_of_containers() -> None:
+    """Where they are another number, and with --container-pid only."""
+    spaces = ProcessSpaces(fd_budget=0)
+    spaces.processes = {7: Process(7, 1, comm="worker"), 20: Process(20, 20, comm="outside")}
+    once = WaitSum(1, 1, 1, 1, 0, 0, 0)
+    given = {
+        "waits": [(key(tid=7), once), (key(tid=20, tgid=20), once), (key(tid=31, tgid=30), once)],
+        "threads": [remaining(b"", tid=8)],
+        "spaces": spaces,
+    }
+    inside = off_cpu_profile(capture(**given), Filter(), Naming(container_pids=True))
+    named = [(s.label("pid"), s.label("process"), s.label("thread")) for s in inside.samples]
+    assert named == [
+        (7, "worker (1 inside)", "worker"),
+        (20, "outside", "outside"),
+        (30, "[unknown]", "[unknown]"),
+    ]
+    assert [(t.process, t.thread) for t in inside.threads] == [("worker (1 inside)", "worker")]
+    assert [s.label("process") for s in profile(**given).samples] == ["worker", "outside", "[unknown]"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from stallscope.converters import cli
 from stallscope.converters.errors import StallscopeError
 from stallscope.tracers.core import options
 from stallscope.tracers.core.scope import Scope
+from stallscope.tracers.symbols.lines import LineTool
 
 EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]
 
@@ -20,6 +21,7 @@ def parse(*arguments: str) -> dict[str, Any]:
 
     @cli.command("trace-x", examples=EXAMPLES)
     @options.scope_options
+    @options.naming_options
     @options.engine_options
     @options.output_options
     def main(**given: Any) -> None:
@@ -126,6 +128,15 @@ def test_output_options() -> None:
     given = parse("-p1")
     assert given["outputs"] == ()
     assert given["force"] is given["per_thread"] is given["as_json"] is given["verbose"] is False
+
+
+def test_line_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LineTool, "find", lambda: "found")
+    assert options.make_line_tool(parse("-p1")) is None
+    assert options.make_line_tool(parse("-p1", "--lines")) == "found"
+    assert options.make_line_tool(parse("-p1", "--container-pid")) is None
+    with pytest.raises(click.UsageError, match="--container-pid tells them apart"):
+        options.make_line_tool(parse("-p1", "--container-pid", "--merge"))
 
 
 @pytest.mark.parametrize(

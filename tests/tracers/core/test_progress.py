@@ -64,6 +64,16 @@ def test_at_most_four_writes_a_second(clock: Clock) -> None:
     assert terminal.getvalue().count("\r") == 4
 
 
+def test_other_lines(clock: Clock) -> None:
+    terminal = Terminal()
+    with Progress(file=terminal, clock=clock) as shown:
+        shown.show("first")
+        shown.show("too soon")
+        clock.now += 1
+        shown.show("second")
+    assert terminal.getvalue() == "\r\x1b[Kfirst\r\x1b[Ksecond\r\x1b[K"
+
+
 def test_nothing_without_a_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     with Progress(file=pipe, clock=clock) as shown:
