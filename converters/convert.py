@@ -61,16 +61,20 @@ _UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
 @click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
 @pipeline.options
 @picture.options
-@click.option("--pid", is_flag=True, help="perf: one root per process, not per process name.")
-@click.option("--tid", is_flag=True, help="perf: one root per thread.")
-@click.option("--kernel", is_flag=True, help="perf: mark kernel functions with _[k] in folded text.")
-@click.option("--jit", is_flag=True, help="perf: mark JIT-compiled functions with _[j] in folded text.")
-@click.option("--all", "mark_all", is_flag=True, help="perf: --kernel and --jit.")
-@click.option("--addrs", is_flag=True, help="perf: name frames without a symbol by their address too.")
+@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, dtrace: one root per process, not per name.")
+@click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
+@click.option(
+    "--kernel", is_flag=True, help="folded from perf, stap, bpftrace, dtrace: mark kernel functions with _[k]."
+)
+@click.option("--jit", is_flag=True, help="folded from perf: mark JIT-compiled functions with _[j].")
+@click.option("--all", "mark_all", is_flag=True, help="--kernel and --jit.")
+@click.option("--addrs", is_flag=True, help="Name frames without a symbol by their address too.")
 @click.option("--inline", is_flag=True, help="perf: name inlined functions too, as addr2line knows them.")
 @click.option("--context", is_flag=True, help="perf: with --inline, add the source file and line to the name.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="Read big inputs with N processes.")
-@click.option("--event-filter", "event", default="", metavar="EVENT", help="perf: the event to read; else the first.")
+@click.option(
+    "--event-filter", "event", default="", metavar="EVENT", help="perf: the event, bpftrace: the map; else the first."
+)
 def main(**given: Any) -> None:
     """Reads profiles (plain, .gz or .zst), adds them up if there are several, and writes them in the formats of the
     outputs' suffixes.
@@ -79,6 +83,7 @@ def main(**given: Any) -> None:
 
     The options "samples", "stacks", "names" and "labels" change the profile in between, in the order of this list,
     and --diff compares what they leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole.
+    "picture" is .svg and .html; "perf", "gdb" and so on are formats of the inputs.
     """
     inputs = given["inputs"] or _standard_input()
     outputs = given["outputs"] or (output.STDOUT,)
@@ -122,6 +127,9 @@ def _check(given: Mapping[str, Any]) -> None:
         raise StallscopeError("--normalize scales the base of --diff", "name it: --diff BASE", exit_code=2)
     if given["root"] is not None and given["per_thread"]:
         raise StallscopeError("--root and --per-thread exclude each other", "use --root process,thread", exit_code=2)
+    if given["callers"] and given["reverse"]:
+        cause = "--callers and --reverse both turn the stacks over"
+        raise StallscopeError(cause, "use --callers for every output, --reverse for pictures only", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
         raise StallscopeError("standard input cannot be both sides", "save one of them as a file", exit_code=2)
 

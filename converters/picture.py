@@ -1,4 +1,4 @@
-"""The options of ``trace-convert`` that say what an SVG looks like."""
+"""The options of ``trace-convert`` that say what a picture (SVG, HTML) looks like."""
 
 from __future__ import annotations
 
@@ -28,28 +28,32 @@ def _least(ctx: click.Context, param: click.Parameter, value: str) -> tuple[floa
 
 
 _OPTIONS = [
-    click.option("--subtitle", default="", metavar="TEXT", help="svg: the line under the title."),
-    click.option("--note", "notes", multiple=True, metavar="TEXT", help="svg: a line under the graph (repeatable)."),
+    click.option("--subtitle", default="", metavar="TEXT", help="picture: the line under the title."),
+    click.option("--note", "notes", multiple=True, metavar="TEXT", help="picture: a line of text (repeatable)."),
     click.option(
         "--unit",
         default="",
         metavar="UNIT",
-        help="svg: what is counted, samples or pages; nanoseconds and bytes are scaled.",
+        help="picture: what is counted, samples or pages; nanoseconds and bytes are scaled.",
     ),
     click.option(
         "--palette",
         type=click.Choice(PALETTES),
-        help="svg: what colours tell; else one that suits what was measured.",
+        help="picture: what colours tell; else one that suits what was measured.",
     ),
-    click.option("--inverted", is_flag=True, help="svg: icicles, the roots on top."),
-    click.option("--reverse", is_flag=True, help="svg: innermost frames at the root, processes at the tips."),
-    click.option("--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: without scripts; 1200."),
+    click.option("--inverted", is_flag=True, help="picture: icicles, the roots on top."),
+    click.option(
+        "--reverse", is_flag=True, help="picture: as --callers, but of all processes together: they are the tips."
+    ),
+    click.option(
+        "--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: where scripts do not run; 1200."
+    ),
     click.option(
         "--min-width",
         callback=_least,
         default=str(_DEFAULT.min_width),
         metavar="PX|%",
-        help="svg: leave out what is narrower; 0.1, or 0.5% of the whole.",
+        help="svg, table: leave out what is narrower; 0.1, or 0.5% of the whole (table: always %).",
     ),
     click.option("--font", default="", metavar="NAME", help="svg: of the frames' names; else a monospaced one."),
     click.option("--font-size", type=int, default=_DEFAULT.font_size, metavar="PX", help="svg: of the names; 12."),

@@ -46,7 +46,7 @@ _OPTIONS = [
         type=click.Choice(["direct", "cycles"]),
         help="stacks: recursion stands once: a;a;a is a (direct), a;b;a;b is a;b too (cycles).",
     ),
-    click.option("--callers", is_flag=True, help="stacks: turned over, innermost frame first: who called it."),
+    click.option("--callers", is_flag=True, help="stacks: turned over in every output: a function, and who called it."),
     click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="stacks: the first N frames."),
     click.option("--merge", is_flag=True, help="labels: without process and thread ids: ranks in one picture."),
 ]

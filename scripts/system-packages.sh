@@ -8,7 +8,10 @@ set -euo pipefail
 case ${1:-} in
 build) packages=(clang llvm 'libbpf1|libbpf1t64' libbpf-dev 'libelf1|libelf1t64' python3-venv gcc libc6-dev make) ;;
 lint) packages=(clang-format) ;;
-test) packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils gdb g++ rustc '?redis-tools') ;;
+test)
+	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb g++ rustc)
+	packages+=('?redis-tools')
+	;;
 bench) packages=(libbpf-tools 'linux-perf|linux-tools-generic') ;;
 npm) packages=(npm) ;;
 *)

@@ -18,6 +18,7 @@ from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, 
 from stallscope.converters.options import WriteOptions
 from stallscope.converters.readers import detect
 from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.timeline import Span, Timeline, Track, add_up
 
 View = Callable[[Profile], object]
 """What of a profile a format keeps."""
@@ -170,3 +171,65 @@ def test_times_come_back_as_exact_as_the_format_has_them(suffix: str, exact: int
     _, again = detect.read(str(path), ReadOptions())
     scale = 1000 if again.value_types[0].unit == "count" else 1
     assert abs(sum(s.values[0] for s in again.samples) * scale - 1_234_567 * 6) <= exact
+
+
+# Timed formats: when things happened stays, from the first call on.
+
+
+def _timed(profile: Profile) -> object:
+    assert profile.timeline is not None
+    tracks = [track for track in profile.timeline.tracks if track.spans]
+    zero = min(track.spans[0].start for track in tracks)
+    calls = {track.labels: [(s.start - zero, s.end - zero, s.frame.name) for s in track.spans] for track in tracks}
+    values = [value_type.unit for value_type in profile.value_types]
+    return calls, values, _stacks(profile, lambda sample: (sample.labels, tuple(frame.name for frame in sample.stack)))
+
+
+TIMED_PAIRS = [Pair(".trace.json", "chrome", _timed), Pair(".speedscope.json", "speedscope", _timed)]
+TIMED = pytest.mark.parametrize("pair", TIMED_PAIRS, ids=lambda pair: pair.reader)
+
+
+@st.composite
+def timed_profiles(draw: st.DrawFn, names: st.SearchStrategy[str]) -> Profile:
+    """Calls of one or two threads that nest, with gaps; a caller may begin and end with what it calls."""
+    tracks = []
+    for i in range(draw(st.integers(1, 2))):
+        labels = {"pid": 7 + i, "process": draw(names), "thread": draw(names), "tid": 70 + i}
+        now, spans, open_ = draw(st.integers(0, 10**15)), [], []
+        for steps, name in draw(st.lists(st.tuples(st.integers(-3, 5), names), min_size=1, max_size=9)):
+            step = steps
+            while open_ and step < 0:
+                at = open_.pop()
+                spans[at] = spans[at]._replace(end=max(now, spans[at].start + 1))
+                now = spans[at].end
+                step += 1
+            now += max(step, 0)
+            open_.append(len(spans))
+            spans.append(Span(now, now, Frame(name or "x")))
+        for at in reversed(open_):
+            now = max(now, spans[at].start + 1)
+            spans[at] = spans[at]._replace(end=now)
+        tracks.append(Track(tuple(sorted(labels.items())), spans=spans))
+    timeline = Timeline(tracks)
+    types = [ValueType("wall", "nanoseconds"), ValueType("count", "count")]
+    return Profile(types, add_up(timeline), title="a title", timeline=timeline)
+
+
+@TIMED
+@settings(deadline=None, max_examples=80)
+@given(data=st.data())
+def test_a_timeline_comes_back(pair: Pair, data: st.DataObject) -> None:
+    profile = data.draw(timed_profiles(PLAIN))
+    again = through(profile, pair)
+    assert pair.view(again) == pair.view(profile)
+    assert not any(again.lost.values())
+
+
+@TIMED
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_hostile_names_keep_the_times(pair: Pair, data: st.DataObject) -> None:
+    profile = data.draw(timed_profiles(HOSTILE))
+    once = through(profile, pair)
+    assert once.total("time" if pair.reader == "speedscope" else "wall") == profile.total("wall")
+    assert pair.view(through(once, pair)) == pair.view(once)

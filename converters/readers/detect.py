@@ -69,8 +69,8 @@ def detect(source: Source) -> str:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Without Python's search for cycles, for a while: among millions of frames and tuples, none of them one, it takes as
-    long as all the rest."""
+    """Without Python's search for cycles, for a while: among millions of frames and tuples, where there are none, it
+    takes as long as all the rest."""
     enabled = gc.isenabled()
     gc.disable()
     try:

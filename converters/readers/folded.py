@@ -4,25 +4,31 @@ The suffixes ``_[k]`` and ``_[j]`` of stackcollapse-perf.pl become the frame's k
 ``thread-PID/TID``, as our own writer puts it, becomes labels. Weights are whole numbers; of others the sums are
 rounded, so that what rounding takes from one stack the next one gets. Empty lines, and lines that
 begin with ``#`` and have no weight, are comments.
+
+Lines with two weights, ``stack BEFORE AFTER`` as difffolded.pl and we write comparisons, are one: if all lines of the
+first 64 KiB are so, with whole numbers, and no stack is there twice. Else a number before the weight belongs to a name.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from ..transforms.diff import AFTER, BEFORE
 from .options import ReadOptions
 from .skipped import Skipped
 from .source import Source
 
 EXPECTED = "a folded stack: frame;frame;frame WEIGHT"
+EXPECTED_PAIR = "a stack with two weights, as the others: frame;frame BEFORE AFTER"
 
 SEPARATOR = b"\n"
 """Between stacks: the text can be cut after it."""
 
 _LINE = re.compile(rb"[^\s#].*[ \t]\d+(?:\.\d*)?\s*\Z")
+_PAIR = re.compile(rb"(\S.*)[ \t](\d{1,18})[ \t](\d{1,18})\s*\Z", re.DOTALL)
 _NUMBER = re.compile(rb"\d+\.?\d*\Z|\.\d+\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
 _KINDS: dict[bytes, Kind] = {b"_[k]": "kernel", b"_[j]": "jit"}
@@ -30,7 +36,7 @@ _MAX_DIGITS = 18
 """So that weights fit into 64 bits, and their sums mostly too."""
 _CACHE = 1 << 15
 """Callers whose frames are remembered."""
-_NO_COUNT, _BAD = "lines without a count", "lines not understood"
+_NO_COUNT, _BAD, _NO_PAIR = "lines without a count", "lines not understood", "lines without two weights"
 
 
 def sniff(head: bytes) -> bool:
@@ -43,6 +49,10 @@ def sniff(head: bytes) -> bool:
 
 def read(source: Source, _: ReadOptions) -> Profile:
     """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
+    return _read_pairs(source) if _has_pairs(source.head) else _read_weights(source)
+
+
+def _read_weights(source: Source) -> Profile:
     tally = FoldedLines(source.name, EXPECTED)
     for chunk in source.chunks():
         tally.add(chunk)
@@ -50,7 +60,45 @@ def read(source: Source, _: ReadOptions) -> Profile:
     tally.skipped.check(source, bool(weights), EXPECTED)
     profile = Profile([ValueType("samples", "count")], title="folded stacks")
     tally.skipped.tell(profile)
-    profile.samples = list(_samples(weights))
+    texts = list(weights)
+    # Taken out one by one: not all of the text is in memory beside the stacks.
+    profile.samples = [
+        Sample(stack, (weights.pop(text),), labels) for text, (stack, labels) in zip(texts, _stacks(texts), strict=True)
+    ]
+    return profile
+
+
+def _has_pairs(head: bytes) -> bool:
+    """Whether all whole lines have two weights, and no two the same stack."""
+    stacks = set()
+    for line in head[: head.rfind(b"\n") + 1].split(b"\n"):
+        match = _PAIR.match(line)
+        if match and match[1] not in stacks:
+            stacks.add(match[1])
+        elif line.strip() and not line.startswith(b"#"):
+            return False
+    return bool(stacks)
+
+
+def _read_pairs(source: Source) -> Profile:
+    """A differential profile, see `transforms.diff`."""
+    skipped = Skipped(source.name, EXPECTED_PAIR)
+    sums: dict[bytes, tuple[int, int]] = {}
+    number = 0
+    for chunk in source.chunks():
+        for line in chunk.removesuffix(b"\n").split(b"\n"):
+            number += 1
+            if match := _PAIR.match(line):
+                before, after = sums.get(match[1], (0, 0))
+                sums[match[1]] = before + int(match[2]), after + int(match[3])
+            elif line.strip() and not line.startswith(b"#"):
+                skipped.add(_NO_PAIR, number)
+    profile = Profile([ValueType(AFTER, "count"), ValueType(BEFORE, "count")], title="folded stacks: before and after")
+    profile.samples = [
+        Sample(stack, (after, before), labels)
+        for (before, after), (stack, labels) in zip(sums.values(), _stacks(sums), strict=True)
+    ]
+    skipped.tell(profile)
     return profile
 
 
@@ -109,12 +157,11 @@ class FoldedLines:
         return weights
 
 
-def _samples(weights: dict[bytes, int]) -> Iterator[Sample]:
-    """Takes the stacks out of ``weights`` one by one: not all of them are in memory twice."""
+def _stacks(texts: Iterable[bytes]) -> Iterator[tuple[Stack, Labels]]:
+    """The frames and labels of each."""
     frames, roots = _Frames(), _Roots()
     callers: dict[bytes, tuple[Stack, Labels]] = {}
-    for text in list(weights):
-        weight = weights.pop(text)
+    for text in texts:
         caller, separator, leaf = text.rpartition(b";")
         if not separator:
             stack, labels = _split(text, frames, roots)
@@ -126,7 +173,7 @@ def _samples(weights: dict[bytes, int]) -> Iterator[Sample]:
                 known = callers[caller] = _split(caller, frames, roots)
             stack, labels = known
             stack = (*stack, frames[leaf])
-        yield Sample(stack, (weight,), labels)
+        yield stack, labels
 
 
 def _split(text: bytes, frames: _Frames, roots: _Roots) -> tuple[Stack, Labels]:

@@ -2,8 +2,8 @@
 
 A reader whose text can be cut says where: ``SEPARATOR``, bytes after which nothing refers to what was before. If what
 it makes of a part depends on how the input begins, ``settled(head, options)`` gives the options that say so. The result
-is that of reading alone; where parts could not give it (one without anything useful, fractions to be rounded), the
-input is read again, alone.
+is that of reading alone; where parts could not give it (one without anything useful, fractions to be rounded, other
+values), the input is read again, alone.
 """
 
 from __future__ import annotations
@@ -163,12 +163,18 @@ def _whole(plan: Sequence[_Task], parts: Sequence[_Result]) -> tuple[str, Profil
                 raise part
             return None
     profiles = [part[1] for part in parts if not isinstance(part, StallscopeError)]
-    if not profiles or (len(profiles) > 1 and any(profile.lost.get(ROUNDED) for profile in profiles)):
+    if not profiles or (len(profiles) > 1 and not _can_be_joined(profiles)):
         return None
     if len(profiles) > 1:
         _place(plan, profiles)
         return plan[0].name, merge(profiles)
     return plan[0].name, profiles[0]
+
+
+def _can_be_joined(profiles: Sequence[Profile]) -> bool:
+    """Whether the sum of the parts is the whole."""
+    types = [profile.value_types for profile in profiles]
+    return types.count(types[0]) == len(types) and not any(profile.lost.get(ROUNDED) for profile in profiles)
 
 
 def _place(plan: Sequence[_Task], profiles: list[Profile]) -> None:

@@ -3,8 +3,8 @@
 As Google's "Trace Event Format" document describes it: complete events (``"ph": "X"``, ts and dur in µs, here with
 three decimals so that no nanosecond is lost), a caller before the callees that begin with it, and metadata events
 (``"ph": "M"``) that name processes and threads. A profile with a timeline shows when things happened. Of any other the
-stacks of each thread are laid end to end: widths mean something, positions do not, and the labels of the processes
-say so.
+stacks of each process (or thread, or what other labels stand under them) are laid end to end: widths mean something,
+positions do not, and the labels of the processes say so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     note = ""
     if timeline is None or timeline.unit != value_type.unit:
         note = f"stacks end to end: widths are {value_type.name} ({_scale_note(value_type)}), positions are not times"
-        timeline = Timeline(list(_laid_out(profile.samples, column, options.per_thread)), value_type.unit)
+        timeline = Timeline(list(_laid_out(profile.samples, column, _keys(options))), value_type.unit)
     events = _events(timeline, printable(note))
     file.writelines(piece.encode() for piece in _document(profile, options, events, printable(note)))
 
@@ -154,31 +154,46 @@ def _identity(value: str | int | None) -> int | None:
     return value if isinstance(value, int) and 0 <= value < _MAX_ID else None
 
 
-def _laid_out(samples: Iterable[Sample], column: int, per_thread: bool) -> Iterator[Track]:
-    """A track for each process or thread: its stacks in their order, neighbours sharing the frames that they share."""
-    known: dict[Labels, Labels] = {}
+def _keys(options: WriteOptions) -> tuple[str, ...]:
+    """The labels that make a track."""
+    if options.roots is not None:
+        return options.roots
+    return ("process", "thread") if options.per_thread else ("process",)
+
+
+def _laid_out(samples: Iterable[Sample], column: int, keys: Sequence[str]) -> Iterator[Track]:
+    """A track for each process, thread or what other labels tell apart: its stacks in their order, neighbours sharing
+    the frames that they share."""
+    known: dict[Labels, tuple[Labels, str]] = {}
     functions: dict[Frame, Frame] = {}
-    groups: defaultdict[Labels, defaultdict[Stack, int]] = defaultdict(lambda: defaultdict(int))
+    groups: defaultdict[tuple[Labels, str], defaultdict[Stack, int]] = defaultdict(lambda: defaultdict(int))
     for sample in samples:
         if (value := sample.values[column]) > 0:
             if sample.labels not in known:
-                known[sample.labels] = _owner(sample.labels, per_thread)
+                known[sample.labels] = _owner(sample.labels, keys)
             for frame in sample.stack:
                 if frame not in functions:
                     functions[frame] = frame._replace(address=0, line=0)
             groups[known[sample.labels]][tuple(functions[frame] for frame in sample.stack)] += value
-    for labels in sorted(groups, key=_number):
-        yield Track(labels, "" if per_thread else "all threads", _spans(groups[labels]))
+    for labels, name in sorted(groups, key=_number):
+        yield Track(labels, name, _spans(groups[labels, name]))
 
 
-def _number(labels: Labels) -> tuple[int, int, str]:
+def _number(owner: tuple[Labels, str]) -> tuple[int, int, str]:
+    known = dict(owner[0])
+    return _identity(known.get("pid")) or 0, _identity(known.get("tid")) or 0, str(owner)
+
+
+def _owner(labels: Labels, keys: Sequence[str]) -> tuple[Labels, str]:
+    """The labels of a track, and its name where they do not say it."""
+    numbers = {"process": "pid", "thread": "tid"}
+    kept = {*keys, *(numbers[key] for key in keys if key in numbers)}
     known = dict(labels)
-    return _identity(known.get("pid")) or 0, _identity(known.get("tid")) or 0, str(labels)
-
-
-def _owner(labels: Labels, per_thread: bool) -> Labels:
-    keys = ("pid", "process", "thread", "tid") if per_thread else ("pid", "process")
-    return tuple(pair for pair in labels if pair[0] in keys)
+    others = [str(known.get(key, f"[unknown {key}]")) for key in keys if key not in numbers]
+    if others and "thread" in keys:
+        others.insert(0, str(known.get("thread", "[unknown]")))
+    name = " ".join(others) or ("" if "thread" in keys else "all threads")
+    return tuple(pair for pair in labels if pair[0] in kept), name
 
 
 def _spans(weights: dict[Stack, int]) -> list[Span]:

@@ -1,4 +1,5 @@
-"""speedscope's JSON file format: the profile "all" first, then one per process (or thread), all of type "sampled".
+"""speedscope's JSON file format: the profile "all" first, then one per process (or thread, or what other labels stand
+under the stacks), all of type "sampled".
 
 A profile with a timeline becomes one profile of type "evented" per track instead, if its value is the time of that.
 
@@ -36,20 +37,24 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     if profile.timeline and profile.timeline.unit == unit:
         parts = _tracks(profile.timeline, frames)
     else:
-        parts = _groups(profile, index, options.per_thread, frames)
+        parts = _groups(profile, index, options, frames)
     file.writelines(piece.encode() for piece in _document(profile, options, frames, parts))
 
 
-def _groups(profile: Profile, index: int, per_thread: bool, frames: _Frames) -> list[Iterator[str]]:
-    """The profile of all samples, then those of the processes or threads."""
+def _groups(profile: Profile, index: int, options: WriteOptions, frames: _Frames) -> list[Iterator[str]]:
+    """The profile of all samples, then those of the roots, unless there shall be none."""
     everything: _Weights = defaultdict(int)
     groups: dict[str, _Weights] = {}
+    keys = options.roots
+    if keys is None:
+        keys = ("process", "thread") if options.per_thread else ("process",)
     for sample in profile.samples:
         if (value := sample.values[index]) <= 0:
             continue
         stack = frames.indices(sample)
         everything[stack] += value
-        groups.setdefault(_group(sample, per_thread), defaultdict(int))[stack] += value
+        if keys:
+            groups.setdefault(_group(sample, keys), defaultdict(int))[stack] += value
     unit = _unit(profile.value_types[index].unit)
     return [_sampled(name, weights, unit) for name, weights in [("all", everything), *sorted(groups.items())]]
 
@@ -142,12 +147,10 @@ def _title(profile: Profile, options: WriteOptions) -> str:
     return printable(f"{title} (lost: {lost})" if lost else title)
 
 
-def _group(sample: Sample, per_thread: bool) -> str:
-    """Name of the profile that the sample belongs to: ``process-PID`` or ``process-PID thread/TID``."""
-    name = _numbered(sample, "process", "-", "pid")
-    if per_thread:
-        name += f" {_numbered(sample, 'thread', '/', 'tid')}"
-    return printable(name)
+def _group(sample: Sample, keys: Iterable[str]) -> str:
+    """Name of the sample's profile: ``process-PID``, ``process-PID thread/TID``, ``process-PID D``."""
+    numbers = {"process": ("-", "pid"), "thread": ("/", "tid")}
+    return printable(" ".join(_numbered(sample, key, *numbers.get(key, ("", ""))) for key in keys))
 
 
 def _track_name(track: Track) -> str:
@@ -162,7 +165,7 @@ def _track_name(track: Track) -> str:
 
 def _numbered(sample: Sample, name: str, separator: str, number: str) -> str:
     called = str(sample.label(name) or "[unknown]")
-    identity = sample.label(number)
+    identity = sample.label(number) if number else None
     return called if identity is None else f"{called}{separator}{identity}"
 
 

@@ -21,7 +21,7 @@ def main() -> None:
             with running(name):
                 traced[name].append(pipe_seconds(ROUND_TRIPS))
     base = statistics.median(bare)
-    print(f"{ROUNDS} rounds of {switches:,} switches, pinned to one core, the whole host traced, kernel and user stacks; ours complete")
+    print(f"{ROUNDS} rounds of {switches:,} switches, one core, the whole host, kernel and user stacks; ours complete")
     print(f"{'bare':>14} {base / switches * 1e9:8,.0f} ns a switch")
     added = {}
     for name, seconds in traced.items():

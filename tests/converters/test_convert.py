@@ -11,14 +11,10 @@ import pytest
 from stallscope.converters import pprof
 from stallscope.converters.convert import main
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.readers import detect
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-FORMATS = (
-    *("folded", "perf", "pprof", "speedscope"),
-    *("bcc", "bpftrace", "dtrace", "gdb", "stap"),
-    *("austin", "chrome", "faulthandler", "mojo", "perf_sched", "pstats", "pyspy", "vtune"),
-)
-CORPUS = sorted(path for name in FORMATS for path in (DATA / name).iterdir() if path.suffix != ".golden")
+CORPUS = sorted(path for name in detect.formats() for path in (DATA / name).iterdir() if path.suffix != ".golden")
 FOLDED = "a;b;read_[k] 3\na;c 4\n"
 
 
@@ -45,7 +41,7 @@ def test_golden(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_corpus_is_there() -> None:
-    assert {path.parent.name for path in CORPUS} == set(FORMATS)
+    assert {path.parent.name for path in CORPUS} == set(detect.formats())
 
 
 def test_report_and_default_output(folded: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -221,6 +217,7 @@ def test_time_and_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
         (["--keep", "proces=x"], "no sample has the label 'proces'"),
         (["--normalize"], "--normalize scales the base of --diff"),
         (["--root", "process", "--per-thread"], "exclude each other"),
+        (["--callers", "--reverse"], "both turn the stacks over"),
         (["--diff", "-", "-"], "standard input cannot be both sides"),
         (["--max-depth", "0"], "--max-depth"),
     ],

@@ -75,6 +75,8 @@ def test_library_without_names_is_named_once() -> None:
     stack = (*frames(CUDA, "cudaMalloc"), *user(LIBCUDA, "cuMemAlloc", "[libcuda.so.1+0x20]"), *MUTEX)
     assert text(stack) == "step > cudaMalloc > cuMemAlloc > ioctl | __mutex_lock"
     assert text((*user(LIBCUDA, "[libcuda.so.1+0x20]"), *MUTEX)) == "[libcuda.so.1] > ioctl | __mutex_lock"
+    stack = (*frames(CUDA, "cudaMalloc"), *user(LIBCUDA, "[libcuda.so.1!fn_0x10]", "[libcuda.so.1+0x20]"), *MUTEX)
+    assert text(stack) == "step > cudaMalloc > [libcuda.so.1] > ioctl | __mutex_lock"
 
 
 def test_wrapper_of_the_system_call_inside_the_library_or_the_program_is_the_call() -> None:

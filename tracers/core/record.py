@@ -38,6 +38,8 @@ def _run(options: EngineOptions, launch: Launch | None, duration: float | None, 
     sink = RecordSink()
     engine = Engine(options, sink)
     try:
+        # numpy's BLAS, which nobody uses here, would start a thread per core.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # What is needed only from here on is imported only here: the first probe is attached by now.
         from .progress import Progress
         from .session import Session

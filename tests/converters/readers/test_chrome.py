@@ -111,6 +111,22 @@ def test_nanoseconds(value: Any, expected: int) -> None:
     assert chrome.nanoseconds(value) == expected
 
 
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"Infinity", b"NaN", b"1e308", b"9" * 400])
+def test_numbers_without_end_are_events_not_understood(number: bytes) -> None:
+    good = b'{"ph": "X", "name": "a", "ts": 1, "dur": 2}'
+    for bad in (
+        b'{"ph": "X", "name": "a", "ts": %b, "dur": 2}',
+        b'{"ph": "X", "name": "a", "ts": 1, "dur": %b}',
+        b'{"ph": "B", "name": "a", "ts": %b}',
+        b'{"ph": "P", "sf": 1, "weight": %b}',
+    ):
+        profile = read(b"[%b, %b]" % (good, bad % number))
+        assert profile.lost["events not understood"] == 1
+        assert profile.total("wall") == 2000
+    profile = read(b'{"traceEvents": [], "samples": [{"sf": 1, "weight": %b}, {"sf": 1}]}' % number)
+    assert profile.lost["samples not understood"] == 1
+
+
 @pytest.mark.parametrize("value", [None, True, "x", "nan", "inf", 2**63, "1e30", [], {}])
 def test_no_time(value: Any) -> None:
     with pytest.raises((ValueError, TypeError, OverflowError)):

@@ -10,7 +10,7 @@ from stallscope.converters.model import Frame, Profile, Sample, ValueType
 from stallscope.converters.options import WriteOptions
 from stallscope.converters.readers import folded
 from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.source import HEAD, Source
 from stallscope.converters.writers import folded as writer
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8)
@@ -44,6 +44,57 @@ def test_fractions_keep_the_total() -> None:
     profile = read(b"".join(b"f%d 0.25\n" % i for i in range(8)) + b"g 2.\nh .5\n")
     assert profile.total("samples") == round(8 * 0.25 + 2.5)
     assert profile.lost == {"weights with a fraction, rounded": 10}
+
+
+def test_two_weights_a_line_are_a_comparison() -> None:
+    more = b"".join(b"main;f%d 0 0\n" % i for i in range(6000))
+    text = b"# difffolded.pl\nw-7;main 3 5\nw-7;main;f_[k] 0 2\ng 4\t0\r\n\n" + more
+    assert len(text) > HEAD
+    profile = read(text + b"h 1\ng 1 0\ni 2.5 3\nj x 3\n")
+    assert profile.value_types == [ValueType("after", "count"), ValueType("before", "count")]
+    labels = (("pid", 7), ("process", "w"))
+    assert profile.samples[:3] == [
+        Sample((Frame("main"),), (5, 3), labels),
+        Sample((Frame("main"), Frame("f", "kernel")), (2, 0), labels),
+        Sample((Frame("g"),), (0, 5)),
+    ]
+    assert profile.lost == {"lines without two weights": 3}
+    assert profile.comments == [
+        "x, line 6006: expected a stack with two weights, as the others: frame;frame BEFORE AFTER"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a 1 3\nb 2\n",
+        b"thread 1 3\nthread 1 4\n",
+        b"a 1\nb 2 3\n",
+        b"1 2\n",
+        b"a 1.5 2\n",
+        b"a 1 2.5\n",
+        b"a " + b"9" * 19 + b" 3\n",
+    ],
+)
+def test_names_that_end_in_a_number_are_no_weights(text: bytes) -> None:
+    assert [each.name for each in read(text).value_types] == ["samples"]
+
+
+def test_a_comparison_that_is_cut_anywhere_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [b"main;f%d %d %d\n" % (i % 3000, i, i + 1) for i in range(3000)]
+    whole = read(b"".join(lines))
+    assert (whole.total("before"), whole.total("after")) == (sum(range(3000)), sum(range(3001)))
+    monkeypatch.setattr("stallscope.converters.readers.source._CHUNK", 11)
+    assert read(b"".join(lines)) == whole
+
+
+def test_a_comparison_comes_back_from_our_writer() -> None:
+    types = [ValueType("after", "count"), ValueType("before", "count")]
+    samples = [Sample((Frame("a"), Frame("b 1")), (3, 9)), Sample((Frame("a"),), (0, 2))]
+    assert sorted(read(write(Profile(types, samples))).samples) == [
+        Sample((Frame("a"),), (0, 2)),
+        Sample((Frame("a"), Frame("b\\x201")), (3, 9)),
+    ]
 
 
 def test_bad_lines_are_counted() -> None:

@@ -174,3 +174,15 @@ def test_a_part_is_never_unpacked(tmp_path: Path) -> None:
     with parallel.open_source(str(path), (4, 8)) as source:
         assert isinstance(source, Source)
         assert source.head == b"\x1f\x8b\x08\x00"
+
+
+def test_a_part_that_looks_like_a_comparison_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"a 1\n" * 600 + b"".join(b"worker %d 7\n" % i for i in range(900)))
+    assert [each.name for each in check(path, ReadOptions()).value_types] == ["samples"]
+
+
+def test_a_comparison_is_read_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"".join(b"a;f%d %d 7\n" % (i, i) for i in range(900)))
+    assert [each.name for each in check(path, ReadOptions()).value_types] == ["after", "before"]

@@ -181,6 +181,33 @@ def test_one_track_per_thread() -> None:
     ]
 
 
+def test_one_track_for_each_value_of_other_labels() -> None:
+    profile = untimed()
+    profile.samples = [s._replace(labels=tuple(sorted((*s.labels, ("state", "D"))))) for s in profile.samples[:1]]
+    profile.samples += [Sample((MAIN,), (3000, 1), A), Sample((MAIN,), (4000, 1), B)]
+    own = Decimal(profile.samples[0].values[0]) / 1000
+    for roots, expected in (
+        (("process", "state"), {("python", "D"): own, ("python", "[unknown state]"): 7}),
+        (("state",), {("", "D"): own, ("", "[unknown state]"): 7}),
+        (("thread", "state"), {("", "main D"): own, ("", "main [unknown state]"): 3, ("", HOSTILE): 4}),
+        (("process", "thread"), {("python", "main"): own + 3, ("python", HOSTILE): 4}),
+        ((), {("", "all threads"): own + 7}),
+    ):
+        content = document(profile, roots=roots)
+        processes = {entry[1]: entry[3] for entry in metadata(content) if entry[0] == "process_name"}
+        threads = {entry[1:3]: entry[3] for entry in metadata(content) if entry[0] == "thread_name"}
+        widths: dict[tuple[str, str], Decimal] = {}
+        for pid, tid, name, _, width in slices(content):
+            if name == "main":
+                who = processes.get(pid, ""), threads[pid, tid]
+                widths[who] = widths.get(who, Decimal(0)) + width
+        wanted = {
+            (a, printable(f"{b} [unknown state]" if b == HOSTILE and "state" in roots else b)): w
+            for (a, b), w in expected.items()
+        }
+        assert widths == wanted, roots
+
+
 def test_a_value_that_is_no_time_is_one_microsecond_each() -> None:
     content = document(untimed(), value="count")
     assert [(name, dur) for *_, name, _, dur in slices(content)][:1] == [("main", 10)]

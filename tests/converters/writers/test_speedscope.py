@@ -97,6 +97,20 @@ def test_one_per_thread() -> None:
     assert names == ["all", printable(HOSTILE) + "-3 main/3", "python-1 main/1", "python-1 worker/2"]
 
 
+def test_other_roots() -> None:
+    content = profile()
+    content.samples = [s._replace(labels=tuple(sorted((*s.labels, ("state", "D"))))) for s in content.samples[:2]]
+    content.samples.append(Sample((Frame("x"),), (5, 1), A))
+    for roots, expected in (
+        (("process", "state"), {"all": 1205, "python-1 D": 1200, "python-1 [unknown]": 5}),
+        (("state",), {"all": 1205, "D": 1200, "[unknown]": 5}),
+        (("process", "thread"), {"all": 1205, "python-1 main/1": 1005, "python-1 worker/2": 200}),
+        ((), {"all": 1205}),
+    ):
+        profiles = document(content, roots=roots)["profiles"]
+        assert {each["name"]: sum(each["weights"]) for each in profiles} == expected
+
+
 def test_a_function_is_one_frame_and_its_stacks_are_merged() -> None:
     content = document(profile())
     assert content["shared"]["frames"][:2] == [

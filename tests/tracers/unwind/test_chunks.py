@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from stallscope.tracers.unwind import chunks, rows, store
 from stallscope.tracers.unwind.chunks import CHUNK_SHIFT, PAGE_SHIFT, SHARD_WORDS, Chunk, cut
 from stallscope.tracers.unwind.rows import END, GAP, ROW, RSP, UnwindTable
 
@@ -15,18 +19,18 @@ def table(*rows: tuple[int, int], base: int = 0) -> UnwindTable:
     return UnwindTable(base, made, {})
 
 
-def find(chunks: list[Chunk], vaddr: int) -> tuple[int, int] | None:
+def find(made: list[Chunk], vaddr: int) -> tuple[int, int] | None:
     """(rule, cfa) of the row that a search as find_row() in unwind.bpf.h makes comes to; None: no such page."""
-    for chunk in chunks:
+    for chunk in made:
         place = vaddr - (chunk.number << CHUNK_SHIFT)
         page = place >> PAGE_SHIFT
         if not 0 <= page < len(chunk.first) or place >= CHUNK:
             continue
         (piece,) = [p for p in chunk.pieces if p.first_page <= page < p.first_page + p.pages]
         first, count = int(chunk.first[page]), int(chunk.counts[page])
-        rows: NDArray[np.void] = piece.rows[first : first + count].view(ROW)
-        assert len(rows) == count > 0
-        held = rows[rows["pc"] <= place]
+        there: NDArray[np.void] = piece.rows[first : first + count].view(ROW)
+        assert len(there) == count > 0
+        held = there[there["pc"] <= place]
         return (int(held[-1]["rule"]), int(held[-1]["cfa"])) if len(held) else (GAP, 0)
     return None
 
@@ -39,33 +43,33 @@ def test_every_address_has_the_row_that_the_table_gives_it(base: int) -> None:
     places = np.unique(np.concatenate([places, dense]))
     rows = [(int(pc), int(cfa)) for pc, cfa in zip(places, random.integers(0, 9, len(places)), strict=True)]
     made = table(*rows, (3 * CHUNK + 5, 0), base=base)
-    chunks = list(cut(made))
+    found = list(cut(made))
     some = np.concatenate([random.integers(int(places[0]), 3 * CHUNK, 3000), dense])
     vaddrs = some.astype(np.uint64) + np.uint64(base)
     expected = made.find(vaddrs)
     for vaddr, row in zip(vaddrs, expected, strict=True):
-        assert find(chunks, int(vaddr)) == (int(row["rule"]), int(row["cfa"])), hex(int(vaddr))
+        assert find(found, int(vaddr)) == (int(row["rule"]), int(row["cfa"])), hex(int(vaddr))
 
 
 def test_what_lies_around_is_no_ones() -> None:
-    chunks = list(cut(table((CHUNK + 3 * PAGE, 2), (CHUNK + 4 * PAGE + 7, 0))))
-    (chunk,) = chunks
+    found = list(cut(table((CHUNK + 3 * PAGE, 2), (CHUNK + 4 * PAGE + 7, 0))))
+    (chunk,) = found
     assert chunk.number == 1
     assert len(chunk.first) == 5
-    assert find(chunks, CHUNK + 3 * PAGE - 1) == (GAP, 0)
-    assert find(chunks, CHUNK) == (GAP, 0)
-    assert find(chunks, CHUNK + 3 * PAGE) == find(chunks, CHUNK + 4 * PAGE + 6) == (RSP, 2)
-    assert find(chunks, CHUNK + 4 * PAGE + 7) == (GAP, 0)
-    assert find(chunks, CHUNK + 5 * PAGE) is None
-    assert find(chunks, 0) is None
+    assert find(found, CHUNK + 3 * PAGE - 1) == (GAP, 0)
+    assert find(found, CHUNK) == (GAP, 0)
+    assert find(found, CHUNK + 3 * PAGE) == find(found, CHUNK + 4 * PAGE + 6) == (RSP, 2)
+    assert find(found, CHUNK + 4 * PAGE + 7) == (GAP, 0)
+    assert find(found, CHUNK + 5 * PAGE) is None
+    assert find(found, 0) is None
 
 
 def test_a_row_reaches_into_the_chunks_behind_it() -> None:
-    chunks = list(cut(table((8, 1), (2 * CHUNK + 16, 0))))
-    assert [chunk.number for chunk in chunks] == [0, 1, 2]
-    assert [find(chunks, vaddr) for vaddr in (8, CHUNK, 2 * CHUNK - 1, 2 * CHUNK + 15)] == [(RSP, 1)] * 4
-    assert find(chunks, 2 * CHUNK + 16) == (GAP, 0)
-    assert [chunk.words for chunk in chunks[:2]] == [CHUNK // PAGE + 2, CHUNK // PAGE + 1]
+    found = list(cut(table((8, 1), (2 * CHUNK + 16, 0))))
+    assert [chunk.number for chunk in found] == [0, 1, 2]
+    assert [find(found, vaddr) for vaddr in (8, CHUNK, 2 * CHUNK - 1, 2 * CHUNK + 15)] == [(RSP, 1)] * 4
+    assert find(found, 2 * CHUNK + 16) == (GAP, 0)
+    assert [chunk.words for chunk in found[:2]] == [CHUNK // PAGE + 2, CHUNK // PAGE + 1]
 
 
 def test_chunks_of_gaps_are_left_out() -> None:
@@ -84,3 +88,23 @@ def test_no_page_has_its_rows_in_two_pieces_and_no_piece_is_more_than_a_shard() 
     assert sum(piece.pages for piece in chunk.pieces) == len(chunk.first)
     for vaddr in range(0, 200_000, 37):
         assert find([chunk], vaddr) == (RSP, 1 + (vaddr & ~1) % 7)
+
+
+def test_the_header_says_the_same() -> None:
+    header = (Path(__file__).resolve().parents[3] / "bpf" / "include" / "unwind.h").read_text()
+    numbers = {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)\b", header, re.MULTILINE)}
+    assert 1 << numbers["SHARD_SHIFT"] == SHARD_WORDS
+    assert numbers["PAGE_SHIFT"] == PAGE_SHIFT
+    assert numbers["MAPPING_WORDS"] == chunks.MAPPING_WORDS
+    enums = {
+        name: re.findall(r"^\t(\w+)", body, re.MULTILINE)
+        for name, body in re.findall(r"enum (\w+) \{\n(.*?)\n\};", header, re.DOTALL)
+    }
+    assert enums["table_number"] == ["TABLE_UNMAPPED", "TABLE_NONE", "TABLE_FIRST"]
+    assert [getattr(chunks, name) for name in enums["table_number"]] == [0, 1, 2]
+    assert [getattr(rows, name.removeprefix("CFA_")) for name in enums["cfa_kind"]] == list(range(11))
+    assert [getattr(rows, name) for name in enums["rbp_kind"]] == list(range(5))
+    fields = re.findall(r"struct unwind_table \{(.*?)\n\}", header, re.DOTALL)[0]
+    assert re.findall(r"u32 (\w+);", fields) == [name for name, _ in store._TABLE]
+    fields = re.findall(r"struct unwind_space \{(.*?)\n\}", header, re.DOTALL)[0]
+    assert re.findall(r"u32 (\w+);", fields) == ["first", "count", "version", "pad"]
