@@ -130,8 +130,14 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 ip = BPF_CORE_READ(regs, ip), sp = BPF_CORE_READ(regs, sp), bp = BPF_CORE_READ(regs, bp);
 	struct task_walk of = { .record = record, .task = task };
+	u16 cs = BPF_CORE_READ(regs, cs);
 	u32 zero = 0;
 
+	/* See user_stack(). */
+	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp))
+		return 0;
+	if (cs == USER32_CS)
+		return stack_of_32_bits(record, ip, end);
 	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	if (!of.walk)
 		return 0;
@@ -190,6 +196,9 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		t->end = end;
 }
 
+/* Set while the iterator only walks stacks again. The process id of a process that ended may be another's by then. */
+u32 restacking;
+
 /* Walks the user stack of a waiting thread again that was not complete: tables may have come since. It is kept beside the
  * one that the wait began with, for the thread may wake up meanwhile. */
 static __always_inline void restack(struct task_struct *task, struct thread *t)
@@ -231,7 +240,7 @@ static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
 	t = find_thread(task, true);
 	if (t && may_sleep && user_stacks)
 		restack(task, t);
-	if (!wanted(task))
+	if (restacking || !wanted(task))
 		return 0;
 	state = task_state(task, true);
 	if (state & TASK_DEAD)

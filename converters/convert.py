@@ -130,6 +130,8 @@ def _check(given: Mapping[str, Any]) -> None:
     if given["callers"] and given["reverse"]:
         cause = "--callers and --reverse both turn the stacks over"
         raise StallscopeError(cause, "use --callers for every output, --reverse for pictures only", exit_code=2)
+    if given["context"] and not given["inline"]:
+        raise StallscopeError("--context says more of what --inline names", "use --inline --context", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
         raise StallscopeError("standard input cannot be both sides", "save one of them as a file", exit_code=2)
 
@@ -171,19 +173,23 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, pe
 def _report(profile: Profile, options: WriteOptions) -> None:
     """On standard error: how much there is, and what was left out."""
     filtered = [text for text in profile.comments if text.startswith(("kept ", "before: kept ", "after: kept "))]
+    skipped = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
     if not profile.samples:
         if filtered:
             raise StallscopeError(f"no sample is left: {'; '.join(filtered)}", "(?i) before it ignores capitals")
-        raise StallscopeError("the input has no samples", "was anything recorded?")
+        left_out = f"; skipped: {skipped}" if skipped else ""
+        raise StallscopeError(f"the input has no samples{left_out}", "was anything recorded, and is it the format?")
     value_type = profile.value_types[value_index(profile, options)]
     total = count(profile.total(value_type.name))
     line = f"{plural(len(profile.samples), 'distinct stack')}, total {total} {value_type.unit} ({value_type.name})"
     if diff.is_differential(profile):
-        line += f", {count(profile.total(diff.BEFORE))} ({diff.BEFORE})"
-    skipped = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
+        other = diff.AFTER if value_type.name == diff.BEFORE else diff.BEFORE
+        line += f", {count(profile.total(other))} ({other})"
     print(f"trace-convert: {printable(line)}; skipped: {printable(skipped) or 'nothing'}", file=sys.stderr)
     for comment in profile.comments:
         if ": expected " in comment:
-            print(f"trace-convert: skipped first at {printable(comment)}", file=sys.stderr)
+            side = next((side for side in (diff.AFTER, diff.BEFORE) if comment.startswith(f"{side}: ")), "")
+            place = printable(comment.removeprefix(f"{side}: "))
+            print(f"trace-convert: skipped first{side and f' ({side})'} at {place}", file=sys.stderr)
     for comment in filtered:
         print(f"trace-convert: {printable(comment)}", file=sys.stderr)

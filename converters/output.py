@@ -168,6 +168,8 @@ def default_path(stem: str, folder: str | Path = ".", suffix: str = ".svg") -> P
 
 
 def _write_stdout(writer: Writer, profile: Profile, options: WriteOptions) -> None:
+    if sys.stdout is None:
+        raise StallscopeError("standard output is closed", "write a file: -o PATH")
     file = sys.stdout.buffer
     try:
         writer(profile, file, options)

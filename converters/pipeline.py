@@ -116,7 +116,9 @@ def _by_label(option: str, rules: Iterable[str], transform: Callable[..., Profil
     for rule in rules:
         key, separator, text = rule.partition("=")
         if not separator or not key:
-            raise StallscopeError(f"{option} {rule}: expected KEY=REGEX", f"as in: {option} state=D", exit_code=2)
+            raise StallscopeError(
+                f"{option} {rule}: expected KEY=REGEX", f"as in: {option} process=python3", exit_code=2
+            )
         by_key.setdefault(key, []).append(text)
     steps = []
     for key, texts in by_key.items():

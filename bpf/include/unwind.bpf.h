@@ -6,7 +6,7 @@
 #ifndef STALLSCOPE_UNWIND_BPF_H
 #define STALLSCOPE_UNWIND_BPF_H
 
-#include "maps.bpf.h"
+#include "stack.bpf.h"
 #include "unwind.h"
 #include <bpf/bpf_core_read.h>
 
@@ -18,6 +18,8 @@
 /* More frames than MAX_FRAMES, and for each at most three words outside the window. */
 #define WALK_ROUNDS 384
 #define SOME_ROUNDS 16
+#define USER_CS 0x33   /* __USER_CS, arch/x86/include/asm/segment.h */
+#define USER32_CS 0x23 /* __USER32_CS */
 #define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
 
 struct shard_map {
@@ -46,10 +48,10 @@ struct table_array {
 };
 SHARED struct table_array unwind_tables SEC(".maps");
 
-/* By process id. */
+/* By process id. Allocated at once: before 6.1 programs that sleep take no other hash, and for raw tracepoints that use one
+ * the kernel puts a warning into its log. */
 struct space_hash {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, u32);
 	__type(value, struct unwind_space);
@@ -117,7 +119,7 @@ struct unwind_walk {
 	u8 rbp_lost;   /* … and rbp cannot be known from here on */
 	u8 by_pointer; /* the rule in hand is a guess by rbp */
 	u8 guessed;    /* one was */
-	u8 pad;
+	u8 missed;     /* … for want of a mapping or a table that may yet come */
 	struct unwind_space space;
 	struct places where; /* of the words in `hash` */
 	u64 word[WINDOW_WORDS];
@@ -243,7 +245,8 @@ __weak u64 find_row(u32 number, u32 pc)
 
 static __always_inline int stop_walk(struct unwind_walk *walk, u32 end)
 {
-	walk->end = end;
+	/* A guess by rbp skips the callers of code that keeps no frame pointer. */
+	walk->end = end == WALK_COMPLETE && walk->missed ? WALK_NO_TABLE : end;
 	return WALK_DONE;
 }
 
@@ -296,12 +299,16 @@ static __always_inline int choose_rule(struct unwind_walk *walk)
 	walk->signal = 0;
 	if (pc < walk->map_start || pc >= walk->map_end)
 		find_mapping(walk, pc);
-	if (walk->map_table == TABLE_UNMAPPED)
+	if (walk->map_table == TABLE_UNMAPPED) {
+		walk->missed = 1;
 		want(walk->tgid);
+	}
 	if (walk->map_table < TABLE_FIRST)
 		return rule_by_pointer(walk, WALK_NO_TABLE);
 	place = pc - walk->map_bias;
 	row = find_row(walk->map_table, place);
+	if (row == NOT_IN_MEMORY)
+		walk->missed = 1;
 	kind = (row >> 56) & 15;
 	rbp_kind = (row >> 60) & 7;
 	cfa_offset = (s64)(__s16)(row >> 32) * 8;
@@ -410,11 +417,21 @@ static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_re
 	walk->exact = 1;
 	walk->rbp_lost = 0;
 	walk->guessed = 0;
+	walk->missed = 0;
 	walk->space.count = 0;
 	walk->space.version = 0;
 	if (space)
 		walk->space = *space;
 	record->frames[0] = ip;
+}
+
+/* Of 32-bit code, whose words are half as wide and whose files have no tables, the innermost frame. */
+static __always_inline u64 stack_of_32_bits(struct stack_record *record, u64 ip, u8 *end)
+{
+	record->frames[0] = ip;
+	record->end = WALK_NO_TABLE;
+	*end = WALK_NO_TABLE;
+	return stack_id(record, 1);
 }
 
 /* Reads the window from `walk->want` on; `words` at best, else as far as the page goes. */

@@ -11,8 +11,6 @@
 #include "unwind.bpf.h"
 
 #define USER_MEMOS 4
-#define USER_CS 0x33   /* __USER_CS, arch/x86/include/asm/segment.h */
-#define USER32_CS 0x23 /* __USER32_CS */
 #define THREAD_SIZE 16384
 
 const volatile bool user_memo = true;
@@ -25,7 +23,7 @@ struct user_memo {
 	u64 bp;
 	u64 hash;
 	u32 version;	/* of the mappings */
-	u32 generation; /* of the tables, as far as they were missed; 0: none was */
+	u32 generation; /* of the tables, if the walk missed something; else 0 */
 	u32 uses;
 	u16 words; /* from sp up to the last place */
 	u8 places;
@@ -88,6 +86,8 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	memo->ip = 0;
 	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &id))
 		return 0;
+	if (walk->end == WALK_FAULT) /* memory that is not there now may be the next time */
+		return 0;
 	memo->where = walk->where;
 	memo->id = id;
 	memo->ip = ip;
@@ -95,7 +95,7 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	memo->bp = bp;
 	memo->hash = walk->hash;
 	memo->version = walk->space.version;
-	memo->generation = walk->end == WALK_NO_TABLE || walk->end == WALK_NO_RULE ? unwind_generation : 0;
+	memo->generation = walk->missed ? unwind_generation : 0;
 	memo->uses = 0;
 	memo->words = walk->span;
 	memo->places = walk->places;
@@ -103,8 +103,8 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	return 0;
 }
 
-/* Whether ip, sp and bp of the current task, which is in the kernel, were found. */
-static __always_inline bool user_registers(struct task_struct *task, u64 *ip, u64 *sp, u64 *bp)
+/* The code segment (USER_CS, USER32_CS, or another) and ip, sp and bp of the current task, which is in the kernel. */
+static __always_inline u16 user_registers(struct task_struct *task, u64 *ip, u64 *sp, u64 *bp)
 {
 	struct pt_regs *regs;
 	u16 cs;
@@ -122,7 +122,7 @@ static __always_inline bool user_registers(struct task_struct *task, u64 *ip, u6
 		*sp = BPF_CORE_READ(regs, sp);
 		*bp = BPF_CORE_READ(regs, bp);
 	}
-	return cs == USER_CS || cs == USER32_CS;
+	return cs;
 }
 
 /* The id of the user stack of `task`, the current one, which is in the kernel. `lasting`: it waits, and may do so again. */
@@ -133,15 +133,21 @@ static __always_inline u64 user_stack(struct task_struct *task, u32 tgid, bool l
 	struct user_memo *memo = NULL;
 	struct unwind_walk *walk;
 	u32 zero = 0;
+	u16 cs;
 
 	*end = WALK_COMPLETE;
 	walk = bpf_map_lookup_elem(&walk_scratch, &zero);
 	if (!walk)
 		return 0;
-	if (!user_registers(task, &ip, &sp, &bp)) {
+	cs = user_registers(task, &ip, &sp, &bp);
+	if (cs != USER_CS && cs != USER32_CS) {
 		count(STACKS_FAILED);
 		return 0;
 	}
+	if (!ip && !sp) /* a worker that the kernel made for the process (io_uring, vhost) */
+		return 0;
+	if (cs == USER32_CS)
+		return stack_of_32_bits(record, ip, end);
 	begin_walk(walk, record, ip, sp, bp, tgid);
 	if (lasting)
 		memo = memo_of(ip, sp, bp);
@@ -157,6 +163,10 @@ static __always_inline u64 user_stack(struct task_struct *task, u32 tgid, bool l
 	record->end = walk->end;
 	id = stack_id(record, walk->frames);
 	if (recalled) {
+		if (walk->missed) { /* a table has left since: the memo knows more */
+			*end = memo->end;
+			return recalled;
+		}
 		count(USER_MEMO_CHECKS);
 		if (recalled == id)
 			return id;

@@ -34,6 +34,9 @@ _READERS = {
 }
 """Name → module in this package, imported when it is needed; the strictest look first."""
 
+_PERF_DATA = b"PERFILE2"
+"""How perf.data begins (tools/perf/Documentation/perf.data-file-format.txt of Linux)."""
+
 
 def formats() -> list[str]:
     """The names that `read` knows."""
@@ -58,12 +61,16 @@ def detect(source: Source) -> str:
     """The format that the first bytes tell. Raises StallscopeError."""
     if not source.head.strip():
         raise StallscopeError(f"{source.name} is empty", "was the recording made, and by a user who may?")
+    if source.head.startswith(_PERF_DATA):
+        raise StallscopeError(
+            f"{source.name} is a recording of perf, not its text", "perf script -i FILE | trace-convert -"
+        )
     for name in _READERS:
         if module(name).sniff(source.head):
             return name
     raise StallscopeError(
         f"{source.name}, line 1: expected one of the formats {', '.join(_READERS)}",
-        "force one with --from NAME; perf.data becomes text by: perf script",
+        "force one with --from NAME",
     )
 
 

@@ -59,14 +59,14 @@ def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs
 
 
 def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:
-    """The parts of one input; none when it is to be read here."""
-    if path == STDIN:
+    """The parts of one input; none when it is to be read here: what is no file can be opened only once."""
+    if path == STDIN or (size := _size(path)) < 0:
         return []
     with open_source(path) as source:
         name = name or detect.detect(source)
         reader = detect.module(name)
         separator = getattr(reader, "SEPARATOR", b"")
-        size = 0 if source.packed else _size(path)
+        size = 0 if source.packed else size
         count = min(jobs, size // _MIN_PART)
         if not separator or count < 2:
             return [_Task(path, name, options)]
@@ -77,12 +77,12 @@ def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:
 
 
 def _size(path: str) -> int:
-    """0 for what is no regular file."""
+    """-1 for what is no regular file."""
     try:
         status = os.stat(path)
-    except OSError:
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+    except (OSError, ValueError):
+        return -1
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def _cuts(path: str, size: int, count: int, separator: bytes) -> list[int]:

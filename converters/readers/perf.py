@@ -18,7 +18,7 @@ from .perf_lines import HEX, Header, inlined_frames, parse_frames, parse_header,
 from .skipped import Skipped
 from .source import Source
 
-EXPECTED = "a sample of perf script: a line 'comm pid time: period event:', then one frame a line"
+EXPECTED = "a sample of perf script: a line 'comm pid time: period event:', then one frame a line (record with -g)"
 
 SEPARATOR = b"\n\n"
 """Between samples: the text can be cut after it."""
@@ -36,7 +36,7 @@ _COLON, _SPACE, _TAB = b": \t"
 _COLUMN = 18
 """Of a function's name: perf prints a tab, the address in 16 places, a space."""
 _OTHER, _CUT, _HEADLESS = "samples of other events", "samples cut short at the end", "stacks without a header"
-_NO_LINE = "lines not understood"
+_NO_LINE, _NO_STACK = "lines not understood", "headers without a stack"
 
 _Cells = dict[int, list[int]]
 """Thread and leaf (`_Thread.base` + frame number) → [samples, sum of periods]."""
@@ -230,6 +230,8 @@ class _Tally:
         """False for a line that is neither a header nor a frame."""
         if header := parse_header(line, loose=self._first):
             self._first = False
+            if self._thread and not self._stack:
+                self.skipped.add(_NO_STACK, self._line)
             wanted = not header.event or self._is_wanted(header.event)
             self._filtered = not wanted
             if wanted:
@@ -255,8 +257,8 @@ class _Tally:
 
     def profile(self) -> Profile:
         """What was counted."""
-        if self._thread and self._stack:
-            self.skipped.add(_CUT)
+        if self._thread:
+            self.skipped.add(*((_CUT,) if self._stack else (_NO_STACK, self._line)))
         event = self.event.decode(errors="surrogateescape")
         types = [ValueType("samples", "count"), ValueType("period", event or "events")]
         profile = Profile(types, title=f"{event} samples" if event else "perf samples")

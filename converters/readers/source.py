@@ -108,6 +108,8 @@ class Source:
 def open_source(path: str, part: tuple[int, int] | None = None) -> Iterator[Source]:
     """The input called ``path``; ``-`` is standard input. ``part`` limits a plain file to the bytes from its first to
     before its second offset. Raises StallscopeError."""
+    if path == STDIN and sys.stdin is None:
+        raise StallscopeError("standard input is closed", "name a file")
     if path == STDIN:
         yield Source(sys.stdin.buffer, "standard input")
         return

@@ -56,7 +56,7 @@ def _hash(text: str) -> str:
 
 
 def _script() -> str:
-    parts = "".join(_resource(f"html_{part}.js") for part in _SCRIPTS)
+    parts = _resource("values.js") + "".join(_resource(f"html_{part}.js") for part in _SCRIPTS)
     return f'(function () {{\n"use strict";\n{parts}}})();\n'
 
 

@@ -16,6 +16,7 @@ import json
 import sys
 import zlib
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
@@ -47,13 +48,15 @@ class _Forest:
     nodes: array[int]
     own: list[int]
     """Per key: the chosen value of the stacks that end in it."""
+    marks: list[str]
+    """Per key: the value that most of the chosen value of its stacks has of the palette's label."""
 
 
 def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:
     """All columns that are sums; samples without any positive value are left out. Raises StallscopeError."""
     chosen = value_index(profile, options)
     columns = [i for i, value_type in enumerate(profile.value_types) if value_type.aggregate == "sum"]
-    forest = _forest(profile, options, columns, columns.index(chosen))
+    forest = _forest(profile, options, columns, columns.index(chosen), palette.label)
     about = {
         **_about(profile, options, columns),
         **_functions(forest, Tree(profile.value_types[chosen], False, [], 0, 0), palette),
@@ -109,24 +112,27 @@ def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
     kinds = list(LABELS)
     columns: dict[str, list[Any]] = {"names": [], "css": [], "kinds": [], "modules": []}
     # The palettes colour nodes of a tree; one per function is what they need to know of this one.
-    tree.nodes = [Node(1, key, 0, 0, own, 0) for key, own in zip(forest.keys, forest.own, strict=True)]
+    rows = zip(forest.keys, forest.own, forest.marks, strict=True)
+    tree.nodes = [Node(1, key, 0, 0, own, 0, label=mark) for key, own, mark in rows]
     for node in tree.nodes:
         key = node.key
         columns["names"].append(printable(key.name))
         columns["css"].append(classes.setdefault(palette.css_class(node), len(classes)))
         columns["kinds"].append(kinds.index(key.kind) if key.kind in LABELS else -1)
         columns["modules"].append(modules.setdefault(key.module, len(modules) - 1))
+    root = Node(0, _ALL, 0, 0, 0, 0)
+    tree.nodes.insert(0, root)  # where palettes expect it
     return {
         **columns,
         "classes": list(classes),
-        "root": palette.css_class(Node(0, _ALL, 0, 0, 0, 0)),
+        "root": palette.css_class(root),
         "paths": [printable(path) for path in modules if path],
         "labels": list(LABELS.values()),
         "legend": [[css_class, printable(label)] for css_class, label in palette.legend(tree)],
     }
 
 
-def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen: int) -> _Forest:
+def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen: int, label: str) -> _Forest:
     """One row per distinct stack: children stand in the order of their keys, as in `flame.build`."""
     kept = [any(sample.values[i] > 0 for i in columns) for sample in profile.samples]
     levels = [list(compress(level, kept)) for level in roots(profile.samples, options.per_thread, options.roots)]
@@ -135,10 +141,23 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
     if options.reverse:
         rows = (row[::-1] for row in rows)
     merged: dict[_Ids, tuple[int, ...]] = {}
+    marks: list[defaultdict[str, int]] = [defaultdict(int) for _ in keys]
     for sample, row in zip(samples, rows, strict=True):
         values = tuple([max(sample.values[i], 0) for i in columns])
         merged[row] = tuple(map(add, merged[row], values)) if row in merged else values
-    forest = _Forest(keys, [array("d") for _ in columns], array("I"), array("I"), array("I"), [0] * len(keys))
+        if label:
+            mark = str(sample.label(label) or "")
+            for key in set(row):
+                marks[key][mark] += values[chosen]
+    forest = _Forest(
+        keys,
+        [array("d") for _ in columns],
+        array("I"),
+        array("I"),
+        array("I"),
+        [0] * len(keys),
+        list(map(_most, marks)),
+    )
     previous: _Ids = ()
     for row in sorted(merged):
         shared = _in_common(previous, row)
@@ -151,6 +170,10 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
             forest.own[row[-1]] += merged[row][chosen]
         previous = row
     return forest
+
+
+def _most(sums: dict[str, int]) -> str:
+    return max(sorted(sums), key=sums.__getitem__, default="")
 
 
 def _in_common(one: _Ids, other: _Ids) -> int:

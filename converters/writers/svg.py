@@ -266,7 +266,7 @@ def _notes(graph: _Graph) -> Iterator[tuple[str, str]]:
 
 
 def _script() -> str:
-    parts = "".join(_resource(f"svg_{part}.js") for part in ("tree", "draw", "search", "page"))
+    parts = _resource("values.js") + "".join(_resource(f"svg_{part}.js") for part in ("tree", "draw", "search", "page"))
     # Copied into an HTML page, the graph stays a picture: neither window nor address are its own there.
     return f'\nif (document.documentElement.localName === "svg") (function () {{\n"use strict";\n{parts}}})();\n'
 

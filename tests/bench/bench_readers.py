@@ -1,4 +1,5 @@
-"""MB/s and peak memory of the text readers, one process and one core each, beside FlameGraph's Perl scripts.
+"""MB per second of CPU time (and of wall time), and peak memory of the text readers, one process each, beside
+FlameGraph's Perl scripts.
 
     bench_readers.py [--mb 200] [--rounds 3] [--flamegraph FOLDER] [READER...]
 
@@ -16,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -48,6 +50,7 @@ class Target(NamedTuple):
 class Run(NamedTuple):
     seconds: float
     """CPU time, of user and system."""
+    wall: float
     peak: float
     """MB"""
     output: str
@@ -107,14 +110,16 @@ for name in ("pyspy", "austin", "faulthandler", "chrome", "vtune", "perf_sched")
 def measured(command: list[str]) -> Run:
     """One command, to its end. Exits when it fails."""
     with tempfile.TemporaryFile() as out:
+        begin = time.monotonic()
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             sys.exit(f"{' '.join(command[:3])} failed with {process.returncode}")
         out.seek(0)
         text = out.read(100).decode(errors="replace")
-    return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text)
+    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024, text)
 
 
 def find_peer(script: str, folder: str) -> str:
@@ -135,8 +140,10 @@ def bench(name: str, target: Target, size: int, given: argparse.Namespace) -> No
             if peer and i + 1 < max(given.rounds, 2):
                 theirs.append(measured(["perl", peer, file.name]))
     speed = written / statistics.median(run.seconds for run in ours)
+    wall = written / statistics.median(run.wall for run in ours)
+    peak = statistics.median(run.peak for run in ours)
     line = (
-        f"{name:>13} {speed:5.0f} MB/s ({written:.0f} MB), peak {statistics.median(run.peak for run in ours):4.0f} MB,"
+        f"{name:>13} {speed:5.0f} MB/s (wall {wall:.0f}; {written:.0f} MB), peak {peak:4.0f} MB,"
         f" {int(ours[0].output):>7,} distinct stacks; goal {target.goal} MB/s"
     )
     if theirs:

@@ -60,6 +60,18 @@ def test_skipped_lines_are_told_with_their_place(tmp_path: Path, capfd: pytest.C
     assert f"{path}, line 2: expected a folded stack" in err
 
 
+def test_both_sides_of_a_comparison_are_told(tmp_path: Path, folded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("a;b 1\nno count\n")
+    assert convert("--diff", path, folded, "-o", tmp_path / "diff.folded") == 0
+    assert convert(tmp_path / "diff.folded", "--value", "before") == 0
+    out, err = capfd.readouterr()
+    assert f"skipped first (before) at {path}, line 2: expected" in err
+    assert "total 7 count (after), 1 (before)" in err
+    assert "total 1 count (before), 7 (after)" in err
+    assert out == (tmp_path / "diff.folded").read_text() == "a;b 1 0\na;b;read_[k] 0 3\na;c 0 4\n"
+
+
 def test_files_are_added_up_in_every_format(folded: Path, tmp_path: Path) -> None:
     packed = tmp_path / "in.gz"
     packed.write_bytes(gzip.compress(b"a;c 10\nz 1\n"))
@@ -77,6 +89,15 @@ def test_standard_input() -> None:
     for arguments in ([], ["-"]):
         run = subprocess.run([sys.executable, "-c", code, *arguments], input=FOLDED, capture_output=True, text=True)
         assert (run.returncode, run.stdout) == (0, FOLDED)
+
+
+@pytest.mark.parametrize(("closed", "told"), [("<&-", "standard input is closed"), (">&-", "output is closed")])
+def test_closed_streams(closed: str, told: str, folded: Path) -> None:
+    code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
+    path = "-" if closed == "<&-" else folded
+    run = subprocess.run(f"{sys.executable} -c '{code}' {path} {closed}", shell=True, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert told in run.stderr
 
 
 def test_merge_and_per_thread(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -121,6 +142,8 @@ def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> Non
         ("hello\n", 1, "line 1: expected one of the formats pprof, "),
         ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
         ("# nothing\n\n", 1, "line 1: expected one of"),
+        ("PERFILE2\0\0", 1, "is a recording of perf, not its text\nperf script -i FILE"),
+        ("a 1 1.0: 1 x:\n\t 40 f (a)\n", 1, "no samples; skipped: 1 samples cut short at the end"),
     ],
 )
 def test_bad_input(text: str, status: int, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -218,6 +241,7 @@ def test_time_and_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
         (["--normalize"], "--normalize scales the base of --diff"),
         (["--root", "process", "--per-thread"], "exclude each other"),
         (["--callers", "--reverse"], "both turn the stacks over"),
+        (["--context"], "use --inline --context"),
         (["--diff", "-", "-"], "standard input cannot be both sides"),
         (["--max-depth", "0"], "--max-depth"),
     ],

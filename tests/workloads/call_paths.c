@@ -4,8 +4,8 @@
  *
  * Truth: in each round, in an order that changes: 1,000 functions caller_000 … caller_999, all with the same frame, so that the
  * stack pointer in the wait is the same; recurse 1 to 60 deep; and, as a callback of the C library's qsort, 16
- * functions compare_0 … compare_f. Each calls leaf → nanosleep once, caller_NNN for 50 µs + NNN ns × 100, the others
- * for 100 µs. `waits` has one record per path: `caller_NNN`, `recurse/DEPTH`, `compare_N`; blocks are exact.
+ * functions compare_0 … compare_f. Each calls leaf → nanosleep, caller_NNN for 50 µs + NNN ns × 100, the others for
+ * 100 µs; each is called once, twice or three times in a row. `waits` has one record per path: `caller_NNN`, `recurse/DEPTH`, `compare_N`; blocks are exact.
  *
  * With `far` the leaf has a frame of 2 KiB, which looks the same whoever called it: the first word that tells the paths
  * apart is behind it. */
@@ -138,9 +138,13 @@ int main(int argc, char **argv)
 	open_gate(NULL, NULL);
 	begin = thread_now();
 	for (long round = 0; round < rounds; round++)
-		for (long i = 0; i < PATHS; i++)
-			go((int)((i * (round % 100 * 2 + 7) + round * 131) %
-				 PATHS)); /* steps that share no factor with 1076 */
+		for (long i = 0; i < PATHS; i++) {
+			/* Steps that share no factor with 1076. */
+			int path = (int)((i * (round % 100 * 2 + 7) + round * 131) % PATHS);
+
+			for (int again = 0; again <= i % 3; again++)
+				go(path);
+		}
 	thread_done(&begin);
 	return workload_end(begin.wall_ns);
 }

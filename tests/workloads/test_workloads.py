@@ -299,10 +299,12 @@ def test_call_paths_are_all_taken() -> None:
         truth = run("call_paths", frame, 2)
         waits = by_function(truth)
         assert len(waits) == 1000 + 60 + 16
-        assert {wait["calls"] for wait in waits.values()} == {2}
-        assert all(wait["ns"] >= 2 * (50_000 + i * 100) for i, wait in enumerate(truth["waits"][:1000]))
+        assert {wait["calls"] for wait in waits.values()} <= {2, 3, 4, 5, 6}
+        calls = sum(wait["calls"] for wait in waits.values())
+        assert calls == 2 * sum(1 + i % 3 for i in range(1076))
+        assert all(wait["ns"] >= wait["calls"] * (50_000 + i * 100) for i, wait in enumerate(truth["waits"][:1000]))
         # One whose timer was over before it slept did not sleep.
-        assert 0.99 * 2 * len(waits) <= sum(wait["blocks"] for wait in waits.values()) <= 2 * len(waits)
+        assert 0.99 * calls <= sum(wait["blocks"] for wait in waits.values()) <= calls
 
 
 def test_exec_chain_is_one_process() -> None:

@@ -180,7 +180,11 @@ class Engine:
     def restack(self) -> None:
         """Walks the stacks of waiting threads again that were not complete."""
         if self._iterator and self.shape.restacks:
-            self._iterator.read_iterator()
+            self.object.set_variable("restacking", 1)
+            try:
+                self._iterator.read_iterator()
+            finally:
+                self.object.set_variable("restacking", 0)
 
     def consume(self) -> None:
         """Delivers the records that are in the ring buffer."""

@@ -121,6 +121,9 @@ class Session:
         self._to_adopt.extend(sorted(targets))
         self._adopt_some()
         unwinding.prime(sorted(targets & self._spaces.processes.keys()))
+        if self._launch:
+            self._spaces.adopt(self._launch.pid)
+            unwinding.prime_command(self._launch.pid)
 
     def run(
         self,
@@ -140,7 +143,8 @@ class Session:
                 raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
             self._take_in(seeds)
             if self._launch:
-                self._spaces.adopt(self._launch.pid)
+                if self._launch.pid not in self._spaces.processes:
+                    self._spaces.adopt(self._launch.pid)
                 self._engine.expect_exec(self._launch.pid)
                 self._launch.go()
             deadline = time.monotonic() + self._duration if self._duration is not None else None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..symbols.maps import Mapping, read_maps
 from ..symbols.process import ProcessSpaces
 from ..symbols.vdso import image
 from ..unwind.loader import VDSO, Counts, Loader
 from ..unwind.store import Store
+from . import procfs
 
 if TYPE_CHECKING:
     from ..symbols.elf import ElfFile
-    from ..symbols.maps import Mapping
     from .engine import Engine
 
 PRIME = 0.25
@@ -22,8 +24,13 @@ _EPOCH = 2.0
 """Seconds in which the use of a table counts as the same."""
 _SOON, _LATER = 0.1, 5.0
 """Seconds until a process whose walks miss a mapping is looked at again: a walk that has lost its way always does."""
+_SLICE = 0.05
+"""Seconds spent on reading mappings between two looks at the rings: a host may have thousands of processes."""
 _SHARE = 0.1
 """Of the time, at most, goes into walking waiting threads again, and into reading the mappings of one process."""
+
+
+_EVERYWHERE = ("libc.so", "libc-", "ld-linux", "ld-")
 
 
 class Unwinding:
@@ -44,6 +51,8 @@ class Unwinding:
         """By process: not to be read again before."""
         self._looks: dict[int, tuple[float, float]] = {}
         """By process: when it may be looked at again, and how long to wait after that."""
+        self._leaderless: set[int] = set()
+        """Processes whose main thread has ended, but not they."""
         self._generation = 0
         self._advance()
 
@@ -63,18 +72,33 @@ class Unwinding:
             self.loader.read(pid)
         self.loader.wait(PRIME)
 
+    def prime_command(self, pid: int) -> None:
+        """As `prime` for a command that has not begun: what surely it will map is the C library, as ``pid`` has it."""
+        for mapping in read_maps(pid):
+            if os.path.basename(mapping.path).startswith(_EVERYWHERE):
+                self.loader.expect(pid, mapping)
+        self.loader.wait(PRIME)
+
     def began(self, pid: int) -> None:
         """A process began another program."""
         self.loader.forget(pid)
         self._to_read.add(pid)
+        self._looks.pop(pid, None)
 
     def mapped(self, pid: int, mapping: Mapping, time_ns: int) -> None:
         """A process has mapped code: the next `poll` tells the probes."""
         (self._to_tell if self.loader.map(pid, mapping, time_ns) else self._to_read).add(pid)
 
     def exited(self, pid: int) -> None:
-        """It is gone."""
+        """Its main thread is gone, and mostly all of it."""
+        if _others_live(pid):
+            self._leaderless.add(pid)
+        else:
+            self._gone(pid)
+
+    def _gone(self, pid: int) -> None:
         self.loader.unmap(pid)
+        self._leaderless.discard(pid)
         self._to_read.discard(pid)
         self._to_tell.discard(pid)
         self._looks.pop(pid, None)
@@ -86,6 +110,7 @@ class Unwinding:
         if now >= self._next_epoch:
             self._next_epoch = now + _EPOCH
             self._engine.object.set_variable("unwind_epoch", self.loader.next_epoch())
+            self._look_after_leaderless()
         wanted = self._store.take_wanted()
         for pid in wanted.pids:
             if self._may_look(pid, now):
@@ -96,6 +121,8 @@ class Unwinding:
                 self._to_read.add(pid)
         for pid in [pid for pid in self._to_read | self._to_tell if self._busy_until.get(pid, 0.0) <= now]:
             self._tell(pid)
+            if time.monotonic() - now >= _SLICE:
+                break
         self.loader.missed(wanted.tables)
         self._stale |= self.loader.poll()
         if self._stale and now >= self._next_restack:
@@ -123,12 +150,26 @@ class Unwinding:
             self._stale = True
         elif self.loader.read(pid):
             self._stale = True
+        elif not procfs.state(pid):
+            self._gone(pid)
+            return
         self._to_read.discard(pid)
         self._to_tell.discard(pid)
         end = time.monotonic()
         self._busy_until[pid] = end + (end - begin) / _SHARE
 
+    def _look_after_leaderless(self) -> None:
+        for pid in list(self._leaderless):
+            if procfs.state(pid) not in ("", "Z", "X"):  # another process, or program
+                self._leaderless.discard(pid)
+                self.began(pid)
+            elif not _others_live(pid):
+                self._gone(pid)
+
     def _may_look(self, pid: int, now: float) -> bool:
+        if pid not in self._looks and pid not in self._spaces.processes:
+            # Its fork is about to be told, and then it has its parent's mappings.
+            self._looks[pid] = (now + _SOON, _SOON / 2)
         after, wait = self._looks.get(pid, (0.0, _SOON / 2))
         if now < after:
             return False
@@ -141,3 +182,8 @@ class Unwinding:
             return image()
         file = self._spaces.file_of(pid, mapping)
         return file.elf() if file is not None else None
+
+
+def _others_live(pid: int) -> bool:
+    """Whether a process has threads besides the main one."""
+    return any(tid != pid and procfs.state(tid) not in ("", "Z", "X") for tid in procfs.tids(pid))

@@ -81,7 +81,8 @@ class ProcessSpaces:
         if process is None or process.exited:
             process = self._begin(pid)
         self._describe(process)
-        process.adopted_ns = before
+        # One that is on its way out shows no mappings any more: what its parent had is better.
+        process.adopted_ns = before if mappings else 0
         for mapping in mappings:
             process.space.map_unless_other(mapping)
             self._open(process, mapping, time.time_ns())

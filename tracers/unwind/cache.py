@@ -56,6 +56,8 @@ class TableCache:
         self._max_bytes = max_bytes
         self.problem = ""
         self._fd = -1
+        self._room = 0
+        """Bytes that may be written before the folder is looked at again."""
         self.hits = self.misses = 0
         try:
             self._fd = _open_folder(folder or default_folder())
@@ -125,7 +127,13 @@ class TableCache:
                 os.unlink(aside, dir_fd=self._fd)
 
     def _make_room(self, size: int) -> None:
-        """Removes the longest unused files until ``size`` more bytes fit, and what interrupted writers left."""
+        """Removes the longest unused files until ``size`` more bytes fit, and what interrupted writers left.
+
+        The folder is looked at when what was written since the last time could fill it.
+        """
+        self._room -= size
+        if self._room >= 0:
+            return
         files = []
         for entry in os.listdir(self._fd):
             if not entry.endswith((_SUFFIX, _ASIDE)):
@@ -146,6 +154,8 @@ class TableCache:
             with suppress(OSError):
                 os.unlink(entry, dir_fd=self._fd)
                 total -= length
+        # Others may write there, too.
+        self._room = (self._max_bytes - total) // 2
 
 
 def _open_folder(path: str) -> int:

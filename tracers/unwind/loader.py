@@ -28,6 +28,8 @@ VDSO = "[vdso]"
 _PT_LOAD, _PAGE = 1, 4096
 _EVICT = 64
 """Tables that leave at once."""
+_MAX_CHUNKS = 1 << 32 - CHUNK_SHIFT
+"""Of one mapping: a table describes 4 GB of code at most, but a file may have any size."""
 
 
 @dataclass(slots=True, eq=False)
@@ -155,6 +157,8 @@ class _Compiler:
             return list(cut(self._cache.table(file.elf)))
         except (UnwindError, ElfError) as error:
             return str(error)
+        except MemoryError:
+            return "not enough memory"
         except BaseException as error:  # raised again by take()
             return error
 
@@ -183,11 +187,16 @@ class Loader:
         return self._compiler.ready
 
     def read(self, pid: int) -> bool:
-        """Reads the mappings of a process and tells the probes; tables are to come. False when it is gone."""
+        """Reads the mappings of a process and tells the probes; tables are to come.
+
+        False when it is gone, or has none: of threads that outlive their process's main thread they cannot be read.
+        """
         begin = time.monotonic_ns()
         try:
             mappings = read_maps(pid)
         except OSError:
+            return False
+        if not mappings:
             return False
         self._spaces[pid] = _Space(AddressSpace(mappings), begin)
         self.tell(pid)
@@ -220,8 +229,17 @@ class Loader:
             end = mapping.end
         if entries and end < 1 << 64:
             entries.append((end, 0, TABLE_UNMAPPED))
-        if not self._store.set_space(pid, np.array(entries, np.uint64).reshape(-1, 3)):
-            self.counts.no_room += 1
+        table = np.array(entries, np.uint64).reshape(-1, 3)
+        while not self._store.set_space(pid, table):
+            self._full = True
+            if not self._make_room():
+                self.counts.no_room += 1
+                self._store.drop_space(pid)  # what is no longer true would lead walks astray
+                return
+
+    def expect(self, pid: int, mapping: Mapping) -> None:
+        """Others will map this file, too."""
+        self._file(pid, mapping)
 
     def forget(self, pid: int) -> None:
         """It began another program."""
@@ -276,7 +294,11 @@ class Loader:
             return [(mapping.start, 0, TABLE_NONE)]
         entries: list[tuple[int, int, int]] = []
         last = vaddr + mapping.end - mapping.start - 1
-        for chunk in range(vaddr >> CHUNK_SHIFT, (last >> CHUNK_SHIFT) + 1):
+        first = vaddr >> CHUNK_SHIFT
+        for chunk in range(first, (last >> CHUNK_SHIFT) + 1):
+            if chunk - first == _MAX_CHUNKS:
+                entries.append((mapping.start - vaddr + (chunk << CHUNK_SHIFT), 0, TABLE_NONE))
+                break
             origin = (mapping.start - vaddr + (chunk << CHUNK_SHIFT)) & (1 << 64) - 1
             entries.append((origin if entries else mapping.start, origin, self._table(file, chunk)))
         return entries
@@ -327,16 +349,21 @@ class Loader:
         return changed
 
     def _fill(self, number: int, chunk: Chunk, *, make_room: bool) -> bool:
-        while not self._store.fill(number, chunk):
+        # One that a walk waits for is in use; it must not leave for the next one that comes.
+        while not self._store.fill(number, chunk, self._epoch if make_room else 0):
             self._full = True
-            old = self._store.oldest(_EVICT, self._epoch) if make_room else []
-            if not old:
+            if not make_room or not self._make_room():
                 self.counts.no_room += make_room
                 return False
-            for table in old:
-                self._store.empty(table)
-            self.counts.evicted += len(old)
         return True
+
+    def _make_room(self) -> bool:
+        """Lets the longest unused tables leave; whether there were any."""
+        old = self._store.oldest(_EVICT, self._epoch)
+        for table in old:
+            self._store.empty(table)
+        self.counts.evicted += len(old)
+        return bool(old)
 
 
 def _vaddr(elf: ElfFile, offset: int) -> int | None:

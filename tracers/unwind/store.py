@@ -83,8 +83,8 @@ class Store:
         """There are no rows for it: walks need not ask for it again."""
         self._tables[table]["empty"] = 1
 
-    def fill(self, table: int, chunk: Chunk) -> bool:
-        """Puts a chunk's rows in. False when there is no room."""
+    def fill(self, table: int, chunk: Chunk, used: int = 0) -> bool:
+        """Puts a chunk's rows in; ``used``: the epoch. False when there is no room."""
         import numpy as np
 
         blocks: list[_Block] = []
@@ -104,7 +104,7 @@ class Store:
         self._write(block, index)
         self._blocks[table] = [*blocks, block]
         self._tables[table]["index"] = block.first
-        self._tables[table]["used"] = 0
+        self._tables[table]["used"] = used
         self._tables[table]["pages"] = len(index)
         return True
 
@@ -127,7 +127,10 @@ class Store:
         return [int(numbers[i]) for i in order[:count] if used[i] < epoch]
 
     def set_space(self, pid: int, entries: NDArray[np.uint64]) -> bool:
-        """The mappings of a process: rows of (start, bias, table), sorted. False when there is no room."""
+        """The mappings of a process: rows of (start, bias, table), sorted. False when there is no room.
+
+        Of more processes than the kernel's map holds nothing is kept; `problem` says so.
+        """
         entries = entries[:MAX_MAPPINGS]
         block = self._allocate(entries.size) if entries.size else _Block(0, 0)
         if block is None:
@@ -136,7 +139,12 @@ class Store:
             self._write(block, entries.reshape(-1))
         self._versions += 1
         value = _SPACE.pack(block.first, len(entries), self._versions & 0xFFFFFFFF, 0)
-        self._spaces_map.update(pid.to_bytes(4, "little"), value)
+        try:
+            self._spaces_map.update(pid.to_bytes(4, "little"), value)
+        except BpfError as error:
+            self.problem = str(error)
+            self._return([block] if block.words else [])
+            return True
         self._retire(pid)
         self._spaces[pid] = block
         return True

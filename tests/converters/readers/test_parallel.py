@@ -186,3 +186,18 @@ def test_a_comparison_is_read_in_parts(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"".join(b"a;f%d %d 7\n" % (i, i) for i in range(900)))
     assert [each.name for each in check(path, ReadOptions()).value_types] == ["after", "before"]
+
+
+def test_a_pipe_is_opened_once(tmp_path: Path) -> None:
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.write_bytes(perf_text(50))
+    with subprocess.Popen(["cp", file, pipe]):
+        ((name, profile),) = parallel.read_all([str(pipe)], ReadOptions(), jobs=2)
+    assert (name, profile) == detect.read(str(file), ReadOptions())
+
+
+@pytest.mark.parametrize("path", ["", "nothing/here", "nul\0", "/"])
+def test_what_is_no_file_is_an_error(path: str) -> None:
+    with pytest.raises(StallscopeError, match="cannot be read"):
+        parallel.read_all([path], ReadOptions(), jobs=2)

@@ -78,6 +78,15 @@ def test_what_is_cut_is_counted() -> None:
     assert profile.lost == {"stacks without a header": 1, "samples cut short at the end": 1}
 
 
+def test_samples_that_were_recorded_without_stacks_are_told() -> None:
+    line = b"a 1/2 [000] 1.5: 1 cycles: ffffffff8100 f+0x1 (/bin/a)\n"
+    with pytest.raises(StallscopeError, match=r"x, line 2: expected a sample .*record with -g"):
+        read(line * 5)
+    profile = read(line * 2 + b"\n" + sample("a 1/2 1.5: 1 cycles:", "f"))
+    assert profile.lost == {"headers without a stack": 1}
+    assert profile.total("samples") == 2
+
+
 def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     text = b"".join(
         sample(f"a {i % 5}/{i % 7 + 1} 1.5: {i} cycles:", f"f{i % 50}", f"g{i % 9}", "m") for i in range(500)

@@ -90,6 +90,24 @@ def test_functions_have_their_kind_module_and_colour() -> None:
     assert about["root"].startswith("r")
 
 
+def test_colours_by_state_are_those_that_most_of_a_function_has() -> None:
+    waits = [("main", 3, "interruptible"), ("main;read", 5, "interruptible"), ("main;write", 7, "uninterruptible")]
+    samples = [
+        Sample(tuple(map(Frame, text.split(";"))), (value,), (("state", state),)) for text, value, state in waits
+    ]
+    block = Block(Profile([OFF_CPU], [*samples, Sample((Frame("lone"),), (1,))]), palette="state")
+    told = {
+        name: block.about["classes"][css] for name, css in zip(block.about["names"], block.about["css"], strict=True)
+    }
+    of_state = {text: css[0] for css, text in block.about["legend"]}
+    assert {name: css[0] for name, css in told.items()} == {
+        "main": of_state["interruptible"],
+        "read": of_state["interruptible"],
+        "write": of_state["uninterruptible"],
+        "lone": of_state["state not known"],
+    }
+
+
 def test_options() -> None:
     assert Block(profile(), value="count").about["value"] == 1
     assert Block(profile(), per_thread=True).stacks()[0] == ("p-7", "t-8", "main")

@@ -171,13 +171,19 @@ def test_what_walks_missed_is_looked_for_less_and_less_often(made: Unwinding, to
     assert 4.5 < gaps[-1] < 5.5
 
 
-def test_strangers_are_adopted_and_acquaintances_looked_at_again(made: Unwinding, told: Recorder) -> None:
+def test_acquaintances_are_looked_at_again_strangers_when_no_event_has_told_of_them(
+    made: Unwinding, told: Recorder, clock: Clock
+) -> None:
     told.wanted = Wanted({7, 8}, {12, 11})
     made.poll()
     found = told.take()
     assert ("refresh", 7) in found
-    assert ("adopt", 8) in found
     assert ("missed", [11, 12]) in found
+    assert ("adopt", 8) not in found
+    clock.now += 0.2
+    told.wanted = Wanted({8}, set())
+    made.poll()
+    assert told.take()[:2] == [("adopt", 8), ("read", 8)]
 
 
 def test_waiting_threads_are_walked_again_when_something_came_but_not_all_the_time(
