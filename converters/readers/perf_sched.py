@@ -94,6 +94,12 @@ class _Reader:
 
     def _add_block(self, block: bytes) -> None:
         """One event with its stack, or several without."""
+        header, _, body = block.partition(b"\n")
+        usual = body[:1] == b"\t" and header[:1] != b"#" and body.count(b"\n\t") == body.count(b"\n")
+        if usual and (event := parse(header)):
+            self.events += 1
+            self._add_event(event, body)
+            return
         lines = block.split(b"\n")
         at = 0
         while at < len(lines):
@@ -109,12 +115,12 @@ class _Reader:
                 self.skipped.add(_BAD, self._line + at)
             else:
                 self.events += 1
-                self._add_event(event, lines[at + 1 : end])
+                self._add_event(event, b"\n".join(lines[at + 1 : end]))
             at = end
 
-    def _add_event(self, event: Event, lines: list[bytes]) -> None:
+    def _add_event(self, event: Event, text: bytes) -> None:
         if event.name == "switch":
-            self._switch(event, lines)
+            self._switch(event, text)
         elif event.name in ("wakeup", "waking"):
             wait = self._waits.get(event.tid)
             if wait is not None and wait.state and (wait.woken is None or event.name == "wakeup"):
@@ -124,13 +130,13 @@ class _Reader:
         else:
             self.skipped.add(_OTHER)
 
-    def _switch(self, event: Event, lines: list[bytes]) -> None:
+    def _switch(self, event: Event, text: bytes) -> None:
         if event.pid is not None and event.pid == event.tid:
             self._processes[event.pid] = event.comm
         if event.tid and event.state != "ended":
             if event.tid in self._waits:
                 self._unended(event.tid)
-            self._waits[event.tid] = _Wait(event, self._stack(lines))
+            self._waits[event.tid] = _Wait(event, self._stack(text))
         elif event.tid:
             self._waits.pop(event.tid, None)
         if event.next_tid and (wait := self._waits.get(event.next_tid)) is not None and event.next_tid != event.tid:
@@ -182,8 +188,7 @@ class _Reader:
             labels["pid"] = pid
         return tuple(sorted(labels.items()))
 
-    def _stack(self, lines: list[bytes]) -> Stack:
-        text = b"\n".join(lines)
+    def _stack(self, text: bytes) -> Stack:
         known = self._stacks.get(text)
         if known is None:
             if self._cached > _MAX_CACHED or len(self._frames) > _MAX_LINES:
@@ -192,7 +197,7 @@ class _Reader:
                 self._cached = 0
             self._cached += len(text) + 100
             frames: list[Frame] = []
-            for line in reversed(lines):
+            for line in reversed(text.split(b"\n") if text else []):
                 frames.extend(self._line_frames(line.rstrip(b"\r")))
             known = self._stacks[text] = _without_tracing(tuple(frames))
         return known

@@ -65,29 +65,26 @@ def parse(line: bytes) -> Event | None:
     match = _HEADER.match(line[:_MAX_LINE])
     if match is None:
         return None
-    time = int(match["seconds"]) * 1_000_000_000 + int(match["part"].ljust(9, b"0"))
-    pid = int(match["pid"] or -1) if int(match["pid"] or -1) >= 0 else None
-    name = match["event"].decode().removeprefix("sched_")
-    other = Event("other", time, pid, int(match["tid"]), _text(match["comm"]))
-    fields = match["fields"]
+    comm, pid_text, tid, _, seconds, part, event, fields = match.groups()
+    time = int(seconds + part.ljust(9, b"0"))
+    pid = int(pid_text) if pid_text and pid_text[:1] != b"-" else None
+    name = event.decode().removeprefix("sched_")
     if name == "switch":
         found = _SWITCH.match(fields) or _SHORT_SWITCH.match(fields)
         if found is None:
-            return other
-        return Event(
-            name, time, pid, int(found["tid"]), _text(found["comm"]), _state(found["state"]), int(found["next"]),
-            _text(found["next_comm"]),
-        )  # fmt: skip
+            return Event("other", time, pid, int(tid), _text(comm))
+        comm, tid, state, next_comm, next_tid = found.groups()
+        return Event(name, time, pid, int(tid), _text(comm), _state(state), int(next_tid), _text(next_comm))
     if name in ("wakeup", "wakeup_new", "waking") or name.startswith("stat_"):
         found = _WOKEN.match(fields) or _SHORT_WOKEN.match(fields)
         if found is None:
-            return other
-        delay = _DELAY.search(fields)
+            return Event("other", time, pid, int(tid), _text(comm))
+        delay = _DELAY.search(fields) if name.startswith("stat_") else None
         return Event(
             "wakeup" if name == "wakeup_new" else name, time, pid, int(found["tid"]), _text(found["comm"]),
             delay=int(delay[1]) if delay else 0,
         )  # fmt: skip
-    return other
+    return Event("other", time, pid, int(tid), _text(comm))
 
 
 def _state(text: bytes) -> str:

@@ -20,6 +20,8 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 18
 """Small enough that the lines made from it stay in the cache of a core."""
+_PACKED = 1 << 10
+"""Bytes that are given to zstd at once: 128 KiB may come of each four of them (a run-length block, RFC 8878)."""
 _MAX_CHUNK = 64 << 20
 _FEW_SEPARATORS = 16 << 20
 
@@ -155,12 +157,39 @@ class _Joined:
         return data
 
 
+class _Zstd:
+    """Unpacks frame by frame. The reader of zstandard takes input that was cut for a whole one: this does not."""
+
+    def __init__(self, file: _Joined, decompressor: Any) -> None:
+        self._file = file
+        self._decompressor = decompressor
+        self._frame: Any = None
+        """The one that has begun and not ended."""
+        self._packed = self._data = b""
+
+    def read(self, size: int) -> bytes:
+        """As `io.RawIOBase.read`. EOFError when a frame is cut."""
+        while not self._data:
+            packed = self._packed or self._file.read(_PACKED)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("Compressed file ended before the end of its last frame")
+                return b""
+            self._frame = self._frame or self._decompressor.decompressobj()
+            self._data = self._frame.decompress(packed)
+            self._packed = b""
+            if self._frame.eof:
+                self._packed, self._frame = self._frame.unused_data, None
+        data, self._data = self._data[:size], self._data[size:]
+        return data
+
+
 def _zstd(file: _Joined, name: str) -> Any:
     try:
-        import zstandard  # type: ignore[import-not-found, unused-ignore]
+        import zstandard
     except ImportError:
         raise StallscopeError(
             f"{name} is packed with zstd, which needs the Python package zstandard",
             "pip install zstandard, or unpack it first: zstd -dc FILE | trace-convert -",
         ) from None
-    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return _Zstd(file, zstandard.ZstdDecompressor())

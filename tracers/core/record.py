@@ -45,6 +45,7 @@ def _run(options: EngineOptions, launch: Launch | None, duration: float | None, 
         from .session import Session
 
         _allow_many_files()
+        _give_memory_back()
         session = Session(engine, launch, duration)
         with Progress(duration) as progress:
             return session.run(
@@ -61,3 +62,14 @@ def _allow_many_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = min(hard, 1 << 16) if hard != resource.RLIM_INFINITY else 1 << 16
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, os.sysconf("SC_OPEN_MAX")), hard))
+
+
+def _give_memory_back() -> None:
+    """What is freed goes back to the kernel at once: unwind tables are compiled by the megabyte, in a thread."""
+    import ctypes
+
+    m_mmap_threshold, m_arena_max = -3, -8  # malloc.h of glibc; other C libraries have no mallopt()
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(m_mmap_threshold, 1 << 18)
+        mallopt(m_arena_max, 1)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
+import random
+import sys
 from pathlib import Path
 
 import pytest
+import zstandard
 from stallscope.converters.errors import StallscopeError
 from stallscope.converters.readers.source import HEAD, Source, open_source
 
@@ -40,8 +42,25 @@ def test_damaged_gzip_is_named(cut: int) -> None:
         Source(io.BytesIO(data), "x").read_all(1 << 30)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("zstandard") is not None, reason="zstandard is installed")
-def test_zstd_names_what_is_missing() -> None:
+def test_zstd() -> None:
+    packed = zstandard.ZstdCompressor().compress(TEXT)
+    skippable = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+    for data in (packed, packed + packed, packed + skippable + packed, packed + skippable):
+        source = Source(io.BytesIO(data), "x")
+        assert source.packed
+        assert b"".join(source.chunks()) == TEXT * data.count(packed)
+
+
+@pytest.mark.parametrize("cut", [5, 20, 70_000, -1])
+def test_damaged_zstd_is_named(cut: int) -> None:
+    packed = zstandard.ZstdCompressor(level=1).compress(random.Random(1).randbytes(300_000))
+    for data in (packed[:cut], packed + packed[:cut], packed[:cut] + b"junk" * 9000, packed + b"junk"):
+        with pytest.raises(StallscopeError, match="x cannot be read"):
+            Source(io.BytesIO(data), "x").read_all(1 << 30)
+
+
+def test_zstd_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(StallscopeError, match="needs the Python package zstandard"):
         Source(io.BytesIO(b"\x28\xb5\x2f\xfd\x00\x00"), "x.zst")
 

@@ -1,0 +1,305 @@
+"""Walks that must not go wrong: code whose table is still to come, threads and processes out of the ordinary."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from stacks_truth import native, reaches_start
+from stallscope.converters.model import Profile
+from stallscope.tracers.core.assemble import Filter, off_cpu_profile
+from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
+from stallscope.tracers.core.records import STATES, RecordSink
+from stallscope.tracers.core.scope import Scope
+from stallscope.tracers.core.session import Capture, Session
+from stallscope.tracers.core.unwinding import Unwinding
+from stallscope.tracers.symbols.elf import ElfFile
+from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.unwind import loader
+
+pytestmark = pytest.mark.usefixtures("live")
+
+Require = Callable[[bool, str], None]
+NAP = """
+#include <time.h>
+__attribute__((noinline)) void nap(void)
+{
+    struct timespec ms = {0, 1000000};
+    long result;
+
+    __asm__ volatile("syscall" : "=a"(result) : "a"(35), "D"(&ms), "S"(0) : "rcx", "r11", "memory");
+}
+"""
+MAIN = """
+#include <pthread.h>
+void nap(void);
+__attribute__((noinline, optimize("omit-frame-pointer"))) void middle(void) { nap(); __asm__ volatile(""); }
+static void *work(void *unused) { for (;;) { middle(); __asm__ volatile(""); } return unused; }
+int main(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, 0, work, 0);
+    pthread_join(thread, 0);
+}
+"""
+LEADERLESS = """
+#include <pthread.h>
+#include <unistd.h>
+static volatile int left;
+__attribute__((noinline)) void alone(void) { usleep(1000); __asm__ volatile(""); }
+static void *work(void *unused)
+{
+    for (;;)
+        if (left) { alone(); __asm__ volatile(""); } else usleep(1000);
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, 0, work, 0);
+    read(0, (char[1]){0}, 1);
+    left = 1;
+    pthread_exit(0);
+}
+"""
+WORKER = """
+#include <linux/io_uring.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+    struct io_uring_params p;
+    struct io_uring_sqe *entry;
+    char *ring, byte;
+    int ends[2], fd;
+
+    memset(&p, 0, sizeof(p));
+    if ((fd = syscall(SYS_io_uring_setup, 1, &p)) < 0 || pipe(ends))
+        return 1;
+    ring = mmap(0, p.sq_off.array + 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+    entry = mmap(0, sizeof(*entry), PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+    for (unsigned n = 1;; n++) {
+        memset(entry, 0, sizeof(*entry));
+        entry->opcode = IORING_OP_READ;
+        entry->fd = ends[0];
+        entry->addr = (unsigned long)&byte;
+        entry->len = 1;
+        entry->flags = IOSQE_ASYNC; /* by a worker thread of the kernel's */
+        __atomic_store_n((unsigned *)(ring + p.sq_off.tail), n, __ATOMIC_RELEASE);
+        syscall(SYS_io_uring_enter, fd, 1, 0, 0, 0, 0);
+        usleep(2000);
+        if (write(ends[1], "x", 1) != 1)
+            return 1;
+        syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS, 0, 0);
+        *(unsigned *)(ring + p.cq_off.head) = n;
+    }
+}
+"""
+BITS_32 = """
+.code32
+.globl _start
+nap: movl $162, %eax
+     movl $request, %ebx
+     xorl %ecx, %ecx
+     int $0x80
+     ret
+outer: pushl %ebp
+     movl %esp, %ebp
+     call nap
+     popl %ebp
+     ret
+_start: call outer
+     jmp _start
+.data
+request: .long 0, 1000000
+"""
+
+
+def compiled(gcc: str, folder: Path, name: str, source: str, *options: str, libs: str = "-lc") -> Path:
+    target = folder / name
+    command = [gcc, "-O2", "-fomit-frame-pointer", *options, "-o", str(target), "-x", "c", "-", libs]
+    subprocess.run(command, input=source, text=True, check=True, timeout=60)
+    return target
+
+
+@pytest.fixture
+def gcc(require: Require) -> str:
+    found = shutil.which("gcc")
+    require(found is not None, "there is no gcc")
+    return str(found)
+
+
+@contextmanager
+def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    child = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE)
+    try:
+        time.sleep(0.3)  # past its start
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def trace(pid: int, seconds: float, on_poll: Callable[[], None] = lambda: None) -> tuple[Capture, Profile]:
+    scope = Scope(pids=[pid])
+    scope.resolve()
+    sink = RecordSink()
+    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), sink)
+    try:
+        capture = Session(engine, None, seconds).run(sink, lambda *_: on_poll())
+        return capture, off_cpu_profile(capture, Filter())
+    finally:
+        engine.close()
+
+
+def test_a_guess_for_want_of_a_table_is_no_whole_stack_and_is_not_remembered(
+    gcc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`middle` keeps no frame pointer, `work` does: without the table of `nap` its rbp leads past both."""
+    library = compiled(gcc, tmp_path, "libnap.so", NAP, "-shared", "-fPIC")
+    program = compiled(
+        gcc,
+        tmp_path,
+        "naps",
+        MAIN,
+        "-fno-omit-frame-pointer",
+        "-L",
+        str(tmp_path),
+        f"-Wl,-rpath,{tmp_path}",
+        libs="-lnap",
+    )
+    late = time.monotonic() + 2
+    found: list[ElfFile | None] = []
+    find, put = Unwinding._find, loader._Compiler.put
+
+    def noting(self: Unwinding, pid: int, mapping: Mapping) -> ElfFile | None:
+        elf = find(self, pid, mapping)
+        if mapping.path == str(library):
+            found.append(elf)
+        return elf
+
+    def hesitating(self: loader._Compiler, file: loader._File, *, urgent: bool) -> None:
+        if file.elf not in found or time.monotonic() > late:
+            put(self, file, urgent=urgent)
+
+    monkeypatch.setattr(Unwinding, "_find", noting)
+    monkeypatch.setattr(loader._Compiler, "put", hesitating)
+    with running(program) as child:
+        capture, _ = trace(child.pid, 5)
+    waits: Counter[tuple[bool, int]] = Counter()
+    for key, total in capture.waits:
+        if STATES[key.state] == "interruptible" and key.ustack in capture.stacks:
+            waits[key.ustack not in capture.ends, len(capture.stacks[key.ustack])] += total.waits
+    for record in capture.threads:
+        key, total = record.thread.sum_key, record.thread.sum
+        if total.waits:
+            waits[key.ustack not in capture.ends, len(capture.stacks[key.ustack])] += total.waits
+    whole = [frames for is_whole, frames in waits if is_whole]
+    print("WAITS", waits)
+    assert sum(waits[False, frames] for is_whole, frames in waits if not is_whole) > 100, "the table came too early"
+    assert len(set(whole)) == 1, waits
+    assert whole[0] == len(("nap", "middle", "work", "start_thread", "clone3"))
+    assert 0 > 100
+
+
+def test_threads_that_outlive_the_main_one(gcc: str, tmp_path: Path) -> None:
+    with running(compiled(gcc, tmp_path, "leaderless", LEADERLESS, "-pthread")) as child:
+
+        def leave() -> None:
+            assert child.stdin
+            child.stdin.write(b"x")
+            child.stdin.flush()
+
+        begun: list[bool] = []
+        _, profile = trace(child.pid, 3, lambda: None if begun else (begun.append(True), leave())[1])
+    waits = {True: 0, False: 0}
+    for sample in profile.samples:
+        if sample.label("state") == "interruptible" and sample.label("open") != "yes":
+            names = [frame.name for frame in sample.stack]
+            if "alone" in names or not reaches_start(sample.stack):
+                waits[reaches_start(sample.stack)] += sample.values[1]
+    assert waits[True] > 100
+    assert waits[False] <= waits[True] // 50, waits
+
+
+def test_workers_of_the_kernel_have_no_user_stack(gcc: str, tmp_path: Path, require: Require) -> None:
+    program = compiled(gcc, tmp_path, "worker", WORKER)
+    with running(program) as child:
+        require(child.poll() is None, "there is no io_uring")
+        capture, profile = trace(child.pid, 1)
+    workers = [sample for sample in profile.samples if "iou-" in str(sample.label("thread"))]
+    assert sum(sample.values[1] for sample in workers) > 50
+    assert not any(native(sample.stack) for sample in workers)
+    assert capture.counters["stacks_failed"] == 0
+
+
+def test_32_bit_code_is_not_walked_by_the_rules_of_64(tmp_path: Path, require: Require) -> None:
+    require(all(map(shutil.which, ("as", "ld"))), "there is no assembler and linker")
+    (tmp_path / "bits.s").write_text(BITS_32)
+    subprocess.run(["as", "--32", "-o", tmp_path / "bits.o", tmp_path / "bits.s"], check=True, timeout=60)
+    subprocess.run(["ld", "-m", "elf_i386", "-o", tmp_path / "bits", tmp_path / "bits.o"], check=True, timeout=60)
+    try:
+        subprocess.run([tmp_path / "bits"], timeout=0.2, check=False)
+    except subprocess.TimeoutExpired:
+        pass
+    else:
+        require(False, "the kernel runs no 32-bit programs")
+    with running(tmp_path / "bits") as child:
+        capture, _ = trace(child.pid, 1)
+    stacks = {key.ustack for key, total in capture.waits if key.ustack} | {
+        record.thread.sum_key.ustack for record in capture.threads if record.thread.sum_key.ustack
+    }
+    assert stacks
+    for stack in stacks:
+        assert len(capture.stacks[stack]) == 1, list(map(hex, capture.stacks[stack]))
+        assert capture.ends[stack]
+
+
+def test_walking_again_takes_nobody_into_the_scope() -> None:
+    """The process id of a target that ended may come back."""
+    gone, stays = pausing(), pausing()
+    scope = Scope(pids=[gone, stays])
+    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), lambda data: None)
+    other = 0
+    try:
+        scope.resolve()
+        engine.begin()
+        end(gone)
+        for _ in range(100):
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(gone - 1))
+            other = pausing()
+            if other == gone:
+                break
+            end(other)
+        assert other == gone
+        engine.restack()
+        assert [record.thread.key.tid for record in engine.stop()] == [stays]
+    finally:
+        engine.close()
+        for pid in (other, stays):
+            end(pid)
+
+
+def pausing() -> int:
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+        os._exit(0)
+    return pid
+
+
+def end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
