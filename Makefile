@@ -40,7 +40,7 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
 
-.PHONY: help build demo test lint types bench install uninstall wheel clean \
+.PHONY: help build demo test lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
 	packages-build packages-lint packages-test packages-bench FORCE
 
@@ -75,6 +75,9 @@ types: dev ## mypy --strict
 
 bench: build dev workloads | packages-bench ## what tracing costs, beside other tools
 	@for bench in $(sort $(wildcard tests/bench/*.py)); do echo "== $$bench"; $(SUDO) $(BIN)/python "$$bench"; done
+
+fuzz: dev ## 100,000 damaged inputs for each reader (about five minutes on one core)
+	$(BIN)/python tests/bench/fuzz_readers.py --count 100000 --jobs 1
 
 install: wheel ## the commands in PREFIX/bin, where sudo finds them
 	@mkdir -p $(PREFIX) 2>/dev/null && [[ -w $(PREFIX) ]] || as_root=$(SUDO); \

@@ -113,6 +113,8 @@ class Unwinding:
             self._look_after_leaderless()
         wanted = self._store.take_wanted()
         for pid in wanted.pids:
+            if time.monotonic() - now >= _SLICE:
+                break  # a walk misses them again
             if self._may_look(pid, now):
                 if pid in self._spaces.processes:
                     self._spaces.refresh(pid)
@@ -121,7 +123,7 @@ class Unwinding:
                 self._to_read.add(pid)
         for pid in [pid for pid in self._to_read | self._to_tell if self._busy_until.get(pid, 0.0) <= now]:
             self._tell(pid)
-            if time.monotonic() - now >= _SLICE:
+            if time.monotonic() - now >= 2 * _SLICE:
                 break
         self.loader.missed(wanted.tables)
         self._stale |= self.loader.poll()

@@ -205,7 +205,9 @@ def test_waiting_threads_are_walked_again_when_something_came_but_not_all_the_ti
     assert ("unwind_generation", restacks + 1) in told.take()
 
 
-def test_a_process_that_is_gone_is_not_read(made: Unwinding, told: Recorder) -> None:
+def test_a_process_that_is_gone_is_not_read(made: Unwinding, told: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.procfs, "tids", lambda pid: [])
+    monkeypatch.setattr(module.procfs, "state", lambda pid: "")
     told.alive = False
     made.mapped(7, MAPPING, 5)
     made.exited(7)
@@ -213,7 +215,7 @@ def test_a_process_that_is_gone_is_not_read(made: Unwinding, told: Recorder) -> 
     assert told.take() == [("unmap", 7)]
     made.mapped(8, MAPPING, 5)
     made.poll()
-    assert told.take() == [("read", 8)]
+    assert told.take() == [("read", 8), ("unmap", 8)]
     assert told.restacks == 0
 
 
@@ -222,3 +224,93 @@ def test_use_is_told_apart_every_two_seconds(made: Unwinding, told: Recorder, cl
         made.poll()
         clock.now += 1
     assert told.told.count(("unwind_epoch", 9)) == 6
+
+
+def test_many_processes_are_read_a_slice_at_a_time(made: Unwinding, told: Recorder) -> None:
+    told.cost = module._SLICE / 2
+    for pid in range(10, 30):
+        made.began(pid)
+    made.poll()
+    assert sum(name == "read" for name, _ in told.take()) == 4
+    for _ in range(4):
+        made.poll()
+    assert sum(name == "read" for name, _ in told.take()) == 16
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """What /proc tells of the threads of process 7."""
+    found = {7: "Z", 71: "S"}
+    monkeypatch.setattr(module.procfs, "state", lambda tid: found.get(tid, ""))
+    monkeypatch.setattr(module.procfs, "tids", lambda pid: list(found) if pid == 7 else [])
+    return found
+
+
+def test_threads_without_a_main_thread_keep_their_tables(
+    made: Unwinding, told: Recorder, clock: Clock, states: dict[int, str]
+) -> None:
+    made.poll()
+    made.exited(7)
+    clock.now += 10
+    made.poll()
+    assert ("unmap", 7) not in told.take()
+    del states[71]
+    clock.now += 10
+    made.poll()
+    assert ("unmap", 7) in told.take()
+    clock.now += 10
+    made.poll()
+    assert ("unmap", 7) not in told.take()
+
+
+def test_a_process_id_that_another_took_is_read_anew(
+    made: Unwinding, told: Recorder, clock: Clock, states: dict[int, str]
+) -> None:
+    made.poll()
+    made.exited(7)
+    states[7] = "S"
+    clock.now += 10
+    made.poll()
+    found = told.take()
+    assert ("unmap", 7) not in found
+    assert ("read", 7) in found
+
+
+def test_nothing_is_kept_of_a_process_that_is_gone(
+    made: Unwinding, told: Recorder, clock: Clock, states: dict[int, str]
+) -> None:
+    states.clear()
+    told.alive = False
+    told.wanted = Wanted({7}, set())
+    made.poll()
+    assert not made._looks
+    assert not made._busy_until
+    assert ("unmap", 7) in told.take()
+
+
+def test_a_new_program_is_looked_at_soon(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    for _ in range(200):
+        told.wanted = Wanted({7}, set())
+        made.poll()
+        clock.now += 0.05
+    made.began(7)
+    made.poll()
+    told.take()
+    told.wanted = Wanted({7}, set())
+    clock.now += 0.2
+    made.poll()
+    assert ("read", 7) in told.take()
+
+
+def test_many_strangers_are_looked_at_a_slice_at_a_time(
+    made: Unwinding, told: Recorder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(pid: int) -> None:
+        told.told.append(("refresh", pid))
+        clock.now += module._SLICE / 4
+
+    monkeypatch.setattr(told, "refresh", slow)
+    told.processes = {pid: object() for pid in range(10, 30)}
+    told.wanted = Wanted(set(told.processes), set())
+    made.poll()
+    assert sum(name == "refresh" for name, _ in told.take()) == 4

@@ -287,3 +287,89 @@ def test_what_is_mapped_later_takes_the_place_of_what_was_there(
     assert look_up(loader, loaded, sleeper.pid, libc.start + 0x2000) >= 0
     loader.forget(sleeper.pid)
     assert not loader.map(sleeper.pid, moved, time.monotonic_ns())
+
+
+def test_mappings_find_room_where_tables_leave(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "_add_shard", _only(1))
+    loader = make(1)
+    loader.read(sleeper.pid)
+    loader.wait(PATIENCE)
+    there = loader._store.tables_in_memory
+    assert there
+    while loader._store._allocate(1):
+        pass
+    loader.next_epoch()
+    before = entries(loader, loaded, sleeper.pid)
+    mapping = Mapping(0x10_0000, 0x10_2000)
+    loader.map(sleeper.pid, mapping, time.monotonic_ns())
+    loader.tell(sleeper.pid)
+    assert len(entries(loader, loaded, sleeper.pid)) > len(before)
+    assert loader.counts.evicted > 0
+    assert loader.counts.no_room == 0
+
+
+def test_mappings_that_are_no_longer_true_do_not_stay(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = make()
+    loader.read(sleeper.pid)
+    loader.wait(PATIENCE)
+    monkeypatch.setattr(Store, "_allocate", lambda *_: None)
+    loader.tell(sleeper.pid)
+    assert list(loaded.find_map("unwind_spaces").items()) == []
+    assert loader.counts.no_room == 1
+
+
+def test_a_mapping_beyond_all_measure_takes_few_tables(make: Callable[..., Loader]) -> None:
+    """Sparse files may have any size, and their segments claim any."""
+    loader = make()
+    libc = next(m for m in read_maps(os.getpid()) if "libc.so" in m.path)
+    elf = ElfFile(BytesSource(Path(libc.path).read_bytes()))
+    code = next(segment for segment in elf.segments if segment.type == 1 and segment.offset == libc.offset)
+    start = 0x1000_0000_0000
+    found = loader._entries(os.getpid(), libc._replace(start=start, end=start + (1 << 46)))
+    assert len(found) == module._MAX_CHUNKS + 1
+    assert found == sorted(found)
+    assert found[-1] == (start - code.vaddr + (1 << 32), 0, TABLE_NONE)
+    assert loader.counts.no_room == 0
+
+
+def test_a_table_that_was_missed_counts_as_used(
+    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+) -> None:
+    loader = make()
+    loader.read(sleeper.pid)
+    loader.wait(PATIENCE)
+    number = max(number for number in loader._owner if loader._store.is_filled(number))
+    loader._store.empty(number)
+    epoch = loader.next_epoch()
+    loader.missed([number])
+    loader.wait(PATIENCE)
+    assert loader._store.is_filled(number)
+    assert number not in loader._store.oldest(1 << 16, epoch)
+    assert number in loader._store.oldest(1 << 16, epoch + 1)
+
+
+def test_too_little_memory_for_a_file_is_a_reason(
+    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(self: TableCache, elf: ElfFile) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(TableCache, "table", greedy)
+    loader = make()
+    loader.read(sleeper.pid)
+    loader.wait(PATIENCE)
+    assert loader.counts.refused.keys() == {"not enough memory"}
+
+
+def test_a_process_without_mappings_is_not_told(make: Callable[..., Loader], loaded: Object) -> None:
+    """The main thread has ended, but others go on with what is known."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    loader = make()
+    assert not loader.read(child.pid)
+    assert list(loaded.find_map("unwind_spaces").items()) == []
+    child.wait()

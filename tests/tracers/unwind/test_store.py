@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from stallscope.tracers.unwind.chunks import SHARD_WORDS, Chunk, Piece
 from stallscope.tracers.unwind.store import MAX_MAPPINGS, Store, Wanted
 
 MB = 1 << 20
+NO_PREALLOC = 1
+"""BPF_F_NO_PREALLOC of include/uapi/linux/bpf.h."""
 
 
 @pytest.fixture
@@ -184,3 +187,27 @@ def test_no_descriptor_is_left(loaded: Object) -> None:
     made.fill(made.new_table(), chunk(SHARD_WORDS - 1))
     made.close()
     assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_more_processes_than_the_map_holds_end_no_trace(made: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = np.array([[0x1000, 0, 2]], np.uint64)
+    before = made._holes[0][:]
+
+    def refuse(key: bytes, value: bytes) -> None:
+        raise BpfError("map unwind_spaces", errno.E2BIG, [])
+
+    monkeypatch.setattr(made._spaces_map, "update", refuse)
+    assert made.set_space(7, entries)
+    assert "unwind_spaces" in made.problem
+    assert made._holes[0] == before
+
+
+def test_hashes_are_allocated_before_they_are_used(loaded: Object) -> None:
+    """Kernels before 6.1 let no program that sleeps use another one, and warn of one in a raw tracepoint."""
+    for name in ("unwind_spaces", "unwind_wanted"):
+        info = dict(
+            line.split(":", 1)
+            for line in Path(f"/proc/self/fdinfo/{loaded.find_map(name).fd}").read_text().splitlines()
+            if ":" in line
+        )
+        assert not int(info["map_flags"], 0) & NO_PREALLOC, name
