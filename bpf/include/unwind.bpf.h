@@ -18,8 +18,8 @@
 /* More frames than MAX_FRAMES, and for each at most three words outside the window. */
 #define WALK_ROUNDS 384
 #define SOME_ROUNDS 16
-#define USER_CS 0x33   /* __USER_CS, arch/x86/include/asm/segment.h */
-#define USER32_CS 0x23 /* __USER32_CS */
+#define USER_CS 0x33		      /* __USER_CS, arch/x86/include/asm/segment.h */
+#define USER32_CS 0x23		      /* __USER32_CS */
 #define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
 
 struct shard_map {

@@ -61,8 +61,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "outputs",
             multiple=True,
             metavar="PATH",
-            help="Write .svg, .folded, .speedscope.json or .pb.gz (repeatable); - is folded text on standard output. "
-            "Default: an SVG in the current folder.",
+            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .md or .pb.gz (repeatable); - is folded "
+            "text on standard output. Default: an SVG in the current folder.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
