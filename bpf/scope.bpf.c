@@ -56,7 +56,7 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 
 		/* In the hash by tid a thread that is not the leader takes the leader's id at exec. Otherwise: a command that
 		 * was started for the trace, and put into the scope while it waited to begin. */
-		if (bpf_map_delete_elem(&thread_hash, &old_tid) && !bpf_map_lookup_elem(&scope_tgids, &tgid))
+		if (bpf_map_delete_elem(&thread_hash, &old_tid) && !bpf_map_lookup_elem(&scope_expected, &tgid))
 			return 0;
 		t = new_thread(task, trusted, bpf_ktime_get_ns(), PHASE_ON_CPU, &key);
 		if (!t)

@@ -53,6 +53,8 @@ struct id_set {
 };
 SHARED struct id_set scope_tgids SEC(".maps");
 SHARED struct id_set scope_tids SEC(".maps");
+/* A process that was started for the trace: it comes into the scope at its exec. */
+SHARED struct id_set scope_expected SEC(".maps");
 
 /* Stacks that user space has been sent. */
 struct stack_set {

@@ -31,9 +31,10 @@ struct user_memo {
 	struct places where;
 };
 
-/* By the registers: a thread waits at more than one place. */
+/* A thread waits at more than one place. */
 struct user_memos {
 	struct user_memo of[USER_MEMOS];
+	u64 next; /* to be given up, modulo USER_MEMOS */
 };
 
 struct user_memo_storage {
@@ -43,15 +44,27 @@ struct user_memo_storage {
 	__type(value, struct user_memos);
 } user_memo_storage SEC(".maps");
 
+/* The memo that began with these registers; else the one that is to be given up. */
+__weak int choose_memo(struct user_memos *memos, u64 ip, u64 sp, u64 bp)
+{
+	u32 i;
+
+	if (!memos)
+		return 0;
+	for (i = 0; i < USER_MEMOS; i++)
+		if (memos->of[i].ip == ip && memos->of[i].sp == sp && memos->of[i].bp == bp)
+			return i;
+	return memos->next++ & (USER_MEMOS - 1);
+}
+
 static __always_inline struct user_memo *memo_of(u64 ip, u64 sp, u64 bp)
 {
 	struct user_memos *memos;
-	u64 which = (ip ^ sp ^ bp) * 0xff51afd7ed558ccdULL;
 
 	if (!user_memo || !use_storage)
 		return NULL;
 	memos = bpf_task_storage_get(&user_memo_storage, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return memos ? &memos->of[which >> 62] : NULL;
+	return memos ? &memos->of[choose_memo(memos, ip, sp, bp) & (USER_MEMOS - 1)] : NULL;
 }
 
 /* The id of the stack if it is the memo's; else 0. Leaves the words that it read in the window. */

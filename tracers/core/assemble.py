@@ -337,7 +337,8 @@ def _completeness(reached: Counter[int]) -> list[str]:
     if not (total := reached.total()) or reached[0] == total:
         return []
     rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
-    return [f"{reached[0] / total:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
+    whole = min(reached[0] / total, 0.9999)  # "100.00%" is all
+    return [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
 
 
 def _comments(capture: Capture, lost: dict[str, int], stacks: _Stacks) -> list[str]:

@@ -106,10 +106,16 @@ class MappedArray:
             os.close(self.fd)
             raise
 
+    def release(self) -> None:
+        """Lets go of the descriptor; the memory stays."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
     def close(self) -> None:
         """What holds the map in the kernel goes on holding it. BufferError while the memory is looked at."""
         self.memory.close()
-        os.close(self.fd)
+        self.release()
 
 
 def _cut(data: bytes, size: int) -> Iterator[bytes]:

@@ -149,7 +149,7 @@ class Engine:
 
     def expect_exec(self, pid: int) -> None:
         """Takes process ``pid`` in at its next exec."""
-        self._set_ids("scope_tgids", {*self.options.scope.tgids, pid})
+        self._set_ids("scope_expected", {pid})
 
     def _set_ids(self, name: str, ids: set[int]) -> None:
         if len(ids) > _IDS:
@@ -299,7 +299,7 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
 def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
     for name in ("waits", "known_stacks"):
         loaded.find_map(name).set_max_entries(options.table_entries)
-    for name in ("scope_tgids", "scope_tids"):
+    for name in ("scope_tgids", "scope_tids", "scope_expected"):
         loaded.find_map(name).set_max_entries(_IDS)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):

@@ -74,7 +74,21 @@ def parse_maps(text: bytes) -> list[Mapping]:
 def read_maps(pid: int) -> list[Mapping]:
     """The executable mappings of a live process. OSError when it is gone or not ours to see."""
     with open(f"/proc/{pid}/maps", "rb") as file:
-        return parse_maps(file.read())
+        text = file.read()
+    return parse_maps(text or _maps_of_another_thread(pid))
+
+
+def _maps_of_another_thread(pid: int) -> bytes:
+    """Of a process whose main thread has ended: what the others have."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        if tid != str(pid):
+            try:
+                with open(f"/proc/{pid}/task/{tid}/maps", "rb") as file:
+                    if text := file.read():
+                        return text
+            except OSError:
+                continue
+    return b""
 
 
 def same_code(old: Mapping, new: Mapping) -> bool:

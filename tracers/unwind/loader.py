@@ -26,6 +26,8 @@ Finder = Callable[[int, Mapping], "ElfFile | None"]
 
 VDSO = "[vdso]"
 _PT_LOAD, _PAGE = 1, 4096
+_PATIENCE = 0.5
+"""Seconds that the end of a trace waits for the compiler."""
 _EVICT = 64
 """Tables that leave at once."""
 _MAX_CHUNKS = 1 << 32 - CHUNK_SHIFT
@@ -83,7 +85,7 @@ class _Compiler:
         self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._cache = cache
         self._todo: deque[_File] = deque()
-        self._done: deque[tuple[_File, list[Chunk] | str | BaseException]] = deque()
+        self._done: deque[tuple[_File, list[Chunk] | str]] = deque()
         self._wake = threading.Condition()
         self._stopping = self._busy = False
         self._thread = threading.Thread(target=self._run, name="unwind tables", daemon=True)
@@ -101,13 +103,11 @@ class _Compiler:
             self._wake.notify()
 
     def take(self) -> tuple[_File, list[Chunk] | str] | None:
-        """A file with its chunks, or with the reason why there are none. Raises what went wrong in the thread."""
+        """A file with its chunks, or with the reason why there are none."""
         if not self._done:
             return None
         file, result = self._done.popleft()
         file.waits = False
-        if isinstance(result, BaseException):
-            raise result
         return file, result
 
     def wait(self, seconds: float) -> None:
@@ -133,9 +133,10 @@ class _Compiler:
         with self._wake:
             self._stopping = True
             self._wake.notify()
-        self._thread.join()
-        self._cache.close()
-        os.close(self.ready)
+        self._thread.join(_PATIENCE)
+        if not self._thread.is_alive():  # else it ends with the command: nobody waits for a large file's table
+            self._cache.close()
+            os.close(self.ready)
 
     def _run(self) -> None:
         while True:
@@ -152,15 +153,15 @@ class _Compiler:
                 self._busy = False
             os.eventfd_write(self.ready, 1)
 
-    def _compile(self, file: _File) -> list[Chunk] | str | BaseException:
+    def _compile(self, file: _File) -> list[Chunk] | str:
         try:
             return list(cut(self._cache.table(file.elf)))
         except (UnwindError, ElfError) as error:
             return str(error)
         except MemoryError:
             return "not enough memory"
-        except BaseException as error:  # raised again by take()
-            return error
+        except Exception as error:  # a defect that a file brings out must not end the trace
+            return f"{type(error).__name__}: {error}"
 
 
 class Loader:

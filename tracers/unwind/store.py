@@ -230,6 +230,8 @@ class Store:
         number = len(self._arrays)
         self._arrays.append(array)
         self._put_shard(number)
+        if number:  # `settle` needs one
+            array.release()
         self._shards.append(np.frombuffer(array.memory, np.uint64))
         self._holes.append([_Block(number * SHARD_WORDS, SHARD_WORDS)])
         return True

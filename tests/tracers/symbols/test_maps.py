@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +144,22 @@ def test_gaps_are_filled_and_nothing_else() -> None:
         (0x2000, 0x3000, 0, OTHER.path),
         (0x3000, 0x5000, 0x4000, LIBC.path),
     ]
+
+
+def test_a_process_whose_main_thread_has_ended_still_has_mappings() -> None:
+    sleeper = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True)"
+    )
+    source = f"{sleeper}; ctypes.CDLL(None).pthread_exit(None)"
+    child = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout
+        child.stdout.readline()
+        end = time.monotonic() + 60
+        while Path(f"/proc/{child.pid}/maps").read_bytes() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert Path(f"/proc/{child.pid}/maps").read_bytes() == b""
+        assert any("libc.so" in mapping.path for mapping in read_maps(child.pid))
+    finally:
+        child.kill()
+        child.communicate()

@@ -241,7 +241,7 @@ def test_missed_tables_come_before_others_and_once_an_epoch(
     assert loader._store.is_filled(last)
 
 
-def test_what_goes_wrong_in_the_thread_is_raised(
+def test_a_defect_that_a_file_brings_out_does_not_end_the_trace(
     make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: TableCache, elf: ElfFile) -> None:
@@ -250,8 +250,23 @@ def test_what_goes_wrong_in_the_thread_is_raised(
     monkeypatch.setattr(TableCache, "table", broken)
     loader = make()
     loader.read(sleeper.pid)
-    with pytest.raises(RuntimeError, match="a defect"):
-        loader.wait(PATIENCE)
+    loader.wait(PATIENCE)
+    assert set(loader.counts.refused) == {"RuntimeError: a defect"}
+
+
+def test_nobody_waits_for_the_compiler_at_the_end(
+    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(module, "_PATIENCE", 0.01)
+    monkeypatch.setattr(TableCache, "table", lambda self, elf: gate.wait(PATIENCE))
+    loader = make()
+    loader.read(sleeper.pid)
+    loader.close()
+    assert loader._compiler._thread.is_alive()
+    gate.set()
+    loader._compiler._thread.join(PATIENCE)
+    assert not loader._compiler._thread.is_alive()
 
 
 def test_a_process_that_is_gone(make: Callable[..., Loader], loaded: Object) -> None:
