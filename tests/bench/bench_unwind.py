@@ -102,6 +102,7 @@ def per_switch(pid: int, user: bool, knobs: dict[str, int]) -> tuple[float, int]
         capture = Session(engine, None, SECONDS).run(sink, look)
     finally:
         engine.close()
+    capture.spaces.close()
     top = max(capture.waits, key=lambda wait: wait[1].waits)[0].ustack
     return statistics.median(windows), len(capture.stacks.get(top, ()))
 
