@@ -49,6 +49,8 @@ class Unwinding:
         """Processes whose mappings are to be read, and told to the probes."""
         self._busy_until: dict[int, float] = {}
         """By process: not to be read again before."""
+        self._to_look: dict[int, float] = {}
+        """Processes of which walks missed a mapping, and when they are to be looked at."""
         self._looks: dict[int, tuple[float, float]] = {}
         """By process: when it may be looked at again, and how long to wait after that."""
         self._leaderless: set[int] = set()
@@ -84,6 +86,7 @@ class Unwinding:
         self.loader.forget(pid)
         self._to_read.add(pid)
         self._looks.pop(pid, None)
+        self._to_look.pop(pid, None)
 
     def mapped(self, pid: int, mapping: Mapping, time_ns: int) -> None:
         """A process has mapped code: the next `poll` tells the probes."""
@@ -102,6 +105,7 @@ class Unwinding:
         self._to_read.discard(pid)
         self._to_tell.discard(pid)
         self._looks.pop(pid, None)
+        self._to_look.pop(pid, None)
         self._busy_until.pop(pid, None)
 
     def poll(self) -> None:
@@ -113,14 +117,8 @@ class Unwinding:
             self._look_after_leaderless()
         wanted = self._store.take_wanted()
         for pid in wanted.pids:
-            if time.monotonic() - now >= _SLICE:
-                break  # a walk misses them again
-            if self._may_look(pid, now):
-                if pid in self._spaces.processes:
-                    self._spaces.refresh(pid)
-                else:
-                    self._spaces.adopt(pid)
-                self._to_read.add(pid)
+            self._note(pid, now)
+        self._look(now)
         for pid in [pid for pid in self._to_read | self._to_tell if self._busy_until.get(pid, 0.0) <= now]:
             self._tell(pid)
             if time.monotonic() - now >= 2 * _SLICE:
@@ -168,16 +166,29 @@ class Unwinding:
             elif not _others_live(pid):
                 self._gone(pid)
 
-    def _may_look(self, pid: int, now: float) -> bool:
-        if pid not in self._looks and pid not in self._spaces.processes:
-            # Its fork is about to be told, and then it has its parent's mappings.
-            self._looks[pid] = (now + _SOON, _SOON / 2)
+    def _note(self, pid: int, now: float) -> None:
+        """A walk missed a mapping of the process: it is to be looked at, less and less often."""
+        if pid in self._to_look:
+            return
         after, wait = self._looks.get(pid, (0.0, _SOON / 2))
-        if now < after:
-            return False
+        # Of a stranger the fork is about to be told, and then it has its parent's mappings.
+        self._to_look[pid] = max(after, now if pid in self._spaces.processes else now + _SOON)
         wait = min(wait * 2, _LATER)
-        self._looks[pid] = (now + wait, wait)
-        return True
+        self._looks[pid] = (self._to_look[pid] + wait, wait)
+
+    def _look(self, now: float) -> None:
+        for pid, when in list(self._to_look.items()):
+            known = pid in self._spaces.processes
+            if now < when and not (known and pid not in self._busy_until):
+                continue
+            if time.monotonic() - now >= _SLICE:
+                return
+            del self._to_look[pid]
+            if known:
+                self._spaces.refresh(pid)
+            else:
+                self._spaces.adopt(pid)
+            self._to_read.add(pid)
 
     def _find(self, pid: int, mapping: Mapping) -> ElfFile | None:
         if mapping.path == VDSO:

@@ -314,3 +314,13 @@ def test_many_strangers_are_looked_at_a_slice_at_a_time(
     told.wanted = Wanted(set(told.processes), set())
     made.poll()
     assert sum(name == "refresh" for name, _ in told.take()) == 4
+
+
+def test_what_was_missed_once_is_looked_at_all_the_same(made: Unwinding, told: Recorder, clock: Clock) -> None:
+    """A thread that sleeps is walked when it is taken in, and not again before tables have come."""
+    told.wanted = Wanted({8}, set())
+    made.poll()
+    assert told.take() == []
+    told.processes[8] = object()  # it was adopted meanwhile
+    made.poll()
+    assert told.take()[:2] == [("refresh", 8), ("read", 8)]
