@@ -141,10 +141,17 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
     from .readers.merging import merge
 
     options = ReadOptions(
-        given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"]
-    )
+        given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"],
+        timeline=_has_timed_output(given),
+    )  # fmt: skip
     profiles = parallel.read_all(paths, options, given["name"] or "", jobs=given["jobs"])
     return {name for name, _ in profiles}, merge([profile for _, profile in profiles])
+
+
+def _has_timed_output(given: Mapping[str, Any]) -> bool:
+    """Whether an output shows when things happened."""
+    writers = (output.writer_for(path, given["to"] or "") for path in given["outputs"] or (output.STDOUT,))
+    return any(writer.__module__.rpartition(".")[2] in ("speedscope", "chrome") for writer in writers)
 
 
 def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:

@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from ..errors import StallscopeError
-from ..model import Profile, Sample, ValueType
+from ..model import Labels, Profile, Sample, ValueType
 from ..timeline import add_up
 from .chrome_frames import Frames, arguments
 from .chrome_samples import Samples
@@ -46,9 +46,9 @@ def sniff(head: bytes) -> bool:
     return _ARRAY.match(text) is not None
 
 
-def read(source: Source, _: ReadOptions) -> Profile:
+def read(source: Source, options: ReadOptions) -> Profile:
     """Timeline and samples, or samples alone. Raises StallscopeError for what is no JSON and for too many calls."""
-    trace = _Trace(source.name)
+    trace = _Trace(source.name, timeline=options.timeline)
     stream = JsonStream(source, _SPLIT)
     try:
         for key, value, element in stream.members():
@@ -67,7 +67,7 @@ def read(source: Source, _: ReadOptions) -> Profile:
 class _Trace:
     """Events as they come."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, timeline: bool) -> None:
         self.samples = Samples()
         self._name = name
         self._lost: dict[str, int] = {}
@@ -75,6 +75,8 @@ class _Trace:
         self._first_bad = 0
         self._frames = Frames()
         self._tracks = Tracks()
+        self._arguments = arguments if timeline else _no_arguments
+        self._keep = timeline
 
     def lose(self, kind: str, count: int = 1) -> None:
         """Counts what is not in the profile."""
@@ -108,12 +110,12 @@ class _Trace:
         frame, root = self._frames.of(event)
         track.labels.update(root)
         if phase == "B":
-            track.begin(start, None if root else frame, arguments(event))
+            track.begin(start, None if root else frame, self._arguments(event))
         elif not root:
             duration = nanoseconds(event.get("dur", 0))
             if duration < 0:
                 raise ValueError("a negative duration")
-            track.add(start, start + duration, frame, arguments(event))
+            track.add(start, start + duration, frame, self._arguments(event))
         self._tracks.calls += 1
 
     def profile(self) -> Profile:
@@ -125,6 +127,8 @@ class _Trace:
             profile = Profile(types, add_up(timeline), title="trace", timeline=timeline)
             ends = [span.end for track in timeline.tracks for span in track.spans]
             profile.duration_ns = max(ends, default=0)
+            if not self._keep:
+                profile.timeline = None
         else:
             profile = Profile([ValueType("samples", "count"), ValueType("weight", "count")], title="trace samples")
             profile.samples = [Sample(*each) for each in self.samples.sums(self._tracks.labels, self.lose)]
@@ -136,6 +140,11 @@ class _Trace:
                 )
             profile.comments.append(f"{self._name}, event {self._first_bad}: expected {EXPECTED}")
         return profile
+
+
+def _no_arguments(_: dict[str, Any]) -> Labels:
+    """Where nobody will see them."""
+    return ()
 
 
 def nanoseconds(value: Any) -> int:

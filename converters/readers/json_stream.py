@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from .source import Source
 
@@ -78,11 +78,32 @@ class JsonStream:
                 yield Member(key, self._value(), False)
         self._at += 1
 
+    def _several(self) -> list[Any]:
+        """The elements from here to the last one but one that this text may hold, parsed at once; [] when that is no
+        simple matter. A cut inside of an element, or behind the array, leaves brackets open, or something over."""
+        text = self._text
+        if (cut := text.rfind("},", self._at)) < 0:
+            return []
+        part = f"[{text[self._at : cut + 1]}]"
+        try:
+            values, end = self._scan(part, 0)
+        except (StopIteration, ValueError):
+            return []
+        if end != len(part):
+            return []
+        self._at = _SPACE.match(text, cut + 2).end()  # type: ignore[union-attr]
+        return cast("list[Any]", values)
+
     def _elements(self, key: str) -> Iterator[Member]:
         self._at += 1
         scan = self._scan
         space = _SPACE.match
+        tried = ""
         while True:
+            if tried is not self._text:
+                for value in self._several():
+                    yield Member(key, value, True)
+                tried = self._text
             # The usual case, without a call: an element that is there as a whole, and what is after it.
             text = self._text
             try:

@@ -21,3 +21,5 @@ class ReadOptions:
     """Name the functions that were inlined, as addr2line knows them."""
     context: bool = False
     """With ``inline``: name them with their file and line."""
+    timeline: bool = True
+    """Keep when each call was, where the format tells, in ``Profile.timeline``. Without it, less memory is needed."""

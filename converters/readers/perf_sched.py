@@ -27,6 +27,11 @@ WOKEN, PREEMPTED = "runnable-woken", "runnable-preempted"
 _SNIFFED = 200
 _MAX_CACHED = 64 << 20
 _MAX_LINES = 1 << 18
+_MAX_HEADERS = 1 << 16
+_MAX_HEADER = 1 << 10
+_SCHED = b"sched:"
+_SCALES = [10 ** (9 - digits) for digits in range(10)]
+"""ns per unit of the last digit, by the number of digits."""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "perf_trace_", "trace_event_raw_")
 _SCHEDULE = "__schedule"
 _SLEEPS = ("stat_sleep", "stat_blocked", "stat_iowait")
@@ -59,8 +64,8 @@ class _Wait:
 
     __slots__ = ("begin", "blocked", "comm", "pid", "stack", "state", "woken")
 
-    def __init__(self, event: Event, stack: Stack) -> None:
-        self.begin, self.state, self.stack = event.time, event.state, stack
+    def __init__(self, event: Event, time: int, stack: Stack) -> None:
+        self.begin, self.state, self.stack = time, event.state, stack
         self.pid, self.comm = event.pid, event.comm
         self.woken: int | None = None
         """When it became runnable."""
@@ -75,6 +80,7 @@ class _Reader:
         self.skipped = Skipped(name, EXPECTED)
         self.events = 0
         self._addrs = options.addrs
+        self._headers: dict[tuple[bytes, int, bytes], Event] = {}
         self._waits: dict[int, _Wait] = {}
         self._cells: dict[tuple[Stack, Labels], list[int]] = {}
         self._labels: dict[tuple[int | None, int, str, str], Labels] = {}
@@ -95,10 +101,11 @@ class _Reader:
     def _add_block(self, block: bytes) -> None:
         """One event with its stack, or several without."""
         header, _, body = block.partition(b"\n")
-        usual = body[:1] == b"\t" and header[:1] != b"#" and body.count(b"\n\t") == body.count(b"\n")
-        if usual and (event := parse(header)):
+        usual = not body or body in self._stacks
+        usual = usual or (body[:1] == b"\t" and body.count(b"\n\t") == body.count(b"\n"))
+        if usual and header[:1] != b"#" and (found := self._parse(header)):
             self.events += 1
-            self._add_event(event, body)
+            self._add_event(*found, body)
             return
         lines = block.split(b"\n")
         at = 0
@@ -115,39 +122,63 @@ class _Reader:
                 self.skipped.add(_BAD, self._line + at)
             else:
                 self.events += 1
-                self._add_event(event, b"\n".join(lines[at + 1 : end]))
+                self._add_event(event, event.time, b"\n".join(lines[at + 1 : end]))
             at = end
 
-    def _add_event(self, event: Event, text: bytes) -> None:
+    def _parse(self, header: bytes) -> tuple[Event, int] | None:
+        """An event and its time. Headers that differ in nothing but the digits of the time are parsed once: what is
+        before and behind it is the key, and has no other place where `parse` could find a time."""
+        before, _, fields = header.partition(b": sched:")
+        thread, _, text = before.rpartition(b" ")
+        seconds, _, part = text.partition(b".")
+        plain = (
+            seconds.isdigit() and part.isdigit() and len(seconds) < 13 and len(part) < 10 and len(header) < _MAX_HEADER
+        )
+        if not plain or _SCHED in thread or _SCHED in fields:
+            event = parse(header.rstrip(b"\r"))
+            return (event, event.time) if event else None
+        time = int(seconds) * 1_000_000_000 + int(part) * _SCALES[len(part)]
+        key = thread, len(text) << 4 | len(part), fields
+        known = self._headers.get(key)
+        if known is None:
+            known = parse(header.rstrip(b"\r"))
+            if known is None:
+                return None
+            if len(self._headers) >= _MAX_HEADERS:
+                self._headers.clear()
+            self._headers[key] = known
+        return known, time
+
+    def _add_event(self, event: Event, time: int, text: bytes) -> None:
         if event.name == "switch":
-            self._switch(event, text)
+            self._switch(event, time, text)
         elif event.name in ("wakeup", "waking"):
             wait = self._waits.get(event.tid)
             if wait is not None and wait.state and (wait.woken is None or event.name == "wakeup"):
-                wait.woken = event.time
+                wait.woken = time
         elif event.name in _SLEEPS:
-            self._slept(event)
+            self._slept(event, time)
         else:
             self.skipped.add(_OTHER)
 
-    def _switch(self, event: Event, text: bytes) -> None:
+    def _switch(self, event: Event, time: int, text: bytes) -> None:
         if event.pid is not None and event.pid == event.tid:
             self._processes[event.pid] = event.comm
         if event.tid and event.state != "ended":
             if event.tid in self._waits:
                 self._unended(event.tid)
-            self._waits[event.tid] = _Wait(event, self._stack(text))
+            self._waits[event.tid] = _Wait(event, time, self._stack(text))
         elif event.tid:
             self._waits.pop(event.tid, None)
         if event.next_tid and (wait := self._waits.get(event.next_tid)) is not None and event.next_tid != event.tid:
             del self._waits[event.next_tid]
-            self._end(event.next_tid, wait, event.time)
+            self._end(event.next_tid, wait, time)
 
-    def _slept(self, event: Event) -> None:
+    def _slept(self, event: Event, time: int) -> None:
         """A delay is told when the thread is woken: it began that long before."""
         wait = self._waits.get(event.tid)
         if wait is not None and wait.blocked is None and wait.state:
-            wait.blocked, wait.woken = event.delay, event.time
+            wait.blocked, wait.woken = event.delay, time
 
     def _end(self, tid: int, wait: _Wait, time: int) -> None:
         if time < wait.begin or (wait.woken or wait.begin) < wait.begin:

@@ -30,6 +30,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _HEADER_LINES = 20
 _SNIFFED = 1 << 14
 _MAX_DEPTH = 10_000
+_MAX_CACHED = 1 << 16
+_MAX_TEXT = 1 << 9
 _KERNELS = ("vmlinux", "[vmlinux]", "[kernel.kallsyms]")
 _MAX_COLUMNS = 16
 _NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,2})?)\s*(s|ms|us|%)?\Z")
@@ -139,14 +141,18 @@ class _Report:
         self.skipped = Skipped(name, EXPECTED)
         self._name = name
         self._columns = columns
-        self._frames: dict[tuple[str, str, str], Frame] = {}
-        self._sums: dict[tuple[Frame, ...], list[float]] = {}
+        self._values = [(i, _Values(name, kind)) for i, kind in columns.values]
+        self._frames: dict[tuple[str, str, str], int] = {}
+        self._numbers: dict[Frame, int] = {}
+        self._paths: dict[tuple[int, int], int] = {}
+        """(number of a path, number of a frame below it) → number of the path to that frame; 0 is the root."""
+        self._sums: dict[int, list[float]] = {}
 
     def add(self, line: str, number: int) -> None:
         """One row."""
         try:
             fields = _split(line, self._columns.delimiter)
-            values = [self._value(fields[i], kind) for i, kind in self._columns.values]
+            values = [known[fields[i]] for i, known in self._values]
             self.add_row(fields, values)
         except (csv.Error, IndexError, ValueError):
             self.skipped.add(_BAD, number)
@@ -159,47 +165,73 @@ class _Report:
         """What was added up."""
         types = [kind for _, kind in self._columns.values]
         profile = Profile(types, title="VTune")
-        for stack, sums in self._sums.items():
-            profile.samples.append(Sample(stack, tuple(round(value) for value in sums)))
+        frames, steps = list(self._numbers), list(self._paths)
+        for path, sums in self._sums.items():
+            stack: list[Frame] = []
+            while path:
+                path, frame = steps[path - 1]
+                stack.append(frames[frame])
+            profile.samples.append(Sample(tuple(reversed(stack)), tuple(map(round, sums))))
         self.skipped.tell(profile)
         return profile
 
-    def _value(self, text: str, kind: ValueType) -> float:
-        """0 for an empty field."""
-        text = text.strip()
-        if not text:
-            return 0.0
-        match = _NUMBER.match(text)
+    def _frame(self, name: str, fields: list[str]) -> int:
+        """The number of the row's frame."""
+        module, file, count = self._columns.module, self._columns.file, len(fields)
+        key = (name.strip(), fields[module] if 0 <= module < count else "", fields[file] if 0 <= file < count else "")
+        number = self._frames.get(key)
+        if number is None:
+            place, path = _known(key[1]), _known(key[2])
+            kind: Kind = "kernel" if place in _KERNELS else "native"
+            frame = Frame(key[0] or "[unknown]", kind, Module(place) if place else None, file=path)
+            number = self._frames[key] = self._numbers.setdefault(frame, len(self._numbers))
+        return number
+
+    def _below(self, path: int, frame: int) -> int:
+        """The number of the path to ``frame`` below ``path``."""
+        paths = self._paths
+        return paths.setdefault((path, frame), len(paths) + 1)
+
+    def _add(self, path: int, values: list[float]) -> None:
+        if any(values):
+            sums = self._sums.get(path)
+            if sums is None:
+                self._sums[path] = values.copy()
+                return
+            for i, value in enumerate(values):
+                sums[i] += value
+
+
+class _Values(dict[str, float]):
+    """Text of a field → its value, 0 for an empty one. Raises ValueError for no value, StallscopeError for a share."""
+
+    def __init__(self, name: str, kind: ValueType) -> None:
+        super().__init__()
+        self._name = name
+        self._is_time = kind.unit == "nanoseconds"
+
+    def __missing__(self, field: str) -> float:
+        text = field.strip()
+        match = _NUMBER.match(text or "0")
         if match is None:
             raise ValueError(text)
         if match[2] == "%":
             raise StallscopeError(f"{self._name} has percentages, which cannot be added up", _REMEDY)
         value = float(match[1])
-        if kind.unit == "nanoseconds":
+        if self._is_time:
             value *= _SECONDS[match[2] or ""] * _NANOSECONDS
         if not 0 <= value < _MAX_VALUE:
             raise ValueError(text)
+        if len(field) <= _MAX_TEXT:
+            if len(self) >= _MAX_CACHED:
+                self.clear()
+            self[field] = value
         return value
 
-    def _frame(self, name: str, fields: list[str]) -> Frame:
-        module, file = self._field(fields, self._columns.module), self._field(fields, self._columns.file)
-        key = (name.strip(), module, file)
-        frame = self._frames.get(key)
-        if frame is None:
-            kind: Kind = "kernel" if module in _KERNELS else "native"
-            home = Module(module) if module else None
-            frame = self._frames[key] = Frame(key[0] or "[unknown]", kind, home, file=file)
-        return frame
 
-    def _field(self, fields: list[str], index: int) -> str:
-        text = fields[index].strip() if 0 <= index < len(fields) else ""
-        return "" if text.startswith("[Unknown") else text
-
-    def _add(self, stack: tuple[Frame, ...], values: list[float]) -> None:
-        if any(values):
-            sums = self._sums.setdefault(stack, [0.0] * len(values))
-            for i, value in enumerate(values):
-                sums[i] += value
+def _known(field: str) -> str:
+    text = field.strip()
+    return "" if text.startswith("[Unknown") else text
 
 
 class _Tree(_Report):
@@ -207,21 +239,25 @@ class _Tree(_Report):
 
     def __init__(self, name: str, columns: _Columns) -> None:
         super().__init__(name, columns)
-        self._path: list[tuple[int, Frame | None]] = []
-        """(spaces, frame) from the root to the last row; None for the root that is no function."""
+        self._path: list[tuple[int, int]] = []
+        """(spaces, number of the path) from the root to the last row; 0 for the root that is no function."""
 
     def add_row(self, fields: list[str], values: list[float]) -> None:
         """See `_Report`."""
         text = fields[self._columns.tree]
         spaces = len(text) - len(text.lstrip(" "))
-        while self._path and self._path[-1][0] >= spaces:
-            self._path.pop()
-        if len(self._path) >= _MAX_DEPTH:
+        around = self._path
+        while around and around[-1][0] >= spaces:
+            around.pop()
+        if len(around) >= _MAX_DEPTH:
             raise ValueError("too deep")
-        frame = self._frame(text, fields)
-        is_total = not self._path and frame.name == "Total" and frame.module is None
-        self._path.append((spaces, None if is_total else frame))
-        self._add(tuple(frame for _, frame in self._path if frame is not None), values)
+        is_total = not around and text.strip() == "Total" and not self._has_module(fields)
+        path = 0 if is_total else self._below(around[-1][1] if around else 0, self._frame(text, fields))
+        around.append((spaces, path))
+        self._add(path, values)
+
+    def _has_module(self, fields: list[str]) -> bool:
+        return 0 <= self._columns.module < len(fields) and bool(_known(fields[self._columns.module]))
 
 
 class _Callstacks(_Report):
@@ -229,11 +265,11 @@ class _Callstacks(_Report):
 
     def __init__(self, name: str, columns: _Columns) -> None:
         super().__init__(name, columns)
-        self._function: Frame | None = None
+        self._function: int | None = None
         self._left: list[float] = []
         """What the stacks of the function have not told yet of its time."""
-        self._stack: list[Frame] = []
-        self._values: list[float] = []
+        self._stack: list[int] = []
+        self._time: list[float] = []
 
     def add_row(self, fields: list[str], values: list[float]) -> None:
         """See `_Report`."""
@@ -247,7 +283,7 @@ class _Callstacks(_Report):
             return
         if any(values) or not self._stack:
             self._end_stack()
-            self._values = values
+            self._time = values
             if not function:
                 self._left = [max(left - value, 0.0) for left, value in zip(self._left, values, strict=True)]
         if len(self._stack) < _MAX_DEPTH:
@@ -255,14 +291,17 @@ class _Callstacks(_Report):
 
     def _end_stack(self) -> None:
         if self._stack and self._function is not None:
-            self._add((*reversed(self._stack), self._function), self._values)
-        self._stack, self._values = [], []
+            path = 0
+            for frame in (*reversed(self._stack), self._function):
+                path = self._below(path, frame)
+            self._add(path, self._time)
+        self._stack, self._time = [], []
 
     def _end_function(self) -> None:
         self._end_stack()
         if self._function is not None:
             half = 0.0005 * _NANOSECONDS  # Times are printed to the millisecond: less is rounding.
-            self._add((self._function,), [left if left > half else 0.0 for left in self._left])
+            self._add(self._below(0, self._function), [left if left > half else 0.0 for left in self._left])
         self._function = None
 
     def profile(self) -> Profile:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -266,3 +267,15 @@ def test_the_collector_is_as_it_was(folded: Path, tmp_path: Path) -> None:
 def test_help_starts_with_examples(capfd: pytest.CaptureFixture[str]) -> None:
     assert convert("--help") == 0
     assert capfd.readouterr().out.splitlines()[2] == "Examples:"
+
+
+def test_times_are_kept_for_the_outputs_that_show_them(tmp_path: Path) -> None:
+    path = DATA / "chrome" / "mixed.json"
+    alone, beside, evented = tmp_path / "a.folded", tmp_path / "b.folded", tmp_path / "b.speedscope.json"
+    assert convert(path, "-o", alone) == 0
+    assert convert(path, "-o", beside, "-o", evented) == 0
+    assert alone.read_bytes() == beside.read_bytes()
+    assert {profile["type"] for profile in json.loads(evented.read_text())["profiles"]} == {"evented"}
+    odd = tmp_path / "odd"
+    assert convert(path, "-o", odd, "--to", "speedscope") == 0
+    assert json.loads(odd.read_text()) == json.loads(evented.read_text())

@@ -48,7 +48,7 @@ WHOLE = 0.99
 WHOLE_AFTER_EXEC = 0.9
 MISPLACED = 0.005
 """Of the time and of the waits, at most, under another path than their own."""
-EARLY = 0.2
+EARLY = 0.4
 """Of the waits in a library that took another's place, at most, before that is known."""
 NOT_WALKED = ("[not started yet]", "[switch not reported]")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..symbols.elf import ElfFile
     from .engine import Engine
 
-PRIME = 0.25
+PRIME = 1.0
 """Seconds that loading tables may hold up the start of a trace; the rest comes while it runs."""
 _EPOCH = 2.0
 """Seconds in which the use of a table counts as the same."""

@@ -44,6 +44,16 @@ def test_calls_become_a_timeline_and_samples() -> None:
     assert profile.duration_ns == 10_500
 
 
+@pytest.mark.parametrize("name", ["pyspy.json", "mixed.json", "cut.json", "samples.json"])
+def test_without_a_timeline_the_samples_are_the_same(name: str) -> None:
+    text = (DATA / name).read_bytes()
+    whole = read(text)
+    short = chrome.read(Source(io.BytesIO(text), "x"), ReadOptions(timeline=False))
+    assert short.timeline is None
+    assert short.samples == whole.samples
+    assert (short.lost, short.comments, short.duration_ns) == (whole.lost, whole.comments, whole.duration_ns)
+
+
 def test_recording_of_py_spy() -> None:
     profile = read((DATA / "pyspy.json").read_bytes())
     labels = {sample.labels for sample in profile.samples}

@@ -182,3 +182,17 @@ def test_anything_is_read_or_refused(parts: list[bytes]) -> None:
     except StallscopeError:
         return
     assert all(value >= 0 for sample in profile.samples for value in sample.values)
+
+
+def test_a_process_named_like_an_event_is_not_one(tmp_path: Path) -> None:
+    """Headers are remembered apart from their times: what stands for the event must be the event."""
+    comm = b"sched:sched_switch: prev_comm"
+    text = b""
+    event = b"%s     %d/%d [000]     %d.000000: sched:sched_switch: %s:%d [120] %s ==> %s:%d [120]\n\n"
+    for at, name in ((1, b"sleep"), (3, comm)):
+        text += event % (name, 7, 7, at, name, 7, b"S", b"swapper/0", 0)
+        text += event % (b"swapper", 0, 0, at + 1, b"swapper/0", 0, b"R", name, 7)
+    path = tmp_path / "odd.txt"
+    path.write_bytes(text)
+    profile = detect.read(str(path), ReadOptions(), "perf_sched")[1]
+    assert sum(sample.values[0] for sample in profile.samples) == 2_000_000_000
