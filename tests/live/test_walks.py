@@ -240,7 +240,8 @@ def test_workers_of_the_kernel_have_no_user_stack(gcc: str, tmp_path: Path, requ
         capture, profile = trace(child.pid, 1)
     workers = [sample for sample in profile.samples if "iou-" in str(sample.label("thread"))]
     assert sum(sample.values[1] for sample in workers) > 50
-    assert not any(native(sample.stack) for sample in workers)
+    # A worker that began during the trace has "[not started yet]", which is of no code.
+    assert not [frame for sample in workers for frame in sample.stack if frame.kind == "native"]
     assert capture.counters["stacks_failed"] == 0
 
 
