@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stacks_truth import native, reaches_start
+from stacks_truth import reaches_start
 from stallscope.converters.model import Profile
 from stallscope.tracers.core.assemble import Filter, off_cpu_profile
 from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
