@@ -30,13 +30,17 @@ _NO_LABELS: dict[str, str | int] = {}
 
 
 class Frames:
-    """Makes each frame once."""
+    """Makes each frame once, and knows them and their events' names by their index."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str, int], tuple[Frame, dict[str, str | int]]] = {}
+    def __init__(self, name_of: list[int]) -> None:
+        """``name_of`` is filled: of a frame, by its index, the index of the name that its events have."""
+        self.frames: list[Frame] = []
+        self._name_of = name_of
+        self._names: dict[str, int] = {}
+        self._known: dict[tuple[str, str, str, int], tuple[int, dict[str, str | int]]] = {}
 
-    def of(self, event: dict[str, Any]) -> tuple[Frame, dict[str, str | int]]:
-        """The event's frame, and the labels that it stands for instead: py-spy's processes and threads."""
+    def of(self, event: dict[str, Any]) -> tuple[int, dict[str, str | int]]:
+        """Index of the event's frame, and the labels that it stands for instead: py-spy's processes and threads."""
         name, category = str(event.get("name") or ""), str(event.get("cat") or "")
         file, line = "", 0
         args = event.get("args")
@@ -49,8 +53,14 @@ class Frames:
         known = self._known.get(key)
         if known is None:
             roots = root_labels(name) if category == "py-spy" and not file else _NO_LABELS
-            known = self._known[key] = _frame(name, category, file, line), roots
+            known = self._known[key] = len(self.frames), roots
+            self.frames.append(_frame(name, category, file, line))
+            self._name_of.append(self.name(name))
         return known
+
+    def name(self, name: str) -> int:
+        """Index of an event's name."""
+        return self._names.setdefault(name, len(self._names))
 
 
 def _frame(name: str, category: str, file: str, line: int) -> Frame:

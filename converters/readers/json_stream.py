@@ -13,7 +13,7 @@ from .source import Source
 MAX_VALUE = 64 << 20
 """Characters of one value."""
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 _LONGEST_WORD = 12
 """Characters of what is no string and has no parts: -Infinity; or of an escape in a string."""
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -38,9 +38,13 @@ class Member(NamedTuple):
 class JsonStream:
     """Reads a document that is an array, or an object with arrays. Numbers with a fraction stay text."""
 
-    def __init__(self, source: Source, split: frozenset[str]) -> None:
-        """``split``: the arrays of the document's object that are given element by element."""
+    def __init__(self, source: Source, split: frozenset[str], bulk: Callable[[str, bytes], int] | None = None) -> None:
+        """``split``: the arrays of the document's object that are given element by element.
+
+        ``bulk`` may take elements by itself: it gets the array's key and a text that begins with an element, and
+        returns how many bytes it took of it, up to where another element begins. It leaves what is no JSON."""
         self._source = source
+        self._bulk = bulk
         self._split = split
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_float=str).scan_once  # type: ignore[attr-defined]
@@ -78,6 +82,13 @@ class JsonStream:
                 yield Member(key, self._value(), False)
         self._at += 1
 
+    def _by_bulk(self, key: str) -> None:
+        """Lets ``bulk`` take what it can of this text, in which an element begins here."""
+        if self._bulk is not None and self._text[self._at] == "{":
+            data = self._text[self._at :].encode()
+            taken = self._bulk(key, data)
+            self._at += taken if self._text.isascii() else len(data[:taken].decode())
+
     def _several(self) -> list[Any]:
         """The elements from here to the last one but one that this text may hold, parsed at once; [] when that is no
         simple matter. A cut inside of an element, or behind the array, leaves brackets open, or something over."""
@@ -96,34 +107,32 @@ class JsonStream:
 
     def _elements(self, key: str) -> Iterator[Member]:
         self._at += 1
-        scan = self._scan
-        space = _SPACE.match
         tried = ""
-        while True:
-            if tried is not self._text:
-                for value in self._several():
-                    yield Member(key, value, True)
-                tried = self._text
-            # The usual case, without a call: an element that is there as a whole, and what is after it.
-            text = self._text
-            try:
-                value, end = scan(text, self._at)
-                after = space(text, end).end()  # type: ignore[union-attr]
-                if text[after] == ",":
-                    self._at = space(text, after + 1).end()  # type: ignore[union-attr]
-                    yield Member(key, value, True)
-                    continue
-            except (StopIteration, ValueError, IndexError):
-                pass
-            char = self._peek()
-            if char == "]":
-                self._at += 1
-                return
+        while (char := self._peek()) != "]":
             if char == ",":
                 self._at += 1
-                self._peek()  # So that the next element begins where the usual case looks for it.
-                continue
-            yield Member(key, self._value(), True)
+            elif tried is not self._text:
+                tried = self._text
+                self._by_bulk(key)
+                for value in self._several():
+                    yield Member(key, value, True)
+            else:
+                yield from self._whole(key)
+        self._at += 1
+
+    def _whole(self, key: str) -> Iterator[Member]:
+        """The element that begins here; and those after it that this text has as a whole, without a call for each."""
+        scan, space, text = self._scan, _SPACE.match, self._text
+        yield Member(key, self._value(), True)
+        try:
+            while text is self._text and text[(after := space(text, self._at).end())] == ",":  # type: ignore[union-attr]
+                value, end = scan(text, space(text, after + 1).end())  # type: ignore[union-attr]
+                if end == len(text):
+                    return
+                self._at = end
+                yield Member(key, value, True)
+        except (StopIteration, ValueError, IndexError):
+            pass
 
     def _peek(self) -> str:
         """The next character that is no space."""

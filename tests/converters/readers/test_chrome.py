@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.readers import chrome
+from stallscope.converters.readers import chrome, chrome_tracks
 from stallscope.converters.readers.options import ReadOptions
 from stallscope.converters.readers.source import Source
 from stallscope.converters.timeline import Span, add_up
@@ -110,17 +110,6 @@ def test_samples_beside_calls_are_counted() -> None:
     assert profile.lost == {"samples beside the calls": 1}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        *((3, 3000), ("1.5", 1500), ("-0.25", -250), ("1716212345678901.234", 1716212345678901234)),
-        *(("1e3", 10**6), ("0.0005", 1), ("12", 12000)),
-    ],
-)
-def test_nanoseconds(value: Any, expected: int) -> None:
-    assert chrome.nanoseconds(value) == expected
-
-
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"Infinity", b"NaN", b"1e308", b"9" * 400])
 def test_numbers_without_end_are_events_not_understood(number: bytes) -> None:
     good = b'{"ph": "X", "name": "a", "ts": 1, "dur": 2}'
@@ -135,12 +124,6 @@ def test_numbers_without_end_are_events_not_understood(number: bytes) -> None:
         assert profile.total("wall") == 2000
     profile = read(b'{"traceEvents": [], "samples": [{"sf": 1, "weight": %b}, {"sf": 1}]}' % number)
     assert profile.lost["samples not understood"] == 1
-
-
-@pytest.mark.parametrize("value", [None, True, "x", "nan", "inf", 2**63, "1e30", [], {}])
-def test_no_time(value: Any) -> None:
-    with pytest.raises((ValueError, TypeError, OverflowError)):
-        chrome.nanoseconds(value)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +145,8 @@ def test_malformed(document: Any, message: str) -> None:
 
 
 def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chrome, "MAX_CALLS", 3)
+    monkeypatch.setattr(chrome_tracks, "MAX_CALLS", 3)
+    monkeypatch.setattr(chrome_tracks, "FOLD", 1)
     with pytest.raises(StallscopeError, match="more than 3 calls"):
         read([call("X", "a", i, dur=1) for i in range(9)])
 
@@ -181,6 +165,29 @@ def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_sniff(head: bytes, known: bool) -> None:
     assert chrome.sniff(head) is known
+
+
+class Pipe(io.BytesIO):
+    def seekable(self) -> bool:
+        return False
+
+
+def test_calls_in_no_order_are_read_again_if_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chrome_tracks, "FOLD", 2)
+    calls = [call("X", "b", ts, dur=1) for ts in (1, 2, 3, 4)] + [call("X", "a", 0, dur=9)]
+    text = json.dumps(calls).replace(", {", ", 1, {").encode()
+    options = ReadOptions(timeline=False)
+    profile = chrome.read(Source(io.BytesIO(text), "x"), options)
+    assert profile.samples == [
+        Sample((A,), (5_000, 1), (("pid", 1), ("tid", 2))),
+        Sample((A, B), (4_000, 4), (("pid", 1), ("tid", 2))),
+    ]
+    assert profile.lost == {"events not understood": 4}
+    with pytest.raises(StallscopeError, match="x has calls in no order, and too many") as error:
+        chrome.read(Source(Pipe(text), "x"), options)
+    assert "as a file" in error.value.remedy
+    monkeypatch.undo()
+    assert chrome.read(Source(Pipe(text), "x"), options).samples == profile.samples
 
 
 ANY = st.one_of(

@@ -27,15 +27,26 @@ from stallscope.converters.readers.chrome_frames import Frames, arguments
     ],
 )
 def test_frames(event: dict[str, Any], frame: Frame) -> None:
-    frames = Frames()
-    assert frames.of(event) == (frame, {})
-    assert frames.of(dict(event))[0] is frames.of(event)[0]
+    frames = Frames([])
+    assert frames.of({"name": "other"}) == (0, {})
+    assert frames.of(event) == frames.of(dict(event)) == (1, {})
+    assert frames.frames[1] == frame
 
 
 def test_only_py_spy_s_roots_are_labels() -> None:
-    assert Frames().of({"name": "thread (7): a", "cat": "py-spy"})[1] == {"tid": 7, "thread": "a"}
-    assert Frames().of({"name": "thread (7): a", "cat": "x"})[1] == {}
-    assert Frames().of({"name": "thread (7): a", "cat": "py-spy", "args": {"filename": "x.py"}})[1] == {}
+    assert Frames([]).of({"name": "thread (7): a", "cat": "py-spy"})[1] == {"tid": 7, "thread": "a"}
+    assert Frames([]).of({"name": "thread (7): a", "cat": "x"})[1] == {}
+    assert Frames([]).of({"name": "thread (7): a", "cat": "py-spy", "args": {"filename": "x.py"}})[1] == {}
+
+
+def test_a_frame_knows_the_name_of_its_events() -> None:
+    name_of: list[int] = []
+    frames = Frames(name_of)
+    for category in ("python_function", "", "kernel"):
+        frames.of({"name": "a.py(3): f", "cat": category})
+    frames.of({"name": "g"})
+    assert name_of == [frames.name("a.py(3): f")] * 3 + [frames.name("g")]
+    assert [frame.name for frame in frames.frames] == ["f", "a.py(3): f", "a.py(3): f", "g"]
 
 
 def test_arguments_are_small_and_sorted() -> None:

@@ -3,91 +3,80 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from stallscope.converters.model import Frame
-from stallscope.converters.readers.chrome_tracks import Calls, Tracks
-from stallscope.converters.timeline import Span
+from stallscope.converters.errors import StallscopeError
+from stallscope.converters.model import Frame, Sample
+from stallscope.converters.readers import chrome_tracks
+from stallscope.converters.readers.chrome_tracks import Tracks
 
-A, B, C = Frame("a"), Frame("b"), Frame("c")
+A, B = Frame("a"), Frame("b")
 
 
-def spans(calls: Calls) -> tuple[list[Span], dict[str, int]]:
+def made(*, timeline: bool = False, fold: bool = True) -> tuple[Tracks, Counter[str]]:
     lost: Counter[str] = Counter()
-
-    def lose(kind: str, count: int) -> None:
-        lost[kind] += count
-
-    found = calls.spans(0, lose)
-    return found, {kind: count for kind, count in lost.items() if count}
+    tracks = Tracks(lambda kind, count: lost.update({kind: count}), timeline=timeline, fold=fold)
+    tracks.name_of += [0, 1]
+    return tracks, lost
 
 
-def test_callers_come_first_in_whatever_order_the_file_has_them() -> None:
-    calls = Calls()
-    for start, end, frame in ((5, 8, C), (0, 10, A), (5, 10, B)):
-        calls.add(start, end, frame, ())
-    assert spans(calls) == ([Span(0, 10, A), Span(5, 10, B), Span(5, 8, C)], {})
-
-
-def test_pairs_that_begin_together_keep_their_order() -> None:
-    calls = Calls()
-    for frame in (A, B):
-        calls.begin(3, frame, ())
-    calls.end(7, "b")
-    calls.end(7, "")
-    assert spans(calls) == ([Span(3, 7, A), Span(3, 7, B)], {})
-
-
-def test_an_end_with_a_name_ends_what_is_inside_too() -> None:
-    calls = Calls()
-    for time, frame in ((0, A), (1, B), (2, C)):
-        calls.begin(time, frame, ())
-    calls.end(5, "a")
-    calls.end(6, "a")
-    assert spans(calls) == (
-        [Span(0, 5, A), Span(1, 5, B), Span(2, 5, C)],
-        {"calls without an end": 2, "ends of calls without a begin": 1},
-    )
-
-
-def test_a_begin_without_an_end_lasts_until_the_last_event() -> None:
-    calls = Calls()
-    calls.begin(1, A, ())
-    calls.add(2, 9, B, ())
-    assert spans(calls) == ([Span(1, 9, A), Span(2, 9, B)], {"calls without an end": 1})
-
-
-def test_rounding_is_not_told_as_a_loss() -> None:
-    calls = Calls()
-    calls.add(0, 10_000, A, ())
-    calls.add(5_000, 11_000, B, ())
-    calls.add(0, 99_000, C, ())
-    assert spans(calls)[1] == {}
-    calls.add(0, 10_000, A, ())
-    calls.add(5_000, 11_001, B, ())
-    assert spans(calls) == (
-        [Span(0, 10_000, A), Span(5_000, 10_000, B)],
-        {"calls that outlasted their caller, shortened": 1},
-    )
-
-
-def test_calls_without_a_frame_hold_but_are_not_shown() -> None:
-    calls = Calls()
-    calls.begin(0, None, ())
-    calls.begin(1, A, ())
-    calls.end(2, "a")
-    calls.end(3, "process 1")
-    assert spans(calls) == ([Span(1, 2, A)], {})
+def add(tracks: Tracks, tid: int | str, start: int, end: int, frame: int = 0) -> None:
+    track = tracks.of(1, tid)
+    track.starts.append(start)
+    track.ends.append(end)
+    track.frames.append(frame)
+    tracks.pending += 1
 
 
 def test_names_and_ids() -> None:
-    tracks = Tracks()
+    tracks, _ = made()
     tracks.name({"name": "process_name", "pid": 1, "args": {"name": "p"}})
     tracks.name({"name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "t"}})
     tracks.name({"name": "process_labels", "pid": 1})
     assert tracks.labels(1, 2) == (("pid", 1), ("process", "p"), ("thread", "t"), ("tid", 2))
-    assert tracks.labels("Spans", "stream 7") == (("process", "Spans"), ("thread", "stream 7"))
-    assert tracks.labels("12", None) == (("pid", 12),)
-    for pid in (True, 1.5, -1, 1 << 63):
-        with pytest.raises((TypeError, ValueError)):
-            tracks.of(pid, 1)
-    with pytest.raises(KeyError):
-        tracks.name({"name": "thread_name", "pid": 1, "tid": 2})
+    assert tracks.labels("7", "io") == (("pid", 7), ("thread", "io"))
+
+
+@pytest.mark.parametrize("value", [True, 1.5, [], {}, -1, 1 << 63])
+def test_ids_that_are_none(value: object) -> None:
+    tracks, _ = made()
+    with pytest.raises((TypeError, ValueError)):
+        tracks.of(1, value)
+
+
+def test_calls_are_added_up_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chrome_tracks, "FOLD", 4)
+    tracks, lost = made()
+    for i in range(100):
+        add(tracks, i % 2, 10 * i, 10 * i + 5, 0)
+        tracks.settle("x")
+        assert len(tracks.of(1, 0).starts) <= 4
+    assert tracks.sums([A, B]) == (
+        [Sample((A,), (250, 50), (("pid", 1), ("tid", tid))) for tid in (0, 1)],
+        995,
+    )
+    assert not +lost
+
+
+def test_threads_with_the_same_labels_are_one() -> None:
+    tracks, _ = made()
+    add(tracks, 3, 0, 5)
+    add(tracks, "3", 1, 2)
+    assert tracks.sums([A, B])[0] == [Sample((A,), (6, 2), (("pid", 1), ("tid", 3)))]
+
+
+@pytest.mark.parametrize(("timeline", "fold"), [(True, True), (False, False)])
+def test_what_cannot_be_added_up_has_a_bound(monkeypatch: pytest.MonkeyPatch, timeline: bool, fold: bool) -> None:
+    monkeypatch.setattr(chrome_tracks, "FOLD", 1)
+    monkeypatch.setattr(chrome_tracks, "MAX_CALLS", 3)
+    tracks, _ = made(timeline=timeline, fold=fold)
+    for i in range(3):
+        add(tracks, 1, i, i + 1)
+        tracks.settle("x")
+    add(tracks, 1, 9, 10)
+    with pytest.raises(StallscopeError, match="x has more than 3 calls"):
+        tracks.settle("x")
+
+
+def test_nothing_has_no_length() -> None:
+    tracks, _ = made()
+    tracks.of(1, 1)
+    assert tracks.sums([]) == ([], 0)

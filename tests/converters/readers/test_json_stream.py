@@ -114,3 +114,29 @@ def test_chunks_of_any_size_give_what_json_loads_gives(values: list[Any], ascii_
     finally:
         json_stream._CHUNK = whole
     assert found == json.loads(text)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 40, 1000])
+def test_elements_that_are_taken_in_bulk_do_not_come(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    events = [{"a": i, "b": "é" * (i % 5)} for i in range(40)]
+    text = json.dumps({"x": [{}], "events": events, "y": 2}, ensure_ascii=False).encode()
+    taken: list[Any] = []
+
+    def take(key: str, data: bytes) -> int:
+        assert key == "events"
+        assert data.startswith(b"{")
+        end = data.find(b"}, {")
+        if end < 0 or len(taken) % 3 == 2:
+            taken.append(None)
+            return 0
+        taken.append(json.loads(data[: end + 1]))
+        return end + 3
+
+    stream = JsonStream(Source(io.BytesIO(text), "x"), frozenset({"events"}), bulk=take)
+    found = list(stream.members())
+    assert [each.key for each in found if not each.element] == ["x", "y"]
+    rest = [each.value for each in found if each.element]
+    mine = [each for each in taken if each is not None]
+    assert sorted(rest + mine, key=lambda each: each["a"]) == events
+    assert bool(mine) == (chunk > 7)

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,26 @@ def test_chunks_end_after_separators_and_lose_nothing(pack: object) -> None:
 def test_rest_without_separator_is_a_chunk() -> None:
     assert list(Source(io.BytesIO(b"a\n\nb"), "x").chunks(b"\n\n")) == [b"a\n\n", b"b"]
     assert list(Source(io.BytesIO(b""), "x").chunks()) == []
+
+
+def test_a_separator_that_does_not_come_is_not_looked_for_in_the_same_bytes_again() -> None:
+    file = _Counted(b"x" * (8 << 20) + b"\n\nrest")
+    assert [len(chunk) for chunk in Source(file, "x").chunks(b"\n\n")] == [(8 << 20) + 2, 4]
+    assert file.reads < 40
+
+
+class _Counted(io.BytesIO):
+    reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.reads += 1
+        return super().read(size)
+
+
+def test_zstd_in_small_reads() -> None:
+    source = Source(io.BytesIO(zstandard.ZstdCompressor().compress(TEXT)), "x")
+    parts = [source.read(1 + i % 999) for i in range(len(TEXT) // 400)]
+    assert b"".join(parts) == TEXT and parts[-1] == b""
 
 
 def test_limit() -> None:
@@ -69,3 +91,25 @@ def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
     for path in (str(tmp_path), str(tmp_path / "missing"), "a\0b", ""):
         with pytest.raises(StallscopeError, match="cannot be read"), open_source(path):
             pass
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_file_can_be_read_again_from_where_it_began(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    text = b"line\n" * 50_000
+    path = tmp_path / "x"
+    path.write_bytes(b"before" + pack(text))
+    with path.open("rb") as file:
+        file.seek(6)
+        found = Source(file, "x")
+        assert found.read_all(1 << 20) == text
+        assert found.rewind()
+        assert found.head == text[: len(found.head)]
+        assert found.read_all(1 << 20) == text
+
+
+def test_a_pipe_cannot_be_read_again() -> None:
+    read, write = os.pipe()
+    os.write(write, b"text")
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        assert not Source(file, "x").rewind()

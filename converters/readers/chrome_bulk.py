@@ -1,0 +1,122 @@
+"""Events of a Chrome trace taken from its text, most of them without making objects of each.
+
+The text is cut where one event ends and the next begins. Runs of calls whose shape is known (see `chrome_shapes`) go
+into the columns of their threads; every other event is parsed and taken like one that came alone.
+
+What is no JSON is left, with one exception: digits by themselves make no shape. In an event of a known shape, where
+nobody looks, a number may have none or begin with 0, and some may stand where none belong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from .chrome_calls import Lose
+from .chrome_events import OTHER_EVENT, Events, nanoseconds
+from .chrome_shapes import DIGITS, OTHER, PARSED, Shape, Shapes, Times
+
+_BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
+_MAX_KNOWN = 1 << 14
+"""Calls; each takes about as much memory as an event has text."""
+
+_Known = tuple[Any, Any, Any, int, int]
+"""The columns' methods to append, the frame, and what `Calls` keeps as end of a B or an E, 0 of an X."""
+
+
+class Bulk:
+    """Takes events in bulk, the others are given to ``events``."""
+
+    def __init__(self, events: Events, lose: Lose) -> None:
+        self._events = events
+        self._lose = lose
+        self._shapes = Shapes(arguments=events.tracks.timeline)
+        self._known: dict[bytes, _Known] = {}
+
+    def take(self, key: str, data: bytes) -> int:
+        """Takes events from ``data``, which begins with one, as many as are there as a whole; returns their bytes."""
+        between = _BETWEEN.search(data)
+        if key == "samples" or between is None:
+            return 0
+        # Most likely this is not within an event. If it is, then what comes before it is no JSON, and is left.
+        separator = between[0]
+        events = data[1:].split(separator)
+        bare = data[1:].translate(None, DIGITS).split(separator)
+        if len(events) != len(bare):
+            return 0
+        events.pop()
+        bare.pop()
+        first = self._events.number
+        taken = self._take(events, self._shapes.of(events, bare), range(first, first + len(events)))
+        self._events.number = first + taken
+        return sum(map(len, events[:taken])) + taken * len(separator)
+
+    def _take(self, events: list[bytes], shapes: list[Shape], numbers: range) -> int:
+        """How many of the events, from the first on, were such. ``numbers``: how many there were before each."""
+        if len(set(map(id, shapes))) == 1 and shapes[0] is not OTHER:
+            return self._take_run(events, shapes[0], numbers)
+        places = [i for i, shape in enumerate(shapes) if shape is not OTHER]
+        done = 0
+        for _, run in groupby(places, lambda i: id(shapes[i])):
+            at = list(run)
+            taken = self._take_run([events[i] for i in at], shapes[at[0]], [numbers[i] for i in at])
+            done += taken
+            if taken < len(at):
+                break
+        total = places[done] if done < len(places) else len(shapes)
+        self._lose(OTHER_EVENT, total - done)
+        return total
+
+    def _take_run(self, events: list[bytes], shape: Shape, numbers: Sequence[int]) -> int:
+        if shape is not PARSED:
+            times = shape.times(events)
+            if len(times) == len(events):
+                return self._take_calls(zip(events, numbers, shape.texts(events), times, strict=True))
+        for done, (event, number) in enumerate(zip(events, numbers, strict=True)):
+            if not self._add(event, number):
+                return done
+        return len(events)
+
+    def _take_calls(self, calls: Iterable[tuple[bytes, int, bytes, Times]]) -> int:
+        known_of = self._known.get
+        taken = parsed = 0
+        for event, number, text, (start, part, length, length_part) in calls:
+            known = known_of(text)
+            if known is not None:
+                add_start, add_end, add_frame, frame, end = known
+                begin = int(start + part) if len(part) == 3 else _nanoseconds(start, part)
+                add_start(begin)
+                if not end:
+                    end = int(length + length_part) if len(length_part) == 3 else _nanoseconds(length, length_part)
+                    end += begin
+                add_end(end)
+                add_frame(frame)
+                taken += 1
+            elif self._add(event, number, text):
+                parsed += 1
+            else:
+                break
+        self._events.tracks.pending += taken
+        return taken + parsed
+
+    def _add(self, event: bytes, number: int, text: bytes | None = None) -> bool:
+        """Parses an event, and remembers what it says of others with this ``text``. Whether it is one."""
+        parsed = self._shapes.parse(event)
+        if parsed is None:
+            return False
+        self._events.number = number
+        self._events.add(parsed)
+        if text is not None and (call := self._events.call_of(parsed)) is not None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            columns = call.track
+            appends = columns.starts.append, columns.ends.append, columns.frames.append
+            self._known[text] = (*appends, call.frame, call.end)
+        return True
+
+
+def _nanoseconds(whole: bytes, part: bytes) -> int:
+    """Of µs, and the digits behind their point."""
+    return nanoseconds(f"{whole.decode()}.{part.decode()}") if part else int(whole) * 1000

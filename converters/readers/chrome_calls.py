@@ -1,0 +1,232 @@
+"""Calls of one thread in a Chrome trace: put in order, made to nest, and added up while they come."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import eq, gt
+
+from ..model import Frame, Labels
+from ..timeline import Span
+
+OPEN = (1 << 63) - 1
+"""The end of a call that has only begun."""
+END = -(1 << 63)
+"""The "end" of a record that is none of a call, but tells where the innermost open one ends."""
+HIDDEN = -1
+"""The frame of a call that holds others but is not shown."""
+ANY = -1
+"""The name of an end that tells none."""
+
+_NO_BEGIN, _NO_END = "ends of calls without a begin", "calls without an end"
+_CUT = "calls that outlasted their caller, shortened"
+_CLOCK = 1000
+"""ns: what two clocks that tick in µs may differ by."""
+_ROOT = 0
+
+Lose = Callable[[str, int], None]
+
+
+class LateCall(Exception):
+    """A call began before others that were added up already."""
+
+
+class Calls:
+    """Records of one pid and tid, in columns; times are ns. ``labels`` are what the events themselves say of it.
+
+    ``frames[i]`` is an index into the trace's frames (or HIDDEN); of an END, an index into ``names`` (or ANY).
+    """
+
+    def __init__(self, names: list[int], *, keep_args: bool) -> None:
+        """``names``: which of the trace's names a frame has, by its index."""
+        self.labels: dict[str, str | int] = {}
+        self.starts, self.ends = array("q"), array("q")
+        self.frames = array("i")
+        self.args: dict[int, Labels] | None = {} if keep_args else None
+        """By the index of the record, of those that have some."""
+        self.first: int | None = None
+        """When the earliest record was, and"""
+        self.last: int | None = None
+        """when the last call ended that is shown, of those that were added up."""
+        self._names = names
+        self._done = END
+        self._kept = 0
+        self._last_mark = self._last_end = END
+        self._nodes: dict[int, int] = {}
+        self._paths: list[tuple[int, int]] = [(_ROOT, HIDDEN)]
+        self._times, self._counts = [0], [0]
+
+    def fold(self, lose: Lose, *, final: bool = False) -> None:
+        """Adds up what no later record can change, if those before came in the order of time; all of it when
+        ``final``. LateCall when one came too late."""
+        if not self.starts:
+            return
+        new = islice(self.starts, self._kept, None)
+        earliest = min(new, default=self._done)
+        if earliest < self._done:
+            raise LateCall
+        self.first = earliest if self.first is None else min(self.first, earliest)
+        if not final and not self._ordered():
+            return
+        self._pair(lose, final=final)
+        until = OPEN if final else max(self._settled(), self._done)
+        self._keep(self._add_up(until, lose), until)
+        self._done = until
+
+    def sums(self) -> Iterator[tuple[list[int], int, int]]:
+        """(indices of frames, outermost first; self time; how often called) of each stack, in the order of their
+        first calls."""
+        paths: list[list[int]] = [[]]
+        times = self._times.copy()
+        for (parent, _), time in zip(self._paths, self._times, strict=True):
+            times[parent] -= time
+        for node, (parent, frame) in enumerate(islice(self._paths, 1, None), 1):
+            paths.append([*paths[parent], frame])
+            if self._counts[node]:
+                yield paths[node], times[node], self._counts[node]
+
+    def spans(self, zero: int, frames: list[Frame], lose: Lose) -> list[Span]:
+        """All calls, callers first; times from ``zero`` on."""
+        self._pair(lose, final=True)
+        starts, ends, indices, args = self.starts, self.ends, self.frames, self.args or {}
+        spans: list[Span] = []
+        open_ = [OPEN]
+        cut = 0
+        for i in self._order():
+            start, end, frame = starts[i], ends[i], indices[i]
+            while open_[-1] <= start:
+                open_.pop()
+            if end > open_[-1]:
+                cut += end > open_[-1] + _CLOCK
+                end = open_[-1]
+            open_.append(end)
+            if frame != HIDDEN:
+                spans.append(Span(start - zero, end - zero, frames[frame], args.get(i, ())))
+        lose(_CUT, cut)
+        return spans
+
+    def _ordered(self) -> bool:
+        return not any(map(gt, self.starts, islice(self.starts, 1, None)))
+
+    def _settled(self) -> int:
+        """The time before which every call is known, and with it all that it calls."""
+        until = self.starts[-1]
+        open_ = next((start for start, end in zip(self.starts, self.ends, strict=True) if end == OPEN), None)
+        if open_ is None:
+            return until
+        # A call whose end is told later may yet shorten others, or be shortened, unless all are such pairs.
+        return min(until, self._last_mark) if self._last_end == END else min(until, open_)
+
+    def _pair(self, lose: Lose, *, final: bool) -> None:
+        """Gives begins their ends; the records of those are left for `_order` to leave out."""
+        starts, ends = self.starts, self.ends
+        if OPEN not in ends and END not in ends:
+            self._last_end = max([self._last_end, *ends])
+            return
+        whole = (end for end in islice(ends, self._kept, None) if end != OPEN)
+        self._last_end = max([self._last_end, *whole])
+        marks = [i for i, end in enumerate(ends) if end in (OPEN, END)]
+        if any(starts[i] < self._last_mark for i in marks if i >= self._kept):
+            raise LateCall
+        marks.sort(key=starts.__getitem__)
+        self._last_mark = max(self._last_mark, starts[marks[-1]])
+        open_: list[int] = []
+        lone = unended = 0
+        for i in marks:
+            if ends[i] == OPEN:
+                open_.append(i)
+                continue
+            depth = self._closed(open_, self.frames[i])
+            if depth < 0:
+                lone += 1
+                continue
+            unended += len(open_) - 1 - depth
+            for begin in open_[depth:]:
+                ends[begin] = starts[i]
+            del open_[depth:]
+        if final:
+            unended += len(open_)
+            last = max(self._last_mark, self._last_end)
+            for begin in open_:
+                ends[begin] = max(last, starts[begin])
+        lose(_NO_BEGIN, lone)
+        lose(_NO_END, unended)
+
+    def _closed(self, open_: list[int], name: int) -> int:
+        """Index of the open call that an end means; -1 for none."""
+        if not open_ or name == ANY:
+            return len(open_) - 1
+        frames, names = self.frames, self._names
+        innermost = frames[open_[-1]]
+        if innermost == HIDDEN or names[innermost] == name:
+            return len(open_) - 1
+        found = (i for i in range(len(open_) - 1, -1, -1) if frames[open_[i]] != HIDDEN)
+        return next((i for i in found if names[frames[open_[i]]] == name), -1)
+
+    def _records(self) -> Iterator[tuple[int, int, int]]:
+        """(start, end, frame) of the calls, in their order."""
+        order = self._order()
+        columns = self.starts, self.ends, self.frames
+        if isinstance(order, range):
+            return zip(*columns, strict=True)
+        return zip(*(map(column.__getitem__, order) for column in columns), strict=True)
+
+    def _order(self) -> Sequence[int]:
+        """Indices of the calls by their start, the longest first; a range if that is how they came."""
+        starts, ends = self.starts, self.ends
+        if self._ordered() and END not in ends and not any(map(eq, starts, islice(starts, 1, None))):
+            return range(len(starts))
+        order = [i for i, end in enumerate(ends) if end != END]
+        order.sort(key=ends.__getitem__, reverse=True)
+        order.sort(key=starts.__getitem__)
+        return order
+
+    def _add_up(self, until: int, lose: Lose) -> list[tuple[int, int, int]]:
+        """Adds up the calls that end before ``until``; the records of those that are open then are returned."""
+        nodes, paths, times, counts = self._nodes, self._paths, self._times, self._counts
+        ends: list[int] = []
+        above: list[int] = []
+        top, parent = OPEN, _ROOT
+        kept: list[tuple[int, int, int]] = []
+        cut = 0
+        last = END if self.last is None else self.last
+        for start, end, frame in self._records():
+            while top <= start:
+                top, parent = ends.pop(), above.pop()
+            if start >= until:
+                break
+            node = nodes.get(parent << 32 | frame, parent) if frame != HIDDEN else parent
+            if node == parent and frame != HIDDEN:
+                node = nodes[parent << 32 | frame] = len(paths)
+                paths.append((parent, frame))
+                times.append(0)
+                counts.append(0)
+            ends.append(top)
+            above.append(parent)
+            if end <= top:
+                top = end
+            elif top <= until:
+                cut += end > top + _CLOCK
+            if top > until:
+                kept.append((start, end, frame))
+            elif frame != HIDDEN:
+                times[node] += top - start
+                counts[node] += 1
+                if not parent and top > last:
+                    last = top
+            parent = node
+        self.last = None if last == END else last
+        lose(_CUT, cut)
+        return kept
+
+    def _keep(self, open_: list[tuple[int, int, int]], until: int) -> None:
+        """Forgets all records but these, and those from ``until`` on. The columns stay what they are: others hold
+        them."""
+        columns = self.starts, self.ends, self.frames
+        first = len(self.starts) if until == OPEN else bisect_left(self.starts, until)
+        rest = [i for i in range(first, len(self.starts)) if self.ends[i] != END]
+        for column, values in zip(columns, list(zip(*open_, strict=True)) or [()] * 3, strict=True):
+            column[:] = array(column.typecode, [*values, *map(column.__getitem__, rest)])
+        self._kept = len(self.starts)

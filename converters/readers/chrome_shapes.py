@@ -1,0 +1,145 @@
+"""The shapes of the events in a Chrome trace: what is left of their text without digits.
+
+Programs write their events alike, so that a trace has few shapes. The first event of each is parsed. If it is a call
+whose times can be found by the text around them, nothing else has to be looked at in the others but what tells the
+thread and the function, and that is text that comes again and again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+DIGITS = b"0123456789"
+_TIME = re.compile(rb'"(ts|dur)"[ \t\r\n]*:[ \t\r\n]*(?=[0-9])')
+_NUMBER = rb"([1-3][0-9]{15}|[0-9]{1,15})(?:\.([0-9]+))?(?=[, \t\r\n])"
+"""Of µs; the sum of two fits into 63 bits of ns."""
+_ONE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?=[ \t\r\n]*(?:,|\Z))")
+_TOLD = re.compile(rb'"(?:ph|name|cat|pid|tid|filename|line)"|\\')
+"""What matters where it stands behind the times. An escape may be any of that."""
+_MAX_SHAPES = 1 << 14
+"""Each takes about as much memory as an event has text."""
+
+Times = tuple[bytes, bytes, bytes, bytes]
+"""Of a call: digits of the start in µs, those behind its point, and of the duration; b"" for what is not there."""
+
+
+class Shape(NamedTuple):
+    """How to find the times in an event."""
+
+    first: bytes = b""
+    """The text before the first of them, b"" if there is no way, and"""
+    second: bytes = b""
+    """before the second one: all that is between them, if it is always the same and does not matter. b"" if there is
+    no second one."""
+    apart: bool = False
+    """What is between them matters."""
+    swapped: bool = False
+    """The duration comes first."""
+    whole: bool = False
+    """What is behind them matters."""
+
+    def times(self, events: list[bytes]) -> list[Times]:
+        """Of events of this shape. There are less than ``events`` if some are written unusually."""
+        text = b",\n".join([*events, b""])
+        if not self.second:
+            return [(*each, b"", b"") for each in _pattern(self.first).findall(text)]
+        if not self.apart:
+            both = _pattern(self.first, self.second).findall(text)
+        else:
+            columns = _pattern(self.first).findall(text), _pattern(self.second).findall(text)
+            both = [(*one, *two) for one, two in zip(*columns, strict=False)]
+        return [(*each[2:], *each[:2]) for each in both] if self.swapped else both
+
+    def texts(self, events: list[bytes]) -> list[bytes]:
+        """What matters of events of this shape, beside their times."""
+        first = self.first
+        if not self.apart and not self.whole:
+            return [event.partition(first)[0] for event in events]
+        return [self._text(event) for event in events]
+
+    def _text(self, event: bytes) -> bytes:
+        text, _, rest = event.partition(self.first)
+        if self.second:
+            before, _, rest = rest.partition(self.second)
+            if self.apart:
+                text += before.partition(b",")[2]
+        return text + rest.partition(b",")[2] if self.whole else text
+
+
+PARSED = Shape()
+"""Each event of this shape has to be parsed."""
+OTHER = Shape(whole=True)
+"""No event of this shape is a call, a name or a sample."""
+
+
+class Shapes:
+    """Those that were seen; equal ones are the same object."""
+
+    def __init__(self, *, arguments: bool) -> None:
+        """``arguments``: those of calls matter."""
+        self._arguments = arguments
+        self._known: dict[bytes, Shape] = {}
+        self._same: dict[Shape, Shape] = {PARSED: PARSED, OTHER: OTHER}
+        self._decode = json.JSONDecoder(parse_float=str).decode
+
+    def of(self, events: list[bytes], bare: list[bytes]) -> list[Shape]:
+        """Of each of the texts, which have no braces around them; ``bare`` are these without their digits."""
+        shapes = list(map(self._known.get, bare))
+        if None not in shapes:
+            return cast("list[Shape]", shapes)
+        if len(self._known) > _MAX_SHAPES:
+            self._known.clear()
+        for text, event in dict(zip(bare, events, strict=True)).items():
+            if text not in self._known and (parsed := self.parse(event)) is not None:
+                shape = self._shape(event, text, parsed)
+                self._known[text] = self._same.setdefault(shape, shape)
+        return [self._known.get(text, PARSED) for text in bare]
+
+    def parse(self, event: bytes) -> dict[str, Any] | None:
+        """The event with this text, None if it is none. Fractions stay text."""
+        try:
+            return cast("dict[str, Any]", self._decode(f"{{{event.decode()}}}"))
+        except (ValueError, RecursionError):
+            return None
+
+    def _shape(self, event: bytes, bare: bytes, parsed: dict[str, Any]) -> Shape:
+        phase = parsed.get("ph")
+        if not isinstance(phase, str) or bare.count(b'"ph"') != 1 or any(map(str.isdigit, phase)):
+            return PARSED
+        if phase not in ("X", "B", "E"):
+            return PARSED if phase in ("M", "P") else OTHER
+        if self._arguments and _has_arguments(parsed):
+            return PARSED
+        return self._of_call(event, bare, 2 if phase == "X" else 1)
+
+    def _of_call(self, event: bytes, bare: bytes, count: int) -> Shape:
+        """``count``: how many times it should tell."""
+        times = list(_TIME.finditer(event))
+        numbers = [number for time in times if (number := _ONE_NUMBER.match(event, time.end()))]
+        if len(numbers) != count or bare.count(b'"ts"') != 1 or bare.count(b'"dur"') != count - 1:
+            return PARSED
+        ends = [number.end() for number in numbers]
+        parts = event[: ends[0]], b'"":0' + event[ends[0] : ends[-1]], b'"":0' + event[ends[-1] :]
+        # Were a time within another value, then what is before it or behind it would be no object.
+        if any(self.parse(part) is None for part in parts):
+            return PARSED
+        whole = _TOLD.search(parts[-1]) is not None
+        if count == 1:
+            return Shape(times[0][0], whole=whole)
+        middle = event[ends[0] : numbers[1].start()]
+        apart = _TOLD.search(middle) is not None or any(digit in middle for digit in DIGITS)
+        return Shape(times[0][0], times[1][0] if apart else middle, apart, times[0][1] == b"dur", whole)
+
+
+def _has_arguments(event: dict[str, Any]) -> bool:
+    args = event.get("args")
+    return bool(args) and not (isinstance(args, dict) and args.keys() <= {"filename", "line"})
+
+
+@lru_cache(maxsize=64)
+def _pattern(*before: bytes) -> re.Pattern[bytes]:
+    """Numbers behind each of these texts."""
+    return re.compile(b"".join(re.escape(text) + _NUMBER for text in before))

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stallscope.converters.model import Frame
+from stallscope.converters.readers.chrome_calls import ANY, END, HIDDEN, OPEN, Calls, LateCall
+from stallscope.converters.timeline import Span, Timeline, Track, add_up
+
+FRAMES = [Frame("a"), Frame("b"), Frame("c")]
+A, B, C = range(3)
+Record = tuple[int, int, int]
+
+
+def made(*records: Record) -> Calls:
+    calls = Calls([A, B, C], keep_args=False)
+    for record in records:
+        add(calls, record)
+    return calls
+
+
+def add(calls: Calls, record: Record) -> None:
+    for column, value in zip((calls.starts, calls.ends, calls.frames), record, strict=True):
+        column.append(value)
+
+
+def spans(*records: Record) -> tuple[list[tuple[int, int, str]], dict[str, int]]:
+    lost: Counter[str] = Counter()
+    found = made(*records).spans(0, FRAMES, lambda kind, count: lost.update({kind: count}))
+    return [(span.start, span.end, span.frame.name) for span in found], dict(+lost)
+
+
+def sums(calls: Calls) -> dict[str, tuple[int, int]]:
+    return {"".join("abc"[i] for i in stack): (time, count) for stack, time, count in calls.sums()}
+
+
+def test_callers_come_first_in_whatever_order_the_file_has_them() -> None:
+    assert spans((5, 8, C), (0, 10, A), (5, 10, B)) == ([(0, 10, "a"), (5, 10, "b"), (5, 8, "c")], {})
+
+
+def test_pairs_that_begin_together_keep_their_order() -> None:
+    assert spans((3, OPEN, A), (3, OPEN, B), (7, END, B), (7, END, ANY)) == ([(3, 7, "a"), (3, 7, "b")], {})
+
+
+def test_an_end_with_a_name_ends_what_is_inside_too() -> None:
+    assert spans((0, OPEN, A), (1, OPEN, B), (2, OPEN, C), (5, END, A), (6, END, A)) == (
+        [(0, 5, "a"), (1, 5, "b"), (2, 5, "c")],
+        {"calls without an end": 2, "ends of calls without a begin": 1},
+    )
+
+
+def test_a_begin_without_an_end_lasts_until_the_last_event() -> None:
+    assert spans((1, OPEN, A), (2, 9, B)) == ([(1, 9, "a"), (2, 9, "b")], {"calls without an end": 1})
+
+
+def test_rounding_is_not_told_as_a_loss() -> None:
+    assert spans((0, 10_000, A), (5_000, 11_000, B), (0, 99_000, C))[1] == {}
+    assert spans((0, 10_000, A), (5_000, 11_001, B)) == (
+        [(0, 10_000, "a"), (5_000, 10_000, "b")],
+        {"calls that outlasted their caller, shortened": 1},
+    )
+
+
+def test_calls_without_a_frame_hold_but_are_not_shown() -> None:
+    records = (0, OPEN, HIDDEN), (1, OPEN, A), (2, END, A), (3, END, B)
+    assert spans(*records) == ([(1, 2, "a")], {})
+    calls = made(*records)
+    calls.fold(lambda kind, count: None, final=True)
+    assert sums(calls) == {"a": (1, 1)}
+    assert (calls.first, calls.last) == (0, 2)
+
+
+def test_what_is_over_is_forgotten_and_what_is_open_is_not() -> None:
+    lost: Counter[str] = Counter()
+    calls = made((0, 100, A), (1, 4, B), (2, 3, C), (5, 120, B), (6, 7, C))
+    calls.fold(lambda kind, count: lost.update({kind: count}))
+    # The call that began last may yet turn out to be within one that begins with it.
+    assert list(zip(calls.starts, calls.ends, calls.frames, strict=True)) == [(0, 100, A), (5, 120, B), (6, 7, C)]
+    assert sums(calls) == {"ab": (2, 1), "abc": (1, 1)}
+    add(calls, (6, 8, A))
+    add(calls, (200, 201, A))
+    calls.fold(lambda kind, count: lost.update({kind: count}), final=True)
+    assert sums(calls) == {"a": (3, 2), "ab": (95, 2), "abc": (1, 1), "aba": (1, 1), "abac": (1, 1)}
+    assert not +lost
+    assert (calls.first, calls.last) == (0, 201)
+
+
+@pytest.mark.parametrize(
+    ("records", "late"),
+    [
+        ([(0, 50, A), (5, 20, B), (9, 10, C)], (8, 9, A)),
+        ([(0, OPEN, A), (5, OPEN, B), (9, END, B)], (8, OPEN, A)),
+        ([(0, OPEN, A), (5, 20, B), (9, END, B), (10, 11, C)], (8, END, A)),
+    ],
+)
+def test_a_call_that_comes_too_late_is_noticed(records: list[Record], late: Record) -> None:
+    calls = made(*records)
+    calls.fold(lambda kind, count: None)
+    add(calls, late)
+    with pytest.raises(LateCall):
+        calls.fold(lambda kind, count: None, final=True)
+
+
+def test_calls_in_the_order_of_their_ends_are_kept_until_the_end() -> None:
+    calls = made((2, 3, C), (1, 4, B), (0, 9, A))
+    calls.fold(lambda kind, count: None)
+    assert len(calls.starts) == 3
+    calls.fold(lambda kind, count: None, final=True)
+    assert sums(calls) == {"a": (6, 1), "ab": (2, 1), "abc": (1, 1)}
+
+
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(-1, 3), st.one_of(st.integers(0, 12), st.sampled_from([OPEN, END])), st.sampled_from([A, B, C])
+    ),
+    max_size=20,
+)
+
+
+@given(RECORDS, st.integers(1, 5), st.booleans())
+def test_added_up_while_they_come_or_at_the_end_is_the_same(steps: list[Record], every: int, hide: bool) -> None:
+    records, time = [], 0
+    for step, length, frame in steps:
+        time += step
+        shown = HIDDEN if hide and length == OPEN and frame == C else frame
+        records.append((time, length if length in (OPEN, END) else time + length, shown))
+    lost, expected_lost = Counter[str](), Counter[str]()
+    whole = made(*records).spans(0, FRAMES, lambda kind, count: expected_lost.update({kind: count}))
+    expected = {
+        "".join(frame.name for frame in sample.stack): sample.values
+        for sample in add_up(Timeline([Track(spans=whole)]))
+    }
+    calls = made()
+    try:
+        for i, record in enumerate(records):
+            add(calls, record)
+            if i % every == 0:
+                calls.fold(lambda kind, count: lost.update({kind: count}))
+        calls.fold(lambda kind, count: lost.update({kind: count}), final=True)
+    except LateCall:
+        assert any(step < 0 for step, _, _ in steps)
+        return
+    assert sums(calls) == expected
+    assert +lost == +expected_lost
+    assert calls.last == max((span.end for span in whole), default=None)
+
+
+def test_arguments_stand_with_their_call() -> None:
+    calls = Calls([A, B, C], keep_args=True)
+    for record in ((5, 6, B), (0, 9, A)):
+        add(calls, record)
+    assert calls.args is not None
+    calls.args[1] = (("n", 1),)
+    assert calls.spans(0, FRAMES, lambda kind, count: None) == [
+        Span(0, 9, FRAMES[A], (("n", 1),)),
+        Span(5, 6, FRAMES[B]),
+    ]
