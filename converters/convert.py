@@ -142,9 +142,10 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
 
     options = ReadOptions(
         given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"],
-        timeline=_has_timed_output(given),
+        timeline=given["flamechart"] or _has_timed_output(given), in_order=given["flamechart"],
     )  # fmt: skip
-    profiles = parallel.read_all(paths, options, given["name"] or "", jobs=given["jobs"])
+    jobs = 1 if given["flamechart"] else given["jobs"]
+    profiles = parallel.read_all(paths, options, given["name"] or "", jobs=jobs)
     return {name for name, _ in profiles}, merge([profile for _, profile in profiles])
 
 

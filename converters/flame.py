@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from .errors import StallscopeError
 from .model import Frame, Kind, Profile, Sample, ValueType
 from .options import WriteOptions, value_index
 from .transforms.diff import is_differential
@@ -14,6 +15,9 @@ from .transforms.labels import root_name
 
 NodeKind = Kind | Literal["root"]
 """``root`` is what stands under the stacks: all, process, thread, or the values of other labels."""
+
+
+_MAX_WHOLE = 1 << 63
 
 
 class Key(NamedTuple):
@@ -60,21 +64,28 @@ class Tree:
     """Branches that were left out because their total is under the limit."""
     differential: bool = False
     """Whether ``Node.delta`` means anything."""
+    bands: list[int] = field(default_factory=list)
+    """Rows of each root: several roots lie one above the other, in the order of ``nodes``; `build` makes one."""
+    timed: bool = False
+    """Whether ``Node.start`` is a time (see `flame_chart.build`), so that roots share one axis."""
 
     @property
     def total(self) -> int:
-        """Total of all samples, hidden branches included."""
+        """Total of all samples, hidden branches included; of a chart, the end of its axis."""
         return self.nodes[0].total if self.nodes else 0
 
 
-def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "") -> Tree:
+def build(
+    profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "", whole: float = 0.0
+) -> Tree:
     """The tree of one value column: all → process-PID (→ thread-TID, or the labels that are asked for) → frames.
 
     ``options.reverse`` turns that over: all → innermost frame → … → process-PID. Branches with less than
     ``minimum`` (a share of the total, 0 to 1) are left out, counted in ``Tree.hidden``, and cost neither time nor
     memory beyond their first frame. Samples without a positive value are ignored. Of a differential profile what has
     no width is hidden too, but its callers' ``Node.delta`` tells of it. ``label`` names the label of ``Node.label``.
-    Raises StallscopeError for a column that is not there or is no sum.
+    ``whole`` is what the root stands for, where that is more than the total.
+    Raises StallscopeError for a column that is not there or is no sum, and for a ``whole`` that is too little.
     """
     column = value_index(profile, options)
     deltas = _deltas(profile)
@@ -89,6 +100,7 @@ def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0, labe
     tree = Tree(profile.value_types[column], counts >= 0, [], 0, 0, bool(deltas))
     if not total:
         return tree
+    total = whole_of(whole, total)
     limit = max(minimum * total, 1)
     splitter = _Splitter(profile.samples, options)
     pending = [(_ALL, 0, -len(splitter.roots), members, total, 0)]
@@ -111,7 +123,18 @@ def build(profile: Profile, options: WriteOptions, *, minimum: float = 0.0, labe
                 tree.hidden += 1
             start += part
         pending.extend(reversed(children))
+    tree.bands = [tree.levels]
     return tree
+
+
+def whole_of(whole: float, total: int) -> int:
+    """``whole`` if that was asked for, else ``total``. StallscopeError (exit code 2) when it is less."""
+    if not whole:
+        return total
+    if not total <= whole <= _MAX_WHOLE:
+        cause = f"the whole width cannot stand for {whole:g}: there is {total:,}"
+        raise StallscopeError(cause, f"choose {total:,} or more", exit_code=2)
+    return round(whole)
 
 
 def _prevalent(marks: Sequence[str], values: Sequence[int], members: Sequence[int]) -> str:

@@ -39,14 +39,26 @@ class WriteOptions:
     """Branches with a smaller share of the total are left out too (0 to 1)."""
     inverted: bool = False
     """Icicles: roots on top."""
+    flamechart: bool = False
+    """Calls in the order of time, from ``Profile.timeline``, not merged by name."""
+    total: float = 0.0
+    """What the whole width stands for, in units of the value; 0 is what the profile has."""
+    factor: float = 1.0
+    """What values are multiplied by where they are told."""
     reverse: bool = False
     """Innermost frames next to the root, callers further out, processes at the tips."""
     palette: str = ""
     """A name of `writers.svg_palette.PALETTES`; "" chooses one by what is measured."""
+    negate: bool = False
+    """Of a comparison: blue has grown, red has shrunk."""
+    background: str = ""
+    """A name of `writers.svg_background.TINTS`, or ``#rrggbb``; "" is white."""
     font: str = ""
     """Family of the labels' font; "" is a monospaced one."""
     font_size: int = 12
-    """Of the labels, in px; the rows are as high as it needs."""
+    """Of the labels, in px."""
+    height: int = 0
+    """Of a row of frames, in px; 0 is what the labels need."""
     format: str = ""
     """The name of one, for outputs whose path tells none: standard output, an unknown suffix."""
     form: str = ""

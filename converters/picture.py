@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .options import WriteOptions
+from .writers import svg_background
 from .writers.svg_palette import PALETTES
 
 _DEFAULT = WriteOptions()
@@ -46,6 +47,21 @@ _OPTIONS = [
         "--reverse", is_flag=True, help="picture: as --callers, but of all processes together: they are the tips."
     ),
     click.option(
+        "--flamechart",
+        is_flag=True,
+        help="svg: the x axis is time: calls of timed inputs, or folded lines in their order.",
+    ),
+    click.option("--negate", is_flag=True, help="picture: of --diff: blue has grown, red has shrunk."),
+    click.option(
+        "--total", type=float, default=0.0, metavar="N", help="svg: what the width stands for; else what there is."
+    ),
+    click.option(
+        "--factor", type=float, default=1.0, metavar="F", help="svg: values are told multiplied by it, as with --unit."
+    ),
+    click.option(
+        "--background", default="", metavar="NAME", help=f"svg: {', '.join(svg_background.TINTS)}, or #rrggbb."
+    ),
+    click.option(
         "--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: where scripts do not run; 1200."
     ),
     click.option(
@@ -57,6 +73,7 @@ _OPTIONS = [
     ),
     click.option("--font", default="", metavar="NAME", help="svg: of the frames' names; else a monospaced one."),
     click.option("--font-size", type=int, default=_DEFAULT.font_size, metavar="PX", help="svg: of the names; 12."),
+    click.option("--height", type=int, default=0, metavar="PX", help="svg: of a row; else what the names need, 18."),
 ]
 
 
@@ -69,7 +86,10 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def wanted(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `WriteOptions` that the options ask for."""
-    names = ("subtitle", "notes", "unit", "inverted", "reverse", "width", "font", "font_size")
+    names = (
+        "subtitle", "notes", "unit", "inverted", "reverse", "flamechart", "negate", "total", "factor", "background",
+        "width", "font", "font_size", "height",
+    )  # fmt: skip
     px, part = given["min_width"]
     fields = {name: given[name] for name in names}
     return {**fields, "palette": given["palette"] or "", "min_width": px, "min_share": part}

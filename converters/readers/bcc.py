@@ -19,7 +19,7 @@ from .source import Source
 EXPECTED = "a folded stack of bcc: comm;user;-;kernel VALUE"
 
 _KERNEL, _WAKER = b"-", b"--"
-_DELIMITERS = (b";-;", b";--;", b";- ")
+_DELIMITERS = (b";-;", b";--;")
 _MISSED, _MISSED_USER = b"[Missed ", b"[Missed User Stack]"
 _CACHE = 1 << 15
 
@@ -27,8 +27,8 @@ _CACHE = 1 << 15
 def sniff(head: bytes) -> bool:
     """Whether there are folded lines, one of them with a delimiter."""
     return b"\0" not in head and any(
-        any(delimiter in line for delimiter in _DELIMITERS) and line.rpartition(b" ")[2].isdigit()
-        for line in head.splitlines()
+        any(delimiter in b"%b;" % stack for delimiter in _DELIMITERS) and weight.isdigit()
+        for stack, _, weight in (line.rpartition(b" ") for line in head.splitlines())
     )
 
 

@@ -58,15 +58,13 @@ def read(source: Source, options: ReadOptions) -> Profile:
             for line in chunk.splitlines():
                 maps.add_json(line)
     else:
-        begun = False
-        for piece in pieces(source, b"\n@"):
-            if begun:
-                maps.add(piece)
-            elif piece.startswith(b"@"):
-                maps.add(piece[1:])
-            else:
-                maps.begin(piece)
-            begun = True
+        entries = pieces(source, b"\n@")
+        first = next(entries)
+        if first.startswith(b"@"):
+            maps.add([first[1:]])
+        else:
+            maps.begin(first)
+        maps.add(entries)
     profile = maps.profile()
     maps.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
@@ -84,17 +82,23 @@ class _Maps:
         """Number of a line → that of the same frame in the kernel."""
         self._line = 1
 
-    def add(self, piece: bytes) -> None:
-        """An entry without its ``@``, and what follows up to the next one."""
-        text, found, value = piece.rpartition(b"]: ")
-        if found and value.isdigit() and len(value) <= MAX_DIGITS:
-            known = self._tally.known(text) or self._learn(text)
-            if known:
-                self._weigh(known[0], value)
-                self._line += known[1] + 1
-                return
-        self._add_slowly(piece)
-        self._line += piece.count(b"\n") + 1
+    def add(self, entries: Iterable[bytes]) -> None:
+        """Each without its ``@``, and with what follows up to the next one."""
+        remembered, weights = self._tally.known, self._tally.weights
+        for piece in entries:
+            text, found, value = piece.rpartition(b"]: ")
+            if found and value.isdigit() and len(value) <= MAX_DIGITS:
+                known = remembered(text) or self._learn(text)
+                if known:
+                    key, breaks = known
+                    if key < 0:
+                        self.skipped.add(_SKIPPED[key])
+                    else:
+                        weights[key] += int(value)
+                    self._line += breaks + 1
+                    continue
+            self._add_slowly(piece)
+            self._line += piece.count(b"\n") + 1
 
     def _learn(self, text: bytes) -> tuple[int, int] | None:
         name, found, keys = text.partition(b"[")

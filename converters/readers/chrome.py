@@ -7,7 +7,7 @@ that have samples (events P, or "samples" with "stackFrames") become samples. Ev
 flows, asynchronous events, objects) is no call of a thread: it is counted.
 
 What calls lack is mended, and counted: an end without a begin is left out, a begin without an end lasts until the last
-event of its thread, a call that outlasts its caller is shortened.
+event of its thread, of two calls that overlap the one is shortened that loses less.
 Source: "Trace Event Format" (Chromium project, Nat Duca and Dean Jackson).
 """
 

@@ -21,7 +21,7 @@ ANY = -1
 """The name of an end that tells none."""
 
 _NO_BEGIN, _NO_END = "ends of calls without a begin", "calls without an end"
-_CUT = "calls that outlasted their caller, shortened"
+_CUT = "calls that overlapped others, shortened"
 _CLOCK = 1000
 """ns: what two clocks that tick in µs may differ by."""
 _ROOT = 0
@@ -33,10 +33,31 @@ class LateCall(Exception):
     """A call began before others that were added up already."""
 
 
+class _Nodes(dict[int, int]):
+    """Caller << 32 | frame → stack, all by their indices; 0 is the empty one. New ones are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[tuple[int, int]] = [(_ROOT, HIDDEN)]
+        """(caller, frame)."""
+        self.times, self.counts = [0], [0]
+        """How long, in all, its innermost frame was called, and how often."""
+
+    def __missing__(self, key: int) -> int:
+        node = self[key] = len(self.paths)
+        self.paths.append((key >> 32, key & 0xFFFF_FFFF))
+        self.times.append(0)
+        self.counts.append(0)
+        return node
+
+
 class Calls:
     """Records of one pid and tid, in columns; times are ns. ``labels`` are what the events themselves say of it.
 
     ``frames[i]`` is an index into the trace's frames (or HIDDEN); of an END, an index into ``names`` (or ANY).
+
+    Of two calls that overlap, but neither is within the other, that one is shortened which loses less: PyTorch's
+    annotations begin in the function that begins them, and go on behind it. What is HIDDEN always does.
     """
 
     def __init__(self, names: list[int], *, keep_args: bool) -> None:
@@ -54,9 +75,7 @@ class Calls:
         self._done = END
         self._kept = 0
         self._last_mark = self._last_end = END
-        self._nodes: dict[int, int] = {}
-        self._paths: list[tuple[int, int]] = [(_ROOT, HIDDEN)]
-        self._times, self._counts = [0], [0]
+        self._nodes = _Nodes()
 
     def fold(self, lose: Lose, *, final: bool = False) -> None:
         """Adds up what no later record can change, if those before came in the order of time; all of it when
@@ -78,30 +97,35 @@ class Calls:
     def sums(self) -> Iterator[tuple[list[int], int, int]]:
         """(indices of frames, outermost first; self time; how often called) of each stack, in the order of their
         first calls."""
+        nodes = self._nodes
         paths: list[list[int]] = [[]]
-        times = self._times.copy()
-        for (parent, _), time in zip(self._paths, self._times, strict=True):
+        times = nodes.times.copy()
+        for (parent, _), time in zip(nodes.paths, nodes.times, strict=True):
             times[parent] -= time
-        for node, (parent, frame) in enumerate(islice(self._paths, 1, None), 1):
+        for node, (parent, frame) in enumerate(islice(nodes.paths, 1, None), 1):
             paths.append([*paths[parent], frame])
-            if self._counts[node]:
-                yield paths[node], times[node], self._counts[node]
+            if nodes.counts[node]:
+                yield paths[node], times[node], nodes.counts[node]
 
     def spans(self, zero: int, frames: list[Frame], lose: Lose) -> list[Span]:
         """All calls, callers first; times from ``zero`` on."""
         self._pair(lose, final=True)
         starts, ends, indices, args = self.starts, self.ends, self.frames, self.args or {}
         spans: list[Span] = []
-        open_ = [OPEN]
+        open_: list[tuple[int, int]] = [(OPEN, HIDDEN)]
         cut = 0
         for i in self._order():
             start, end, frame = starts[i], ends[i], indices[i]
-            while open_[-1] <= start:
+            while (top := open_[-1])[0] <= start or (end - top[0] > top[0] - start and frame != HIDDEN):
+                if top[0] > start:
+                    cut += top[0] - start > _CLOCK
+                    if top[1] != HIDDEN:
+                        spans[top[1]] = spans[top[1]]._replace(end=start - zero)
                 open_.pop()
-            if end > open_[-1]:
-                cut += end > open_[-1] + _CLOCK
-                end = open_[-1]
-            open_.append(end)
+            if end > top[0]:
+                cut += end - top[0] > _CLOCK
+                end = top[0]
+            open_.append((end, HIDDEN if frame == HIDDEN else len(spans)))
             if frame != HIDDEN:
                 spans.append(Span(start - zero, end - zero, frames[frame], args.get(i, ())))
         lose(_CUT, cut)
@@ -185,7 +209,7 @@ class Calls:
 
     def _add_up(self, until: int, lose: Lose) -> list[tuple[int, int, int]]:
         """Adds up the calls that end before ``until``; the records of those that are open then are returned."""
-        nodes, paths, times, counts = self._nodes, self._paths, self._times, self._counts
+        nodes, times, counts = self._nodes, self._nodes.times, self._nodes.counts
         ends: list[int] = []
         above: list[int] = []
         top, parent = OPEN, _ROOT
@@ -197,25 +221,24 @@ class Calls:
                 top, parent = ends.pop(), above.pop()
             if start >= until:
                 break
-            node = nodes.get(parent << 32 | frame, parent) if frame != HIDDEN else parent
-            if node == parent and frame != HIDDEN:
-                node = nodes[parent << 32 | frame] = len(paths)
-                paths.append((parent, frame))
-                times.append(0)
-                counts.append(0)
+            while end - top > top - start and frame != HIDDEN:
+                if top <= until:
+                    cut += top - start > _CLOCK
+                    times[parent] -= (top - start) * (parent != above[-1])
+                top, parent = ends.pop(), above.pop()
+            node = nodes[parent << 32 | frame] if frame != HIDDEN else parent
             ends.append(top)
             above.append(parent)
             if end <= top:
                 top = end
             elif top <= until:
-                cut += end > top + _CLOCK
+                cut += end - top > _CLOCK
             if top > until:
                 kept.append((start, end, frame))
             elif frame != HIDDEN:
                 times[node] += top - start
                 counts[node] += 1
-                if not parent and top > last:
-                    last = top
+                last = top if top > last else last
             parent = node
         self.last = None if last == END else last
         lose(_CUT, cut)

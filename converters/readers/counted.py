@@ -30,6 +30,7 @@ class CountedStacks:
         self.skipped = Skipped(name, expected)
         self._expected = expected
         self._tally = StackTally(lambda line: None if line.strip().isdigit() else parse(line))
+        self._known, self._weights = self._tally.known, self._tally.weights
         self._keys = keys
         self._line = 1
         self._open: list[bytes] = []
@@ -40,11 +41,12 @@ class CountedStacks:
         they are: nothing has happened then, and they are for `add_lines`."""
         if self._open or len(count) > MAX_DIGITS or not count.isdigit():
             return False
-        known = self._tally.known(text) or self._learn(text)
+        known = self._known(text) or self._learn(text)
         if known is None:
             return False
-        self._tally.weights[known[0]] += int(count)
-        self._line += known[1] + 1 + breaks
+        key, lines = known
+        self._weights[key] += int(count)
+        self._line += lines + 1 + breaks
         return True
 
     def add_lines(self, text: bytes) -> None:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from ..timeline import Timeline, in_order
 from ..transforms.diff import AFTER, BEFORE
 from .options import ReadOptions
 from .skipped import Skipped
@@ -28,6 +29,8 @@ SEPARATOR = b"\n"
 """Between stacks: the text can be cut after it."""
 
 _LINE = re.compile(rb"[^\s#].*[ \t]\d+(?:\.\d*)?\s*\Z")
+_HASH = re.compile(rb"#[^\0]*;[^\0]*[ \t]\d+\Z")
+"""Of a thread whose name begins so."""
 _PAIR = re.compile(rb"(\S.*)[ \t](\d{1,18})[ \t](\d{1,18})\s*\Z", re.DOTALL)
 _NUMBER = re.compile(rb"\d+\.?\d*\Z|\.\d+\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
@@ -40,32 +43,72 @@ _NO_COUNT, _BAD, _NO_PAIR = "lines without a count", "lines not understood", "li
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the first line that is no comment ends in a number."""
+    """Whether the first line that is no comment ends in a number, or one is a stack where all begin as comments do."""
+    names = False
     for line in head.splitlines():
         if line.strip() and not line.startswith(b"#"):
             return _LINE.match(line) is not None and b"\0" not in line
-    return False
+        names = names or _HASH.match(line) is not None
+    return names
 
 
-def read(source: Source, _: ReadOptions) -> Profile:
+def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
-    return _read_pairs(source) if _has_pairs(source.head) else _read_weights(source)
+    return _read_pairs(source) if _has_pairs(source.head) else _read_weights(source, ordered=options.in_order)
 
 
-def _read_weights(source: Source) -> Profile:
+def _read_weights(source: Source, *, ordered: bool) -> Profile:
     tally = FoldedLines(source.name, EXPECTED)
+    steps = _Steps()
     for chunk in source.chunks():
         tally.add(chunk)
+        if ordered:
+            steps.add(chunk)
     weights = tally.weights()
     tally.skipped.check(source, bool(weights), EXPECTED)
     profile = Profile([ValueType("samples", "count")], title="folded stacks")
     tally.skipped.tell(profile)
+    if ordered:
+        profile.timeline = steps.timeline()
     texts = list(weights)
     # Taken out one by one: not all of the text is in memory beside the stacks.
     profile.samples = [
         Sample(stack, (weights.pop(text),), labels) for text, (stack, labels) in zip(texts, _stacks(texts), strict=True)
     ]
     return profile
+
+
+class _Steps:
+    """The lines in their order, as flamegraph.pl's ``--flamechart`` takes them."""
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._weights: list[int] = []
+        self._known: dict[bytes, bytes] = {}
+        """Equal texts are one object."""
+        self._rest = 0.0
+
+    def add(self, chunk: bytes) -> None:
+        """What `FoldedLines.add` counts. Of fractions the ends are rounded, so that they stay in place."""
+        for line in chunk.split(b"\n"):
+            text, _, number = line.rpartition(b" ")
+            if not (number.isdigit() and text):
+                text, _, number = b" ".join(line.strip().rsplit(None, 1)).rpartition(b" ")
+            if not (text and _NUMBER.match(number)) or len(number.partition(b".")[0]) > _MAX_DIGITS:
+                continue
+            if number.isdigit():
+                weight = int(number)
+            else:
+                self._rest += float(number)
+                weight = round(self._rest)
+                self._rest -= weight
+            self._texts.append(self._known.setdefault(text, text))
+            self._weights.append(weight)
+
+    def timeline(self) -> Timeline:
+        """Its clock counts weights; one track per process or thread."""
+        stacks = zip(_stacks(self._texts), self._weights, strict=True)
+        return in_order(((stack, labels, weight) for (stack, labels), weight in stacks), "count")
 
 
 def _has_pairs(head: bytes) -> bool:

@@ -78,6 +78,7 @@ class _Dumps:
     def __init__(self, name: str, options: ReadOptions) -> None:
         self.skipped = Skipped(name, EXPECTED)
         self._tally = StackTally(self._parse)
+        self._known, self._weights = self._tally.known, self._tally.weights
         self._functions: dict[bytes, tuple[Frame, ...]] = {}
         """Line without number and address → its frames: there are far fewer of them."""
         self._options = options
@@ -96,24 +97,28 @@ class _Dumps:
         """A stack without its ``#0``, and what follows up to the next one."""
         end = piece.find(b"\n", piece.rfind(b"\n#") + 1)
         text = piece if end < 0 else piece[:end]
-        known = self._tally.known(text)
+        known = self._known(text)
         if known is None:
             try:
                 known = self._tally.remember(text, self._tally.stack(_lines(text)))
             except NotAFrame:
                 self._add_slowly(piece)
                 return
-        self._count(known[0])
-        self._line += known[1]
+        stack, breaks = known
+        if self._labelled:
+            self._count(stack)
+        else:
+            self._weights[stack] += 1
+        self._line += breaks
         if end < 0:
             self._line += 1
             return
         below = piece[end:]
-        breaks = self._plain.get(below)
-        if breaks is None:
+        lines = self._plain.get(below)
+        if lines is None:
             self._add_below(below)
         else:
-            self._line += breaks
+            self._line += lines
 
     def _add_below(self, text: bytes) -> None:
         """What stands between two stacks; remembered if there is nothing to do for it."""

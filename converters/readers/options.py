@@ -23,3 +23,5 @@ class ReadOptions:
     """With ``inline``: name them with their file and line."""
     timeline: bool = True
     """Keep when each call was, where the format tells, in ``Profile.timeline``. Without it, less memory is needed."""
+    in_order: bool = False
+    """Take the order of folded lines for the order of time: they make a timeline too."""

@@ -7,14 +7,16 @@ addresses, but not where a file was mapped, so frames carry none.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
-from .inline import Inliner
+from ..model import Labels, Profile, Sample, Stack, ValueType
 from .options import ReadOptions
-from .perf_lines import HEX, Header, inlined_frames, parse_frames, parse_header, parse_thread, without_address
+from .perf_frames import BAD, EMPTY, JOINT, FrameLines, Frames, Mixed, join_places
+from .perf_lines import HEX, Header, is_branch_stack, parse_frames, parse_header, parse_thread, without_address
 from .skipped import Skipped
 from .source import Source
 
@@ -23,23 +25,34 @@ EXPECTED = "a sample of perf script: a line 'comm pid time: period event:', then
 SEPARATOR = b"\n\n"
 """Between samples: the text can be cut after it."""
 
+_blocks = re.compile(SEPARATOR).split
+"""As ``bytes.split``, in half of the time."""
+
 _SNIFFED = 200
 _MAX_CACHED = 64 << 20
 """Bytes of text whose meaning is remembered."""
 _MAX_LINES = 1 << 18
+_MAX_LEAVES = 1 << 14
 _MAX_DIGITS = 18
 _HEADLESS_KEY = b""
-_ODD = [b"\n", b"", b"", b""]
+_ODD = b"\n", b"1", b""
 """Its first word is no thread: the sample has to be read line by line."""
-_BAD, _EMPTY = 0, 1
+_NO_LEAF = b"\n", b"", 0, 0
+"""In `_Callers`: no line begins so."""
 _COLON, _SPACE, _TAB = b": \t"
-_COLUMN = 18
-"""Of a function's name: perf prints a tab, the address in 16 places, a space."""
+_COLUMN = 17
+"""Of the space before a function's name: perf prints a tab and the address in 16 places before it."""
 _OTHER, _CUT, _HEADLESS = "samples of other events", "samples cut short at the end", "stacks without a header"
+_BRANCHES = "branch stacks"
 _NO_LINE, _NO_STACK = "lines not understood", "headers without a stack"
 
 _Cells = dict[int, list[int]]
 """Thread and leaf (`_Thread.base` + frame number) → [samples, sum of periods]."""
+
+_Callers = list[Any]
+"""What is known of the text below a leaf's line: its cells, the number of lines of such a sample, and of the function
+that called last from there, which mostly is the only one: what stands in a leaf's line from `_COLUMN` up to the digits
+of the offset, what stands behind them, where they begin, and the number of its frames."""
 
 
 def sniff(head: bytes) -> bool:
@@ -58,9 +71,11 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack and thread (process, without options.tid). Raises StallscopeError."""
     tally = _Tally(options, source.name)
-    with closing(tally.inliner):
+    try:
         for chunk in source.chunks(SEPARATOR):
             tally.add(chunk)
+    finally:
+        tally.frames.close()
     profile = tally.profile()
     tally.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
@@ -76,10 +91,29 @@ def settled(head: bytes, options: ReadOptions) -> ReadOptions:
 class _Names:
     """Lines and stacks of lines that were seen, for one way to tidy names."""
 
-    def __init__(self, tally: _Tally, java: bool) -> None:
-        self.lines = _Lines(tally, java)
-        self.callers: dict[bytes, tuple[_Cells, int]] = {}
-        """The text below the leaf's line → its cells, and how many lines such a sample has."""
+    def __init__(self, frames: Frames, java: bool) -> None:
+        self.lines = FrameLines(frames, java=java)
+        self.leaves: dict[bytes, int] = {}
+        """As `lines`, for leaves: these are more, and only some of them come often."""
+        self.callers: dict[bytes, _Callers] = {}
+        """By the text below the leaf's line."""
+
+    def find_leaf(self, line: bytes, known: _Callers) -> int:
+        """The number of a line that is not known below ``known``: of its first leaf, the function is remembered there,
+        the lines of others in `leaves`. Raises Mixed."""
+        name, _, tail = line.rpartition(b"+0x")
+        module = tail.partition(b" (")[2]
+        function = name[_COLUMN + 1 :]
+        number = self.lines.functions.get((function, module))
+        if not number or name[0] != _TAB or name[_COLUMN] != _SPACE or without_address(line) != (function, module):
+            number = self.lines[line]
+        elif known[2] is _NO_LEAF[0]:
+            known[2:] = name[_COLUMN:] + b"+0x", b" (" + module, len(name) + 3, number
+            return number
+        if len(self.leaves) >= _MAX_LEAVES:
+            self.leaves.clear()
+        self.leaves[line] = number
+        return number
 
 
 class _Thread:
@@ -92,10 +126,6 @@ class _Thread:
         self.names = names
 
 
-class _Mixed(Exception):
-    """A line among the frames that is none: the sample has to be read line by line."""
-
-
 class _Tally:
     """Samples by thread and stack."""
 
@@ -103,10 +133,8 @@ class _Tally:
         self.options = options
         self.skipped = Skipped(name, EXPECTED)
         self.event = options.event.encode(errors="surrogateescape")
-        self.frames: list[tuple[Frame, ...]] = [(), ()]
-        self.frame_numbers: dict[tuple[Frame, ...], int] = {}
-        self.inliner = Inliner()
-        self._names = {java: _Names(self, java) for java in (False, True)}
+        self.frames = Frames(options)
+        self._names = {java: _Names(self.frames, java) for java in (False, True)}
         self._labels: dict[Labels | None, int] = {None: 0}
         self._headless = _Thread(0, self._names[False])
         """For samples without a header: all are so with -F ip,sym."""
@@ -124,7 +152,7 @@ class _Tally:
 
     def add(self, chunk: bytes) -> None:
         """Counts the samples of ``chunk``, which begins where the last one ended."""
-        blocks = chunk.split(b"\n\n")
+        blocks = _blocks(join_places(chunk) if self.frames.joined else chunk)
         last = blocks.pop()
         goes_on = bool(blocks) and not self._first
         if goes_on:
@@ -137,30 +165,44 @@ class _Tally:
         """Whole samples. What they have in common with an earlier one is found by its text, without parsing it."""
         threads = self._threads
         wanted = self.event + b":"
+        joined = self.frames.joined
         for block in blocks:
             header, _, body = block.partition(b"\n")
             words = header.rsplit(None, 3)
-            if len(words) != 4 or words[1][-1] != _COLON or words[3][-1] != _COLON or not words[2].isdigit():
-                words = _other_shape(words, body, wanted)
-            thread = threads.get(words[0]) or self._find_thread(words[0], header)
-            period, event = words[2:]
+            if len(words) == 4:
+                key, time, period, event = words
+                if time[-1] != _COLON or event[-1] != _COLON or not period.isdigit():
+                    key, period, event = _other_shape(words, body, wanted)
+            else:
+                key, period, event = _other_shape(words, body, wanted)
+            thread = threads.get(key) or self._find_thread(key, header)
             if thread is None or len(period) > _MAX_DIGITS:
                 self._add_lines(block)
                 continue
             if event != wanted:
                 if not self._is_wanted(event[:-1]):
-                    self._line += block.count(b"\n") + 2
+                    self._line += self._breaks(block) + 2
                     continue
                 wanted = event
             leaf, _, text = body.partition(b"\n")
             names = thread.names
             try:
-                cells, lines = names.callers.get(text) or self._find_callers(names, text)
-                number = thread.base + names.lines.leaf(leaf)
-            except _Mixed:
+                known = names.callers.get(text) or self._find_callers(names, text)
+                cells, lines, name, module, at, number = known
+                if not (
+                    leaf.startswith(name, _COLUMN)
+                    and leaf.endswith(module)
+                    and leaf[0] == _TAB
+                    and leaf[1:_COLUMN].lstrip().isalnum()
+                    and (offset := leaf[at : -len(module)])
+                    and not offset.translate(None, HEX)
+                ):
+                    number = names.leaves.get(leaf) or names.find_leaf(leaf, known)
+            except Mixed:
                 self._add_lines(block)
                 continue
-            self._line += lines if body else 2
+            number += thread.base
+            self._line += (lines if body else 2) + (leaf.count(JOINT) if joined else 0)
             cell = cells.get(number)
             if cell is None:
                 cells[number] = [1, int(period) or 1]
@@ -176,15 +218,19 @@ class _Tally:
         thread = self._threads[key] = self._make_thread(parsed)
         return thread
 
-    def _find_callers(self, names: _Names, text: bytes) -> tuple[_Cells, int]:
+    def _find_callers(self, names: _Names, text: bytes) -> _Callers:
         numbers = tuple(map(names.lines.__getitem__, text.split(b"\n"))) if text else ()
         if self._cached > _MAX_CACHED:
             for each in self._names.values():
                 each.callers.clear()
             self._cached = 0
         self._cached += len(text) + 100
-        known = names.callers[text] = self._cells[numbers], len(numbers) + 3
+        known = names.callers[text] = [self._cells[numbers], self._breaks(text) + (4 if text else 3), *_NO_LEAF]
         return known
+
+    def _breaks(self, text: bytes) -> int:
+        """The line ends in ``text``, as the input had it."""
+        return text.count(b"\n") + (text.count(JOINT) if self.frames.joined else 0)
 
     def _is_wanted(self, event: bytes) -> bool:
         """Whether samples of ``event`` are counted; the first event is the wanted one if none was asked for."""
@@ -213,7 +259,9 @@ class _Tally:
 
     def _add_lines(self, block: bytes, *, ended: bool = True) -> None:
         """One block, line by line: headers of other shapes, several in one block, comments, errors."""
-        lines = block.split(b"\n")
+        text = join_places(block)
+        self.frames.joined = self.frames.joined or text != block
+        lines = text.split(b"\n")
         if ended:
             lines.append(b"")
         elif not lines[-1]:
@@ -222,9 +270,12 @@ class _Tally:
             line = line.rstrip(b"\r")
             if not line:
                 self._end()
+            elif (self._stack or self._filtered) and is_branch_stack(line):
+                self.skipped.add(_BRANCHES)
+                self._end()  # perf prints no blank line after it
             elif line[:1] != b"#" and not self._add_line(line):
                 self.skipped.add(_NO_LINE, self._line)
-            self._line += 1
+            self._line += 1 + self._breaks(line)
 
     def _add_line(self, line: bytes) -> bool:
         """False for a line that is neither a header nor a frame."""
@@ -239,7 +290,7 @@ class _Tally:
             return True
         self._first = False
         number = (self._thread or self._headless).names.lines.parse(line)
-        if number == _BAD:
+        if number == BAD:
             return False
         if not self._filtered:
             if not self._thread:
@@ -249,7 +300,7 @@ class _Tally:
 
     def _end(self) -> None:
         if self._thread:
-            leaf, *callers = self._stack or [_EMPTY]
+            leaf, *callers = self._stack or [EMPTY]
             cell = self._cells[tuple(callers)].setdefault(self._thread.base + leaf, [0, 0])
             cell[0] += 1
             cell[1] += self._period
@@ -262,86 +313,37 @@ class _Tally:
         event = self.event.decode(errors="surrogateescape")
         types = [ValueType("samples", "count"), ValueType("period", event or "events")]
         profile = Profile(types, title=f"{event} samples" if event else "perf samples")
-        all_labels = list(self._labels)
-        merged: dict[tuple[int, Stack], list[int]] = {}
-        for callers, cells in self._cells.items():
-            outer = [frame for number in reversed(callers) for frame in self.frames[number]]
-            for key, (count, period) in cells.items():
-                if all_labels[key >> 32] is None and len(all_labels) > 1:
-                    self.skipped.add(_HEADLESS, count=count)
-                    continue
-                stack = (*outer, *self.frames[key & 0xFFFFFFFF])
-                cell = merged.setdefault((key >> 32, stack), [0, 0])
-                cell[0] += count
-                cell[1] += period
-        for (number, stack), (count, period) in merged.items():
-            profile.samples.append(Sample(stack, (count, period), all_labels[number] or ()))
+        labels = list(self._labels)
+        for number, stack, count, period in self._stacks():
+            if labels[number] is None and len(labels) > 1:
+                self.skipped.add(_HEADLESS, count=count)
+            else:
+                profile.samples.append(Sample(stack, (count, period), labels[number] or ()))
         self.skipped.tell(profile)
         return profile
 
+    def _stacks(self) -> Iterator[tuple[int, Stack, int, int]]:
+        """Number of the labels, stack, samples, period; each stack once for the same labels."""
+        frames = self.frames.frames
+        merged: dict[tuple[int, Stack], list[int]] = {}
+        for callers, cells in self._cells.items():
+            outer = [frame for number in reversed(callers) for frame in frames[number]]
+            for key, (count, period) in cells.items():
+                stack = (*outer, *frames[key & 0xFFFFFFFF])
+                if self.frames.plain:  # no other lines make the same stack
+                    yield key >> 32, stack, count, period
+                    continue
+                cell = merged.setdefault((key >> 32, stack), [0, 0])
+                cell[0] += count
+                cell[1] += period
+        for (labels, stack), (count, period) in merged.items():
+            yield labels, stack, count, period
 
-def _other_shape(words: list[bytes], body: bytes, wanted: bytes) -> list[bytes]:
-    """What takes the place of ``words`` for a header without a period, or none at all; `_ODD` for the rest."""
+
+def _other_shape(words: list[bytes], body: bytes, wanted: bytes) -> tuple[bytes, bytes, bytes]:
+    """Thread, period and event for a header without a period, or none at all; `_ODD` for the rest."""
     if not words and body:
-        return [_HEADLESS_KEY, b"", b"1", wanted]
+        return _HEADLESS_KEY, b"1", wanted
     if len(words) == 4 and words[2][-1] == _COLON and words[3][-1] == _COLON:
-        return [b"%b %b" % (words[0], words[1]), words[2], b"1", words[3]]
+        return b"%b %b" % (words[0], words[1]), b"1", words[3]
     return _ODD
-
-
-class _Lines(dict[bytes, int]):
-    """Text of a line → number of its frames in `_Tally.frames`. Raises _Mixed for a line that is no frame."""
-
-    def __init__(self, tally: _Tally, java: bool) -> None:
-        super().__init__()
-        self._tally = tally
-        self._java = java
-        self.functions: dict[tuple[bytes, bytes], int] = {}
-        """Function and module → number: there are far fewer of them than addresses."""
-
-    def __missing__(self, line: bytes) -> int:
-        if not line:
-            number = _EMPTY
-        elif not line[:1].isspace() and (line[:1] == b"#" or parse_thread(line)):
-            raise _Mixed
-        else:
-            number = self.parse(line)
-            if number == _BAD:
-                raise _Mixed
-        if len(self) >= _MAX_LINES:
-            self.clear()
-        self[line] = number
-        return number
-
-    def leaf(self, line: bytes) -> int:
-        """As ``[line]``. Addresses of leaves vary too much to remember all lines: what varies is cut off by column."""
-        place, _, tail = line.rpartition(b"+0x")
-        offset, _, module = tail.partition(b" (")
-        number = self.functions.get((place[_COLUMN:], module))
-        if number and place[0] == _TAB and place[_COLUMN - 1] == _SPACE:
-            address = place[1:_COLUMN]
-            if address.strip().isalnum() and not offset.translate(None, HEX):
-                return number
-        return self[line]
-
-    def parse(self, line: bytes) -> int:
-        """The number for a line that is not remembered; _BAD for one that is no frame."""
-        tally = self._tally
-        options = tally.options
-        key = None if options.addrs or options.inline else without_address(line)
-        if key and (known := self.functions.get(key)) is not None:
-            return known
-        line = line.rstrip(b"\r")
-        frames = inlined_frames(line, tally.inliner, context=options.context) if options.inline else None
-        frames = frames or parse_frames(line, addrs=options.addrs, java=self._java)
-        if frames is None:
-            return _BAD
-        if not frames:
-            return _EMPTY
-        number = tally.frame_numbers.get(frames)
-        if number is None:
-            number = tally.frame_numbers[frames] = len(tally.frames)
-            tally.frames.append(frames)
-        if key:
-            self.functions[key] = number
-        return number

@@ -7,10 +7,12 @@ whose rules for names are the ones that people know.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Frame, Kind, Module
-from .inline import Inliner
+
+if TYPE_CHECKING:
+    from .inline import Inliner
 
 _PROCESS = re.compile(rb"(\S.*?)\s+(\d+)(?:/+(\d*))?\s+")
 _TIME = re.compile(rb"(?<!\S)\d+\.\d+:(?!\S)")
@@ -22,10 +24,12 @@ _SHORT_FRAME = re.compile(rb"\s+([0-9a-f]+)(?:\s+(\S.*))?\Z")
 """Without ``dso``, maybe without ``sym``."""
 _OFFSET = re.compile(rb"\+0x[\da-f]+\Z")
 _ARGUMENTS = re.compile(rb"\((?!anonymous namespace\)).*")
+_BRANCHES = re.compile(rb"\S/[MPN-]{1,3}/[X-]/[A-]/\d{1,10}(?:/\S*)?(?:\s|\Z)")
 _JIT = re.compile(rb"/tmp/perf-\d+\.map")
 _UNKNOWN = b"[unknown]"
 _DELETED = b" (deleted)"
 """Behind the path of a file that was gone when perf looked."""
+_DELETED_END = _DELETED + b")"
 _MAX_HEADER = 1024
 """Bytes at both ends of a header that are looked at: this bounds the time of the expressions above."""
 _MAX_DIGITS = 18
@@ -93,25 +97,40 @@ def _header(comm: bytes, first: bytes, second: bytes | None) -> Header | None:
 def without_address(line: bytes) -> tuple[bytes, bytes] | None:
     """All that `parse_frames` looks at in a line of the usual form, if addresses do not matter: function and module;
     None for any other form."""
+    if line[-1:] != b")":
+        return None
     head, plus, tail = line.rpartition(b"+0x")
+    if plus:
+        offset, _, module = tail.partition(b" (")
+        if not offset or offset.translate(None, HEX) or b" (" in module.removesuffix(_DELETED_END):
+            return None
+    else:
+        start = _module_at(line, len(line) - 1)
+        head, module = line[: max(start, 0)], line[start + 2 :]
     address, _, function = head.lstrip().partition(b" ")
-    offset, _, module = tail.partition(b" (")
-    if not (plus and function and offset and address.isalnum()) or line[-1] != _CLOSING:
-        return None
-    if b" (" in module.removesuffix(_DELETED + b")"):
-        return None
-    return None if offset.translate(None, HEX) else (function, module)
+    return (function, module) if function and address.isalnum() else None
+
+
+def is_branch_stack(line: bytes) -> bool:
+    """Whether it is what -F +brstack, +brstacksym and +brstackoff print below the frames: ``FROM/TO/P/-/-/0`` and so
+    on, with the flags of print_bstack_flags in builtin-script.c."""
+    return b"/-/" in line and not line.startswith(b"\t") and _BRANCHES.search(line) is not None
 
 
 def split_frame(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     """Address, function with its offset, and module of a frame; None for a line that is none."""
     end = line.rfind(b")")
-    start = line.rfind(b" (", 0, max(end - len(_DELETED) * line.endswith(_DELETED, 0, end), 0))
+    start = _module_at(line, end)
     if start >= 0 and (match := _ADDRESS.match(line[:start])):
         return match[1], match[2], line[start + 2 : end]
     if match := _SHORT_FRAME.match(line):
         return match[1], match[2] or _UNKNOWN, _UNKNOWN
     return None
+
+
+def _module_at(line: bytes, end: int) -> int:
+    """Where the parenthesis begins that closes at ``end``, with the space before it; -1 without one."""
+    return line.rfind(b" (", 0, max(end - len(_DELETED) * line.endswith(_DELETED, 0, end), 0))
 
 
 def inlined_frames(line: bytes, inliner: Inliner, *, context: bool) -> tuple[Frame, ...]:

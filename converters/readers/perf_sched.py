@@ -9,6 +9,9 @@ trace-offcpu. Without a wakeup in the recording all of the time counts as blocke
 Recorded with -p, perf has no switches in: then sched_stat_* alone tell the time, as for stackcollapse-perf-sched.awk.
 A wait that had not ended is left out and counted, and so is time that runs backwards, for the events of several cores
 come out of order when perf lost some.
+
+Recorded without ``-g`` there are no stacks: perf prints a line for each event then, names padded with spaces before
+them, and what is left is the time of each thread by its state.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
 from .options import ReadOptions
 from .perf_lines import parse_frames, parse_header
-from .sched_events import Event, parse
+from .sched_events import Event, KnownParts, NotKnown, parse
 from .skipped import Skipped
 from .source import Source
 
@@ -27,13 +30,10 @@ WOKEN, PREEMPTED = "runnable-woken", "runnable-preempted"
 _SNIFFED = 200
 _MAX_CACHED = 64 << 20
 _MAX_LINES = 1 << 18
-_MAX_HEADERS = 1 << 16
-_MAX_HEADER = 1 << 10
-_SCHED = b"sched:"
-_SCALES = [10 ** (9 - digits) for digits in range(10)]
-"""ns per unit of the last digit, by the number of digits."""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "perf_trace_", "trace_event_raw_")
 _SCHEDULE = "__schedule"
+_SWITCH = b"sched_switch: "
+_WAKES = ("wakeup", "waking")
 _SLEEPS = ("stat_sleep", "stat_blocked", "stat_iowait")
 _BAD, _OTHER, _BACKWARDS = "lines not understood", "events that tell no wait", "waits that end before they begin"
 _OPEN, _UNSEEN = "waits that did not end", "waits without a wakeup, counted as blocked"
@@ -41,7 +41,10 @@ _OPEN, _UNSEEN = "waits that did not end", "waits without a wakeup, counted as b
 
 def sniff(head: bytes) -> bool:
     """Whether there is a switch or a delay among the first lines, and no event but sched:*."""
-    lines = [line for line in head.splitlines()[:_SNIFFED] if line[:1] not in (b"", b"#", b" ", b"\t")]
+    lines = head.splitlines()[:_SNIFFED]
+    if _is_flat(head):
+        lines = [line.lstrip(b" ") for line in lines]
+    lines = [line for line in lines if line[:1] not in (b"", b"#", b" ", b"\t")]
     events = [(parse(line), line) for line in lines[:-1] or lines]
     others = [line for event, line in events if event is None]
     if any((header := parse_header(line, loose=False)) and header.event for line in others):
@@ -51,207 +54,309 @@ def sniff(head: bytes) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack, thread and state. Raises StallscopeError when there are lines, and no event."""
-    reader = _Reader(source.name, options)
-    for chunk in source.chunks(b"\n\n"):
+    reader = _Reader(source.name, options, b"\n" if _is_flat(source.head) else b"\n\n")
+    for chunk in source.chunks(reader.separator):
         reader.add(chunk)
     profile = reader.profile()
-    reader.skipped.check(source, reader.events > 0, EXPECTED)
+    reader.skipped.check(source, reader.useful, EXPECTED)
     return profile
 
 
-class _Wait:
-    """A thread that is off the CPU."""
+def _is_flat(head: bytes) -> bool:
+    """Whether the first line is an event that is padded with spaces, as they are without stacks."""
+    first = next((line for line in head.splitlines() if line.strip() and line[:1] != b"#"), b"")
+    return first[:1] == b" " and parse(first.lstrip(b" ")) is not None
 
-    __slots__ = ("begin", "blocked", "comm", "pid", "stack", "state", "woken")
 
-    def __init__(self, event: Event, time: int, stack: Stack) -> None:
-        self.begin, self.state, self.stack = time, event.state, stack
-        self.pid, self.comm = event.pid, event.comm
+class _Cell:
+    """What the waits of a thread in one state at one stack add up to."""
+
+    __slots__ = ("after", "number", "time")
+
+    def __init__(self) -> None:
+        self.time = self.number = 0
+        self.after: _Cell | None = None
+        """Of the time that it was runnable after these waits."""
+
+
+class _Thread:
+    """A thread, and its wait while it is off the CPU."""
+
+    __slots__ = ("begin", "delay", "out", "stack", "state", "woken")
+
+    def __init__(self) -> None:
+        self.out: _Out | None = None
+        """How it was switched out; None while it does not wait."""
+        self.state = ""
+        """As `Event.state`, of the wait."""
+        self.begin = self.stack = 0
         self.woken: int | None = None
         """When it became runnable."""
-        self.blocked: int | None = None
+        self.delay: int | None = None
         """What sched_stat_* say."""
+
+
+class _Out:
+    """A way in which a thread is switched out: its names and its state. ``cells`` are by the number of the stack."""
+
+    __slots__ = ("cells", "comm", "is_main", "pid", "state", "thread", "tid", "waits")
+
+    def __init__(self, event: Event, thread: _Thread, cells: dict[int, _Cell]) -> None:
+        self.pid, self.tid, self.comm, self.state = event.pid, event.tid, event.comm, event.state
+        self.thread, self.cells = thread, cells
+        self.is_main = event.pid == event.tid
+        self.waits = event.tid != 0 and event.state != "ended"
+        """The idle threads do not."""
 
 
 class _Reader:
     """Pairs switches."""
 
-    def __init__(self, name: str, options: ReadOptions) -> None:
+    def __init__(self, name: str, options: ReadOptions, separator: bytes = b"\n\n") -> None:
         self.skipped = Skipped(name, EXPECTED)
-        self.events = 0
-        self._addrs = options.addrs
-        self._headers: dict[tuple[bytes, int, bytes], Event] = {}
-        self._waits: dict[int, _Wait] = {}
-        self._cells: dict[tuple[Stack, Labels], list[int]] = {}
+        self.separator = separator
+        """Between the events."""
+        self.useful = False
+        """Whether there was an event."""
+        self._known: KnownParts[_Out, _Thread] = KnownParts(self._out, self._thread)
+        self._stacks = _Stacks(self.skipped, options)
+        self._threads: dict[int, _Thread] = {}
+        self._cells: dict[tuple[int | None, int, str, str], dict[int, _Cell]] = {}
+        """By pid, tid, comm and state."""
+        self._counted: list[tuple[int, Labels, _Cell]] = []
+        """All cells with their stacks and labels, in the order of the input."""
         self._labels: dict[tuple[int | None, int, str, str], Labels] = {}
         self._processes: dict[int, str] = {}
-        self._stacks: dict[bytes, Stack] = {}
-        self._frames: dict[bytes, tuple[Frame, ...] | None] = {}
-        self._cached = 0
         self._line = 1
         self._unseen = 0
 
     def add(self, chunk: bytes) -> None:
-        """Reads the events of ``chunk``, which begins where the last one ended."""
-        for block in chunk.split(b"\n\n"):
-            self._add_block(block)
-            self._line += block.count(b"\n") + 2
-        self._line -= 2 - (not chunk.endswith(b"\n\n"))
+        """Reads the events of ``chunk``, which begins where the last one ended. Where the parts of an event's header
+        are known it is not parsed."""
+        blocks = chunk.split(self.separator)
+        known, stacks, switch = self._known, self._stacks, self._switch
+        heads, wakes, places, scale = known.heads, known.wakes, known.places, known.scale
+        line, counted = self._line, 0
+        for i, block in enumerate(blocks):
+            header, _, body = block.partition(b"\n")
+            before, _, fields = header.partition(b": sched:")
+            part = before[-places:]
+            try:
+                outs, begin = heads[before[:-places]]
+                if not part.isdigit():
+                    raise NotKnown
+                time = begin + int(part) * scale
+                if fields.startswith(_SWITCH):
+                    prev, _, after = fields.partition(b" ==> ")
+                    out, nexts = outs[prev]
+                    thread = nexts[after]
+                    switch(out, thread, time, stacks[body] if out.waits else stacks.skipped(body))
+                    continue
+                if body:
+                    stacks.skipped(body)
+                if (woken := wakes.get(fields)) is not None:
+                    thread, is_running = woken
+                    if thread.state and (is_running or thread.woken is None):
+                        thread.woken = time
+                else:
+                    self._add_other(fields, time)
+            except NotKnown:
+                if block:
+                    line += sum([each.count(b"\n") + len(self.separator) for each in blocks[counted:i]])
+                    counted = i
+                    self._add_block(block, line)
+        self._line += chunk.count(b"\n")
 
-    def _add_block(self, block: bytes) -> None:
-        """One event with its stack, or several without."""
-        header, _, body = block.partition(b"\n")
-        usual = not body or body in self._stacks
-        usual = usual or (body[:1] == b"\t" and body.count(b"\n\t") == body.count(b"\n"))
-        if usual and header[:1] != b"#" and (found := self._parse(header)):
-            self.events += 1
-            self._add_event(*found, body)
-            return
+    def _add_other(self, fields: bytes, time: int) -> None:
+        """An event that is neither a switch nor a wakeup. Raises NotKnown."""
+        name, colon, _ = fields.partition(b":")
+        if colon and name in self._known.others:
+            self.skipped.add(_OTHER)
+        else:
+            _slept(*self._known.sleep(fields), time)
+
+    def _add_block(self, block: bytes, line: int) -> None:
+        """One event with its stack, or several without, or anything else. ``line`` is that of its beginning."""
         lines = block.split(b"\n")
         at = 0
         while at < len(lines):
-            line = lines[at].rstrip(b"\r")
+            header = lines[at].rstrip(b"\r")
             end = at + 1
-            if not line.strip() or line[:1] == b"#":
+            if not header.strip() or header[:1] == b"#":
                 at = end
                 continue
             while end < len(lines) and lines[end][:1] in (b" ", b"\t"):
                 end += 1
-            event = parse(line)
+            event = parse(header.lstrip(b" ") if self.separator == b"\n" else header)
             if event is None:
-                self.skipped.add(_BAD, self._line + at)
+                self.skipped.add(_BAD, line + at)
             else:
-                self.events += 1
-                self._add_event(event, event.time, b"\n".join(lines[at + 1 : end]))
+                self.useful = True
+                self._add_event(event, b"\n".join(lines[at + 1 : end]))
+                if not at:
+                    self._known.learn(header, event)
             at = end
 
-    def _parse(self, header: bytes) -> tuple[Event, int] | None:
-        """An event and its time. Headers that differ in nothing but the digits of the time are parsed once: what is
-        before and behind it is the key, and has no other place where `parse` could find a time."""
-        before, _, fields = header.partition(b": sched:")
-        thread, _, text = before.rpartition(b" ")
-        seconds, _, part = text.partition(b".")
-        plain = (
-            seconds.isdigit() and part.isdigit() and len(seconds) < 13 and len(part) < 10 and len(header) < _MAX_HEADER
-        )
-        if not plain or _SCHED in thread or _SCHED in fields:
-            event = parse(header.rstrip(b"\r"))
-            return (event, event.time) if event else None
-        time = int(seconds) * 1_000_000_000 + int(part) * _SCALES[len(part)]
-        key = thread, len(text) << 4 | len(part), fields
-        known = self._headers.get(key)
-        if known is None:
-            known = parse(header.rstrip(b"\r"))
-            if known is None:
-                return None
-            if len(self._headers) >= _MAX_HEADERS:
-                self._headers.clear()
-            self._headers[key] = known
-        return known, time
-
-    def _add_event(self, event: Event, time: int, text: bytes) -> None:
+    def _add_event(self, event: Event, text: bytes) -> None:
         if event.name == "switch":
-            self._switch(event, time, text)
-        elif event.name in ("wakeup", "waking"):
-            wait = self._waits.get(event.tid)
-            if wait is not None and wait.state and (wait.woken is None or event.name == "wakeup"):
-                wait.woken = time
+            out = self._out(event)
+            self._switch(out, self._thread(event.next_tid), event.time, self._stacks.number(text) if out.waits else 0)
+        elif event.name in _WAKES:
+            thread = self._thread(event.tid)
+            if thread.state and (event.name == "wakeup" or thread.woken is None):
+                thread.woken = event.time
         elif event.name in _SLEEPS:
-            self._slept(event, time)
+            _slept(self._thread(event.tid), event.delay, event.time)
         else:
             self.skipped.add(_OTHER)
 
-    def _switch(self, event: Event, time: int, text: bytes) -> None:
-        if event.pid is not None and event.pid == event.tid:
-            self._processes[event.pid] = event.comm
-        if event.tid and event.state != "ended":
-            if event.tid in self._waits:
-                self._unended(event.tid)
-            self._waits[event.tid] = _Wait(event, time, self._stack(text))
-        elif event.tid:
-            self._waits.pop(event.tid, None)
-        if event.next_tid and (wait := self._waits.get(event.next_tid)) is not None and event.next_tid != event.tid:
-            del self._waits[event.next_tid]
-            self._end(event.next_tid, wait, time)
+    def _thread(self, tid: int) -> _Thread:
+        return self._threads.setdefault(tid, _Thread())
 
-    def _slept(self, event: Event, time: int) -> None:
-        """A delay is told when the thread is woken: it began that long before."""
-        wait = self._waits.get(event.tid)
-        if wait is not None and wait.blocked is None and wait.state:
-            wait.blocked, wait.woken = event.delay, time
+    def _out(self, event: Event) -> _Out:
+        key = event.pid, event.tid, event.comm, event.state or PREEMPTED
+        return _Out(event, self._thread(event.tid), self._cells.setdefault(key, {}))
 
-    def _end(self, tid: int, wait: _Wait, time: int) -> None:
-        if time < wait.begin or (wait.woken or wait.begin) < wait.begin:
+    def _switch(self, out: _Out, into: _Thread, time: int, stack: int) -> None:
+        thread = out.thread
+        if out.is_main:
+            self._processes[out.tid] = out.comm
+        if thread.out is not None and out.waits:
+            self._unended(thread, thread.out)
+        if out.waits:
+            thread.out, thread.state = out, out.state
+            thread.begin, thread.stack = time, stack
+            thread.woken = thread.delay = None
+        else:
+            thread.out, thread.state = None, ""
+        if into.out is not None and into is not thread:
+            self._end(into, into.out, time)
+            into.out, into.state = None, ""
+
+    def _end(self, thread: _Thread, out: _Out, time: int) -> None:
+        begin, woken = thread.begin, thread.woken
+        if time < begin or (woken is not None and woken < begin):
             self.skipped.add(_BACKWARDS)
             return
-        if not wait.state:
-            self._count(tid, wait, PREEMPTED, time - wait.begin)
-            return
-        if wait.woken is None:
-            self._unseen += 1
-        woken = min(time, wait.woken if wait.woken is not None else time)
-        self._count(tid, wait, wait.state, woken - wait.begin)
-        if time > woken:
-            self._count(tid, wait, WOKEN, time - woken)
-
-    def _unended(self, tid: int) -> None:
-        """The thread ran again, but when is not known; what it slept may be."""
-        wait = self._waits.pop(tid)
-        if wait.blocked is not None:
-            self._count(tid, wait, wait.state, wait.blocked)
+        cell = out.cells.get(thread.stack) or self._cell(out, out.state or PREEMPTED, thread.stack)
+        cell.number += 1
+        if woken is None:
+            cell.time += time - begin
+            self._unseen += out.state != ""
+        elif woken >= time:
+            cell.time += time - begin
         else:
+            cell.time += woken - begin
+            if cell.after is None:
+                cell.after = self._cell(out, WOKEN, thread.stack)
+            cell.after.time += time - woken
+            cell.after.number += 1
+
+    def _unended(self, thread: _Thread, out: _Out) -> None:
+        """The thread ran again, but when is not known; what it slept may be."""
+        if thread.delay is None:
             self.skipped.add(_OPEN)
+            return
+        cell = out.cells.get(thread.stack) or self._cell(out, out.state, thread.stack)
+        cell.time += thread.delay
+        cell.number += 1
 
-    def _count(self, tid: int, wait: _Wait, state: str, time: int) -> None:
-        key = (wait.pid, tid, wait.comm, state)
-        labels = self._labels.get(key)
-        if labels is None:
-            labels = self._labels[key] = self._make_labels(*key)
-        cell = self._cells.setdefault((wait.stack, labels), [0, 0])
-        cell[0] += time
-        cell[1] += 1
+    def _cell(self, out: _Out, state: str, stack: int) -> _Cell:
+        cells = self._cells.setdefault((out.pid, out.tid, out.comm, state), {})
+        cell = cells.get(stack)
+        if cell is None:
+            cell = cells[stack] = _Cell()
+            self._counted.append((stack, self._make_labels(out, state), cell))
+        return cell
 
-    def _make_labels(self, pid: int | None, tid: int, comm: str, state: str) -> Labels:
-        labels: dict[str, str | int] = {"state": state, "thread": comm, "tid": tid}
-        process = self._processes.get(pid, "") if pid is not None else ""
-        labels["process"] = process or comm
-        if pid is not None:
-            labels["pid"] = pid
-        return tuple(sorted(labels.items()))
-
-    def _stack(self, text: bytes) -> Stack:
-        known = self._stacks.get(text)
+    def _make_labels(self, out: _Out, state: str) -> Labels:
+        """Of a thread in a state, as it is when that is first counted."""
+        key = out.pid, out.tid, out.comm, state
+        known = self._labels.get(key)
         if known is None:
-            if self._cached > _MAX_CACHED or len(self._frames) > _MAX_LINES:
-                self._stacks.clear()
-                self._frames.clear()
-                self._cached = 0
-            self._cached += len(text) + 100
-            frames: list[Frame] = []
-            for line in reversed(text.split(b"\n") if text else []):
-                frames.extend(self._line_frames(line.rstrip(b"\r")))
-            known = self._stacks[text] = _without_tracing(tuple(frames))
+            labels: dict[str, str | int] = {"state": state, "thread": out.comm, "tid": out.tid}
+            process = self._processes.get(out.pid, "") if out.pid is not None else ""
+            labels["process"] = process or out.comm
+            if out.pid is not None:
+                labels["pid"] = out.pid
+            known = self._labels[key] = tuple(sorted(labels.items()))
         return known
-
-    def _line_frames(self, line: bytes) -> tuple[Frame, ...]:
-        if line not in self._frames:
-            self._frames[line] = parse_frames(line, addrs=self._addrs, java=False)
-        frames = self._frames[line]
-        if frames is None:
-            self.skipped.add(_BAD)
-        return frames or ()
 
     def profile(self) -> Profile:
         """What was counted."""
-        for tid in list(self._waits):
-            self._unended(tid)
+        for thread in sorted(self._threads.values(), key=lambda thread: thread.begin):
+            if thread.out is not None:
+                self._unended(thread, thread.out)
+                thread.out = None
         profile = Profile([ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")], title="off-CPU time")
-        for (stack, labels), (time, number) in self._cells.items():
-            profile.samples.append(Sample(stack, (time, number), labels))
+        stacks = list(self._stacks.numbers)
+        for stack, labels, cell in self._counted:
+            profile.samples.append(Sample(stacks[stack], (cell.time, cell.number), labels))
         self.skipped.tell(profile)
         if self._unseen:
             profile.lost[_UNSEEN] = self._unseen
         return profile
+
+
+def _slept(thread: _Thread, delay: int, time: int) -> None:
+    """A delay is told when the thread is woken: it began that long before."""
+    if thread.delay is None and thread.state:
+        thread.delay, thread.woken = delay, time
+
+
+class _Stacks(dict[bytes, int]):
+    """Text of a stack → its number. Raises NotKnown for a text that may be something else."""
+
+    def __init__(self, skipped: Skipped, options: ReadOptions) -> None:
+        super().__init__()
+        self.numbers: dict[Stack, int] = {}
+        self._lines = _Lines(skipped, options)
+        self._cached = 0
+
+    def __missing__(self, text: bytes) -> int:
+        self.skipped(text)
+        return self.number(text)
+
+    @staticmethod
+    def skipped(text: bytes) -> int:
+        """0 for a stack that does not matter. NotKnown as above: not all lines begin with a tab, as frames do."""
+        if text and (text[:1] != b"\t" or text.count(b"\n\t") != text.count(b"\n")):
+            raise NotKnown
+        return 0
+
+    def number(self, text: bytes) -> int:
+        """The number of the stack with these lines, frames or not."""
+        known = self.get(text)
+        if known is not None:
+            return known
+        if self._cached > _MAX_CACHED or len(self._lines) > _MAX_LINES:
+            self.clear()
+            self._lines.clear()
+            self._cached = 0
+        self._cached += len(text) + 100
+        frames: list[Frame] = []
+        for line in reversed(text.split(b"\n") if text else []):
+            frames += self._lines[line]
+        stack = _without_tracing(tuple(frames))
+        number = self[text] = self.numbers.setdefault(stack, len(self.numbers))
+        return number
+
+
+class _Lines(dict[bytes, tuple[Frame, ...]]):
+    """Text of a line → its frames. Bad lines are not remembered: they are counted."""
+
+    def __init__(self, skipped: Skipped, options: ReadOptions) -> None:
+        super().__init__()
+        self._skipped = skipped
+        self._addrs = options.addrs
+
+    def __missing__(self, line: bytes) -> tuple[Frame, ...]:
+        frames = parse_frames(line.rstrip(b"\r"), addrs=self._addrs, java=False)
+        if frames is None:
+            self._skipped.add(_BAD)
+            return ()
+        self[line] = frames
+        return frames
 
 
 def _without_tracing(stack: Stack) -> Stack:

@@ -7,8 +7,13 @@ does: ``comm:pid [prio] S ==> comm:pid [prio]``, ``comm:pid [prio] CPU:002``.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
 
+MAX_PLACES = 9
+"""Digits behind the point of a time."""
+SCALES = [10 ** (MAX_PLACES - places) for places in range(MAX_PLACES + 1)]
+"""ns per unit of the last digit, by the number of these digits."""
 EVENTS = ("sched_switch", "sched_wakeup", "sched_wakeup_new", "sched_waking", "sched_stat_")
 
 _HEADER = re.compile(
@@ -29,6 +34,15 @@ _WOKEN = re.compile(rb"comm=(?P<comm>.*) pid=(?P<tid>\d{1,10})(?: .*)?\Z", re.DO
 _SHORT_WOKEN = re.compile(rb"(?P<comm>.*):(?P<tid>\d{1,10}) \[-?\d+\].*\Z", re.DOTALL)
 _DELAY = re.compile(rb"delay=(\d{1,18})")
 _MAX_LINE = 4096
+_MAX_KNOWN = 1 << 10
+"""Bytes of a header whose parts are remembered: none that is made of known parts is longer than _MAX_LINE then."""
+_MAX_CACHED = 32 << 20
+_MAX_DIGITS, _MAX_SECONDS = 18, 12
+_MAX_HEADS = 1 << 14
+_PLACES = 6
+_SCHED, _ARROW, _DELAY_IS, _UNIT = b"sched:", b" ==> ", b" delay=", b" [ns]"
+_TELLING = (b"switch", b"wakeup", b"wakeup_new", b"waking", b"stat_sleep", b"stat_blocked", b"stat_iowait")
+"""Events that tell of a wait if their fields are as they should be."""
 _STATES = {
     b"S": "interruptible",
     b"D": "uninterruptible",
@@ -96,3 +110,118 @@ def _state(text: bytes) -> str:
 
 def _text(name: bytes) -> str:
     return name.decode(errors="surrogateescape")
+
+
+class NotKnown(Exception):
+    """Something that has to be parsed."""
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Out = TypeVar("_Out")
+_Thread = TypeVar("_Thread")
+
+
+class _Known(dict[_Key, _Value]):
+    """Raises NotKnown instead of KeyError."""
+
+    def __missing__(self, key: _Key) -> _Value:
+        raise NotKnown
+
+
+_Outs = _Known[bytes, tuple[_Out, _Known[bytes, _Thread]]]
+"""Event as far as ``==>`` → what is switched out; text behind that → thread that is switched in."""
+
+
+class KnownParts(Generic[_Out, _Thread]):
+    """What `parse` made of the parts that headers have in common: one that consists of known parts need not be parsed.
+
+    A header is cut at its first ``: sched:``, at the last space before it, behind which the time stands, and at
+    ``==>`` or ``delay=``. Nothing is remembered of one in which these marks, or ``sched:``, stand at other places too:
+    so what a part means does not depend on the others.
+    """
+
+    def __init__(self, make_out: Callable[[Event], _Out], find_thread: Callable[[int], _Thread]) -> None:
+        """What is to be remembered: ``make_out`` gives it for a switch out, ``find_thread`` for a tid."""
+        self.places, self.scale = _PLACES, SCALES[_PLACES]
+        """Digits of a time behind its point in the last header that was parsed; ns per unit of the last."""
+        self.heads: _Heads[_Out, _Thread] = _Heads()
+        self.wakes: dict[bytes, tuple[_Thread, bool]] = {}
+        """Event → the thread that is woken, and whether it is sched_wakeup."""
+        self.others: set[bytes] = set()
+        """Names of events that tell of no wait, whatever their fields are."""
+        self._make_out, self._find_thread = make_out, find_thread
+        self._outs: dict[int | None, _Outs[_Out, _Thread]] = {}
+        """By process."""
+        self._nexts: tuple[_Known[bytes, _Thread], _Known[bytes, _Thread]] = _Known(), _Known()
+        """One for each of the two ways to print a switch."""
+        self._sleeps: _Known[bytes, _Thread] = _Known()
+        self._cached = 0
+
+    def sleep(self, fields: bytes) -> tuple[_Thread, int]:
+        """The thread and the ns of an event ``sched_stat_…``. Raises NotKnown."""
+        who, _, delay = fields.partition(_DELAY_IS)
+        digits = delay.removesuffix(_UNIT)
+        if digits == delay or not digits.isdigit() or len(digits) > _MAX_DIGITS:
+            raise NotKnown
+        return self._sleeps[who], int(digits)
+
+    def learn(self, header: bytes, event: Event) -> None:
+        """``event`` is what `parse` made of ``header``."""
+        before, _, fields = header.partition(b": sched:")
+        thread, _, clock = before.rpartition(b" ")
+        seconds, _, part = clock.partition(b".")
+        is_plain = fields and len(header) <= _MAX_KNOWN and _SCHED not in thread and _SCHED not in fields
+        if not is_plain or not seconds.isdigit() or not part.isdigit() or len(part) > MAX_PLACES:
+            return
+        self._make_room(len(header))
+        self.places, self.scale = len(part), SCALES[len(part)]
+        outs = self._outs.setdefault(event.pid, _Known())
+        self.heads.threads[thread] = outs
+        self._learn_event(fields, event, outs)
+
+    def _learn_event(self, fields: bytes, event: Event, outs: _Outs[_Out, _Thread]) -> None:
+        name = fields.partition(b":")[0]
+        if event.name == "switch":
+            prev, _, after = fields.partition(_ARROW)
+            if _ARROW not in b" " + after:
+                nexts = self._nexts[after.rstrip().endswith(b"]")]
+                nexts[after] = self._find_thread(event.next_tid)
+                if prev not in outs:
+                    outs[prev] = self._make_out(event), nexts
+        elif event.name in ("wakeup", "waking"):
+            self.wakes[fields] = self._find_thread(event.tid), event.name == "wakeup"
+        elif name.removeprefix(b"sched_") not in _TELLING:
+            self.others.add(name)
+        elif event.name != "other":
+            who = fields.partition(_DELAY_IS)[0]
+            if b"delay=" not in who:
+                self._sleeps[who] = self._find_thread(event.tid)
+
+    def _make_room(self, size: int) -> None:
+        self._cached += size + 500
+        if self._cached > _MAX_CACHED:
+            self._cached = size
+            self.heads.threads.clear()
+            for known in (self.heads, self.wakes, self.others, self._outs, *self._nexts, self._sleeps):
+                known.clear()
+
+
+class _Heads(dict[bytes, tuple[_Outs[_Out, _Thread], int]], Generic[_Out, _Thread]):
+    """Header as far as the point of its time → what its process switches out, and the time in ns. Raises NotKnown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: _Known[bytes, _Outs[_Out, _Thread]] = _Known()
+        """By the header before its time."""
+
+    def __missing__(self, head: bytes) -> tuple[_Outs[_Out, _Thread], int]:
+        thread, _, clock = head.rpartition(b" ")
+        seconds = clock[:-1]
+        outs = self.threads[thread]
+        if clock[-1:] != b"." or not seconds.isdigit() or len(seconds) > _MAX_SECONDS:
+            raise NotKnown
+        if len(self) >= _MAX_HEADS:
+            self.clear()
+        found = self[head] = outs, int(seconds) * SCALES[0]
+        return found

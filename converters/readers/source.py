@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ HEAD = 1 << 16
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_CHUNK = 1 << 18
-"""Small enough that the lines made from it stay in the cache of a core."""
+_READ = 1 << 18
+_CHUNK = 1 << 16
+"""Small enough that the lines made from it stay in the cache of a core, and that the allocator keeps its memory: larger
+ones come from the kernel each time, page by page."""
 _PACKED = 1 << 10
 """Bytes that are given to zstd at once: 128 KiB may come of each four of them (a run-length block, RFC 8878)."""
 _MAX_CHUNK = 64 << 20
@@ -33,18 +36,31 @@ class Source:
         """``file`` is at its start, and may be ``packed``. Raises StallscopeError, as every method does, when it cannot
         be read."""
         self.name = name
-        self._file: Any = file
+        self._input, self._may_be_packed = file, packed
+        self._start = file.tell() if isinstance(file, io.IOBase) and file.seekable() else None
+        self._begin()
+
+    def rewind(self) -> bool:
+        """Goes back to where it began. False when it cannot, being a pipe."""
+        if self._start is None:
+            return False
+        cast(BinaryIO, self._input).seek(self._start)
+        self._begin()
+        return True
+
+    def _begin(self) -> None:
+        self._file: Any = self._input
         magic = self._exactly(len(_ZSTD))
-        self._file = _Joined(magic, file)
-        self.packed = packed and (magic.startswith(_GZIP) or magic == _ZSTD)
+        self._file = _Joined(magic, self._input)
+        self.packed = self._may_be_packed and (magic.startswith(_GZIP) or magic == _ZSTD)
         if self.packed and magic == _ZSTD:
-            self._file = _zstd(self._file, name)
+            self._file = _zstd(self._file, self.name)
         elif self.packed:
             self._file = gzip.GzipFile(fileobj=self._file)
         self.head = self._exactly(HEAD)
         self._ahead = self.head
 
-    def read(self, size: int = _CHUNK) -> bytes:
+    def read(self, size: int = _READ) -> bytes:
         """The next bytes, ``size`` at most; b"" at the end."""
         if self._ahead:
             data, self._ahead = self._ahead[:size], self._ahead[size:]
@@ -67,7 +83,8 @@ class Source:
         """The stream in pieces that end after a ``separator`` (or, when that is rare, after a line). The last may
         end anywhere. StallscopeError for a line of more than 64 MiB."""
         rest = b""
-        while data := self.read():
+        # More at once where a separator does not come, or it would be looked for in the same bytes too often.
+        while data := self.read(max(_CHUNK, len(rest) // 4)):
             data = rest + data
             cut = data.rfind(separator) + len(separator)
             if cut < len(separator):
@@ -166,21 +183,24 @@ class _Zstd:
         self._frame: Any = None
         """The one that has begun and not ended."""
         self._packed = self._data = b""
+        self._at = 0
+        """Where the bytes of ``_data`` begin that were not read: up to 32 MiB of it, too much to copy for each read."""
 
     def read(self, size: int) -> bytes:
         """As `io.RawIOBase.read`. EOFError when a frame is cut."""
-        while not self._data:
+        while self._at >= len(self._data):
             packed = self._packed or self._file.read(_PACKED)
             if not packed:
                 if self._frame is not None:
                     raise EOFError("Compressed file ended before the end of its last frame")
                 return b""
             self._frame = self._frame or self._decompressor.decompressobj()
-            self._data = self._frame.decompress(packed)
+            self._data, self._at = self._frame.decompress(packed), 0
             self._packed = b""
             if self._frame.eof:
                 self._packed, self._frame = self._frame.unused_data, None
-        data, self._data = self._data[:size], self._data[size:]
+        data = self._data[self._at : self._at + size]
+        self._at += len(data)
         return data
 
 

@@ -4,7 +4,8 @@ Written as stackcollapse-perf.pl --all --pid does: spaces of the process name be
 ``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, as its --tid does; with roots of other
 labels one field each. Nanoseconds become microseconds. A differential profile has two weights, before and after, as
 difffolded.pl prints them. So that every reader finds the weight again, names never begin or end with white space, nor
-end in a space and a number (flamegraph.pl takes that for a second weight): that space is written ``\\x20``.
+end in a space and a number (flamegraph.pl takes that for a second weight): that space is written ``\\x20``; nor are
+functions called ``-`` or ``--`` as bcc's delimiters (which are frames of kind other): that is written ``\\x2d``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from ..model import Kind, Labels, Profile
+from ..model import Frame, Kind, Labels, Profile
 from ..options import WriteOptions, value_index
 from ..text import folded_name
 from ..transforms.diff import is_differential
@@ -23,6 +24,8 @@ from ..transforms.samples import ByFrame
 _SUFFIXES: dict[Kind, str] = {"kernel": "_[k]", "jit": "_[j]"}
 _EDGE = re.compile(r"(?!\A \Z)(?:\A\s+|\s+\Z|\s(?=\d+(?:\.\d*)?\Z))")
 """Not a single space: perf has frames of that name, and stackcollapse-perf.pl prints them as they are."""
+_DELIMITERS = ("-", "--")
+"""bcc's, between the parts of a stack."""
 _AFTER, _BEFORE = 0, 1
 """Columns of a differential profile."""
 
@@ -61,7 +64,7 @@ class _Weights:
 def _merged(profile: Profile, columns: Sequence[int], options: WriteOptions) -> dict[str, list[int]]:
     """Sums of the columns by the text of the stack."""
     suffixes = {kind: suffix for kind, suffix in _SUFFIXES.items() if kind in options.marks}
-    field_of = ByFrame(lambda frame: _field(frame.name) + suffixes.get(frame.kind, "")).__getitem__
+    field_of = ByFrame(lambda frame: _frame_field(frame) + suffixes.get(frame.kind, "")).__getitem__
     roots = _Roots(profile, options)
     merged: dict[str, list[int]] = {}
     for stack, values, labels in profile.samples:
@@ -101,11 +104,17 @@ def _thread_root(labels: dict[str, str | int]) -> str:
     return root if tid is None else f"{root}/{tid}"
 
 
+def _frame_field(frame: Frame) -> str:
+    if frame.name in _DELIMITERS and frame.kind != "other":
+        return "".join(map(_escape, frame.name))
+    return _field(frame.name)
+
+
 def _field(name: str) -> str:
     """``name`` as one field; never empty."""
     return _EDGE.sub(lambda spaces: "".join(map(_escape, spaces[0])), folded_name(name)) or "[unknown]"
 
 
-def _escape(space: str) -> str:
-    code = ord(space)
+def _escape(char: str) -> str:
+    code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

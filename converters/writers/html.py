@@ -26,7 +26,7 @@ _LINE = 57_000
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes ``profile`` to ``file`` (UTF-8). Raises StallscopeError when ``options`` do not fit it."""
     drawn = profile.value_types[value_index(profile, options)].name
-    palette = svg_palette.choose(options.palette, profile, drawn)
+    palette = svg_palette.choose(options.palette, profile, drawn, negate=options.negate)
     block = pack(profile, options, palette)
     style = _resource("html.css") + palette.css()
     body = _resource("html_body.html")

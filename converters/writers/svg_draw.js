@@ -85,46 +85,52 @@ function layout() {
     page.setAttribute("transform", "translate(0," + shift + ")");
     placeFrames();
     drawLabels();
+    drawAxis();
     placeBar();
     fitLegend();
     fitLines();
 }
 
+// What is zoomed is a window: what lies across its edges is cut off there, callers fill it.
 function placeFrames() {
-    const full = pageWidth - 2 * PAD;
-    const scale = full / total[zoomed];
+    const from = start[zoomed];
+    const to = from + total[zoomed];
+    const scale = (pageWidth - 2 * PAD) / (to - from);
     for (let i = 0; i < count; i++) {
-        let x = PAD;
-        let w = 0;
-        const above = i <= zoomed && end[i] > zoomed;
-        if (above) {
-            w = full;
-        } else if (i > zoomed && i < end[zoomed]) {
-            x = PAD + (start[i] - start[zoomed]) * scale;
-            w = total[i] * scale;
-        }
-        left[i] = x;
-        width[i] = w;
-        place(rects[i], i, x, w);
-    }
-    framesGroup.querySelectorAll(".up").forEach((rect) => rect.classList.remove("up"));
-    for (let i = parent[zoomed]; i >= 0; i = parent[i]) {
-        rects[i].classList.add("up");
+        const begin = start[i];
+        const stop = begin + total[i];
+        const low = begin > from ? begin : from;
+        const high = stop < to ? stop : to;
+        left[i] = PAD + (low - from) * scale;
+        width[i] = high > low ? (high - low) * scale : 0;
+        const across = width[i] > 0 && (begin < from || stop > to);
+        mark(i, faded, "up", across || (i < zoomed && end[i] > zoomed) ? 1 : 0);
+        place(i);
     }
 }
 
-function place(rect, i, x, w) {
-    const visible = w >= MIN_WIDTH ? 1 : 0;
-    if (visible) {
-        rect.setAttribute("x", x.toFixed(2));
-        rect.setAttribute("width", (w > 4 * GAP ? w - GAP : w).toFixed(2));
+function place(i) {
+    const w = width[i];
+    if (w < MIN_WIDTH) {
+        if (shown[i]) {
+            shown[i] = 0;
+            if (isExtra[i]) {
+                rects[i].remove();
+            } else {
+                rects[i].setAttribute("width", "0"); // far cheaper than display="none"
+            }
+        }
+        return;
     }
-    if (visible !== shown[i]) {
-        shown[i] = visible;
-        if (!visible) {
-            rect.setAttribute("width", "0"); // far cheaper than display="none"
+    const rect = rects[i] || (rects[i] = makeRect(i));
+    if (!shown[i]) {
+        shown[i] = 1;
+        if (isExtra[i]) {
+            framesGroup.appendChild(rect);
         }
     }
+    rect.setAttribute("x", left[i].toFixed(2));
+    rect.setAttribute("width", (w > 4 * GAP ? w - GAP : w).toFixed(2));
 }
 
 function drawLabels() {
@@ -152,7 +158,7 @@ function drawLabels() {
         label.setAttribute("x", (left[i] + LABEL_PAD).toFixed(2));
         label.setAttribute("y", tops[i] + BASE);
         label.setAttribute("data-i", i);
-        label.setAttribute("class", hit[i] ? "hit" : i < zoomed && end[i] > zoomed ? "up" : "");
+        label.setAttribute("class", hit[i] ? "hit" : faded[i] ? "up" : "");
         label.textContent = text;
         label = label.nextElementSibling;
     }

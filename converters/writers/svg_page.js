@@ -62,11 +62,15 @@ tipBox.setAttribute("display", "none");
 let tipFrame = -1;
 
 function details(i) {
-    const shares = [amounts[i], share(total[i], total[0]) + " of all"];
+    const shares = [human(total[i]), share(total[i], total[0]) + " of all"];
     if (zoomed && i >= zoomed && i < end[zoomed]) {
         shares.push(share(total[i], total[zoomed]) + " of " + shorten(names[zoomed]));
     }
     const text = [shares.join(" · ")];
+    if (CHART && parent[i] >= 0) {
+        const stop = start[i] + total[i];
+        text.push("from " + position(start[i], total[i], stop) + " to " + position(stop, total[i], stop));
+    }
     if (times[i] > 0) {
         const mean = NANOSECONDS || UNIT === "bytes" ? ", " + human(total[i] / times[i]) + " on average" : "";
         text.push(grouped(String(times[i])) + (times[i] === 1 ? " time" : " times") + mean);
@@ -177,7 +181,7 @@ function setFocused(i) {
 function widestChild(i) {
     let best = -1;
     for (let child = i + 1; child < end[i]; child = end[child]) {
-        if (shown[child] && (best < 0 || total[child] > total[best])) {
+        if (shown[child] && (best < 0 || width[child] > width[best])) {
             best = child;
         }
     }
@@ -186,7 +190,7 @@ function widestChild(i) {
 
 function neighbour(i, step) {
     for (let j = i + step; j >= 0 && j < count; j += step) {
-        if (depth[j] === depth[i] && width[j] >= 0.5) {
+        if ((depth[i] ? tops[j] === tops[i] : depth[j] === 0) && width[j] >= 0.5) {
             return j;
         }
     }
@@ -261,6 +265,6 @@ advance = asciiAdvance();
 setFocused(0);
 restore();
 // The roots are what one wants to see first of a graph that is taller than the window.
-if (!INVERTED && window.innerHeight < HEIGHT && window.scrollY === 0) {
+if (!INVERTED && !CHART && window.innerHeight < HEIGHT && window.scrollY === 0) {
     window.scrollTo(0, HEIGHT);
 }

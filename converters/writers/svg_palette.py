@@ -13,9 +13,10 @@ from ..model import Profile
 from ..transforms.diff import BEFORE, is_differential
 from . import svg_color
 from .svg_color import CODES, GREY, KIND_HUES, LABELS, SHADES, Hue
+from .svg_palette_names import LANGUAGES, ONE_HUE, ByLanguage, ByNothing
 
-PALETTES = (*KIND_HUES, "state", "module", "diff")
-"""Their names: by kind in several colours, by state, by module, by what changed."""
+PALETTES = (*KIND_HUES, *LANGUAGES, *ONE_HUE, "state", "module", "diff")
+"""Their names: by kind in several colours, by language, without a meaning, by state, by module, by what changed."""
 
 Swatch = tuple[str, str]
 """A class, and what it stands for."""
@@ -37,9 +38,10 @@ class Palette(Protocol):
         """What there is in the graph, the most important first where it may be too much."""
 
 
-def choose(name: str, profile: Profile, drawn: str) -> Palette:
+def choose(name: str, profile: Profile, drawn: str, *, negate: bool = False) -> Palette:
     """The palette called ``name``, or the one that suits ``profile``, whose value ``drawn`` is shown.
 
+    ``negate`` swaps the colours of what has grown and what has shrunk.
     Raises StallscopeError (exit code 2) for a name that is none, or that does not fit.
     """
     differential = is_differential(profile)
@@ -52,11 +54,17 @@ def choose(name: str, profile: Profile, drawn: str) -> Palette:
             exit_code=2,
         )
     if name == "diff" or (differential and not name):
-        return _ByChange(drawn)
+        return _ByChange(drawn, *((_BLUE, _RED) if negate else (_RED, _BLUE)))
+    if negate:
+        raise StallscopeError("--negate swaps the colours of a comparison", "compare two profiles", exit_code=2)
     if name == "state":
         return _ByState()
     if name == "module":
         return _ByModule()
+    if name in LANGUAGES:
+        return ByLanguage(name)
+    if name in ONE_HUE:
+        return ByNothing(name)
     return _ByKind(name or _suiting(profile))
 
 
@@ -175,19 +183,20 @@ _STEPS = len(_GROWN)
 
 
 class _ByChange:
-    """Red: more than before, in this frame and all that it calls. Blue: less."""
+    """One hue, red unless negated: more than before, in this frame and all that it calls. The other one: less."""
 
     label = ""
 
-    def __init__(self, drawn: str) -> None:
+    def __init__(self, drawn: str, more: int, less: int) -> None:
         self._drawn = drawn
+        self._more, self._less = more, less
 
     def css(self) -> str:
         light = [svg_color.fill(f"x{_STEPS}", 215, 0.90, 0.12)]
         dark = [svg_color.fill(f"x{_STEPS}", 215, 0.22, 0.10)]
         for step in range(1, _STEPS + 1):
             part = step / _STEPS
-            for place, hue in ((_STEPS + step, _RED), (_STEPS - step, _BLUE)):
+            for place, hue in ((_STEPS + step, self._more), (_STEPS - step, self._less)):
                 light.append(svg_color.fill(f"x{place}", hue, 0.93 - 0.23 * part, 0.70 + 0.20 * part))
                 dark.append(svg_color.fill(f"x{place}", hue, 0.22 + 0.14 * part, 0.25 + 0.40 * part))
         return svg_color.in_both_modes("".join(light), "".join(dark))

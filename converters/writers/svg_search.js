@@ -26,31 +26,23 @@ function search() {
                 verdicts.set(names[i], found);
             }
         }
-        if (found !== hit[i]) {
-            hit[i] = found;
-            rects[i].classList.toggle("hit", found === 1);
-        }
+        mark(i, hit, "hit", found);
     }
     framesGroup.classList.toggle("searching", expression !== null);
     for (const label of labelsGroup.children) {
         const i = Number(label.getAttribute("data-i"));
-        label.setAttribute("class", hit[i] ? "hit" : i < zoomed && end[i] > zoomed ? "up" : "");
+        label.setAttribute("class", hit[i] ? "hit" : faded[i] ? "up" : "");
     }
     report(expression !== null);
 }
 
-// What the matches under one frame take, a match inside a match counted once.
-function matchedUnder(root) {
-    for (let i = root; i >= 0; i = parent[i]) {
-        if (hit[i]) {
-            return total[root];
-        }
-    }
+// What the matches between two places take, a match inside a match counted once.
+function matchedBetween(from, to) {
     let sum = 0;
-    let i = root + 1;
-    while (i < end[root]) {
+    let i = 0;
+    while (i < count) {
         if (hit[i]) {
-            sum += total[i];
+            sum += Math.max(0, Math.min(start[i] + total[i], to) - Math.max(start[i], from));
             i = end[i];
         } else {
             i++;
@@ -62,10 +54,11 @@ function matchedUnder(root) {
 function report(searching) {
     let text = "";
     if (searching) {
-        const all = matchedUnder(0);
-        text = "matched " + share(all, total[0]) + " (" + human(all) + ")";
+        const all = matchedBetween(0, total[0]);
+        text = "matched " + share(all, ROOTS * total[0]) + " (" + human(all) + (ROOTS > 1 ? " of " + ROOTS + " tracks)" : ")");
         if (zoomed) {
-            text += ", " + share(matchedUnder(zoomed), total[zoomed]) + " here";
+            const here = matchedBetween(start[zoomed], start[zoomed] + total[zoomed]);
+            text += ", " + share(here, ROOTS * total[zoomed]) + " here";
         }
     } else if (pattern) {
         text = "not a regular expression";
@@ -116,6 +109,9 @@ function restore() {
 }
 
 function zoom(i) {
+    if (depth[i] === 0) {
+        i = 0; // all roots are equally long
+    }
     if (i !== zoomed) {
         zoomed = i;
         layout();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ..text import printable
@@ -31,31 +32,54 @@ def markup(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
-def human(value: int, unit: str) -> str:
+def human(value: float, unit: str) -> str:
     """``value`` in the unit that suits it: ``1.24 ms``, ``1.5 GiB``, ``12,345``, ``7 joules``."""
     if unit in _NANOSECONDS:
-        return duration(value * _NANOSECONDS[unit])
+        return duration(_whole(value * _NANOSECONDS[unit]))
     if unit == "bytes":
         for name, size in _BYTES:
             if value >= size:
                 return f"{value / size:,.1f} {name}"
-        return f"{value} B"
-    return f"{value:,}" if unit == "count" else f"{value:,} {printable(unit)}".rstrip()
+        return f"{_whole(value)} B"
+    number = f"{_whole(value):,}"
+    return number if unit == "count" else f"{number} {printable(unit)}".rstrip()
 
 
-def unit_data(unit: str) -> str:
-    """Attributes by which the script formats sums of the graph's values as `human` does."""
-    return f'data-ns="{_NANOSECONDS.get(unit, 0)}" data-unit="{escape(unit)}"'
+def _whole(value: float) -> int:
+    """Rounded as JavaScript does: halves go up."""
+    return value if isinstance(value, int) else math.floor(value + 0.5)
 
 
-def change(after: int, before: int, unit: str) -> str:
-    """``+300 ms (+33.3 %)``, ``-1.00 s (-50.0 %)``, ``+2.00 s (new)``, ``-2.00 s (gone)``, ``no change``."""
-    delta = after - before
-    if not delta:
-        return "no change"
-    sign = "+" if delta > 0 else "-"
-    part = "new" if before <= 0 else "gone" if after <= 0 else share(abs(delta), before)
-    return f"{sign}{human(abs(delta), unit)} ({sign if part[0].isdigit() else ''}{part})"
+@dataclass(frozen=True)
+class Unit:
+    """What the values of a graph are counted in."""
+
+    name: str
+    factor: float = 1
+    """What they are multiplied by before they are told."""
+
+    @property
+    def nanoseconds(self) -> int:
+        """Those of one unit; 0 when the values are no times."""
+        return _NANOSECONDS.get(self.name, 0)
+
+    def human(self, value: int) -> str:
+        """As `human` tells it."""
+        return human(value if self.factor == 1 else value * self.factor, self.name)
+
+    def change(self, after: int, before: int) -> str:
+        """``+300 ms (+33.3 %)``, ``-1.00 s (-50.0 %)``, ``+2.00 s (new)``, ``-2.00 s (gone)``, ``no change``."""
+        delta = after - before
+        if not delta:
+            return "no change"
+        sign = "+" if delta > 0 else "-"
+        part = "new" if before <= 0 else "gone" if after <= 0 else share(abs(delta), before)
+        return f"{sign}{self.human(abs(delta))} ({sign if part[0].isdigit() else ''}{part})"
+
+    def data(self) -> str:
+        """Attributes by which the script tells values in the same words."""
+        factor = "" if self.factor == 1 else f' data-factor="{self.factor!r}"'
+        return f'data-ns="{self.nanoseconds}" data-unit="{escape(self.name)}"{factor}'
 
 
 @dataclass(frozen=True)
@@ -65,11 +89,13 @@ class Labels:
     font: str
     """A family; "" is a monospaced one."""
     size: int
+    height: int = 0
+    """Of a row; 0 is what the size needs."""
 
     @property
     def row(self) -> int:
         """From one row of boxes to the next."""
-        return round(1.5 * self.size)
+        return self.height or round(1.5 * self.size)
 
     @property
     def base(self) -> int:

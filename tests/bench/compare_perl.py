@@ -48,6 +48,8 @@ REASONS = {
     ("stackcollapse-perf.pl", "ip_sym.txt"): "it reads no samples without a header",
     ("stackcollapse-perf.pl", "no_comm_no_dso.txt"): "it reads no frames without a file",
     ("stackcollapse-perf.pl", "no_pid.txt"): "it takes the time for a process id",
+    ("stackcollapse-perf.pl", "srcline.txt"): "it takes the source line of an inlined frame for its name",
+    ("stackcollapse-perf.pl", "brstack.txt"): "it waits for a blank line, and takes branches for frames",
     ("stackcollapse-stap.pl", "kernel.txt"): "it takes a warning for a frame",
     ("stackcollapse-stap.pl", "malformed.txt"): "it takes an error for a frame, and a count without a stack for one",
     ("stackcollapse-stap.pl", "sample_bt.txt"): "it cuts names of unknown frames, and takes a warning for a frame",

@@ -131,12 +131,12 @@ class Graph:
         """Labels that leave their box."""
         found: list[str] = self.page.evaluate(
             """() => {
-                const rects = document.querySelectorAll("#frames rect");
+                const boxes = Array.from(document.querySelectorAll("#frames rect"), (rect) => rect.getBBox())
+                    .filter((box) => box.width > 8);
                 return Array.from(document.querySelectorAll("#labels text")).filter((label) => {
                     const text = label.getBBox();
-                    const box = rects[Number(label.getAttribute("data-i"))].getBBox();
-                    return text.x < box.x || text.x + text.width > box.x + box.width + 0.01
-                        || text.y < box.y - 1 || text.y + text.height > box.y + box.height + 1;
+                    return !boxes.some((box) => text.x >= box.x && text.x + text.width <= box.x + box.width + 0.01
+                        && text.y >= box.y - 1 && text.y + text.height <= box.y + box.height + 1);
                 }).map((label) => label.textContent);
             }"""
         )
@@ -707,20 +707,44 @@ def test_a_huge_graph(show: Callable[..., Graph]) -> None:
     for _ in range(6_000):
         names = [f"function_{int(rng.paretovariate(0.6)) % 3000}" for _ in range(rng.randint(3, 12))]
         samples.append(Sample(stack(*names), (rng.randrange(10**6, 10**8), 1), labels(rng.randrange(4), "job")))
-    graph = show(Profile(TYPES, samples, "Huge"), wanted=WriteOptions(min_width=0.05))
-    frames = graph.page.locator("#frames rect")
-    assert frames.count() > 10_000
+    profile = Profile(TYPES, samples, "Huge")
+    graph = show(profile, wanted=WriteOptions(min_width=0.05))
+    graph.tree = build(profile, WriteOptions(), minimum=0.05 / 1176)
+    nodes, total = graph.tree.nodes, graph.tree.total
+    px = 1176 / total
+    assert len(nodes) > 10_000
+    visible = sum(node.total * px >= 0.1 for node in nodes)
+    assert graph.page.locator("#frames rect").count() == visible < 0.9 * len(nodes)
     assert graph.overflowing() == []
     graph.search("function_1$")
-    assert graph.result.startswith("matched ")
-    for wanted in (0.3, 0.6):
-        widths = graph.page.evaluate(
-            "() => Array.from(document.querySelectorAll('#frames rect'), (r) => +r.getAttribute('width'))"
-        )
-        i = min(range(1, len(widths)), key=lambda i: abs(widths[i] - 1176 * wanted / 20))
+    expression = re.compile("function_1$")
+    found = 0
+    end = -1
+    for node in nodes:
+        if expression.search(node.key.name) and node.start + node.total > end:
+            found, end = found + node.total, node.start + node.total
+    assert graph.result == f"matched {share(found, total)} ({duration(found)})"
+    for wanted in (0.06, 0.3, 18, 36):
+        i = min(range(1, len(nodes)), key=lambda i: abs(nodes[i].total * px - wanted))
         graph.page.evaluate("(i) => { location.hash = 'zoom=' + i; }", i)
         graph.page.wait_for_function(
-            "(i) => document.querySelectorAll('#frames rect')[i].width.baseVal.value > 1100", arg=i
+            "(name) => document.querySelector('#tip') && Array.from(document.querySelectorAll('#labels text'))"
+            ".some((label) => label.textContent === name && !label.classList.contains('up'))",
+            arg=nodes[i].key.name,
         )
+        focus = nodes[i]
+        text = graph.page.evaluate(
+            "() => Array.from(document.querySelectorAll('#frames rect:not([width=\"0\"])'),"
+            " (r) => r.getAttribute('x') + ' ' + r.getAttribute('width')).join('\\n')"
+        )
+        drawn = {tuple(map(float, line.split())) for line in text.split("\n")}
+        for node in nodes[i : i + 40]:
+            if node.start >= focus.start + focus.total:
+                break
+            x, width = PAD + (node.start - focus.start) * 1176 / focus.total, node.total * 1176 / focus.total
+            assert any(abs(x - left) < 0.02 and abs(width - there) < 1.02 for left, there in drawn), (
+                "what was text has become a box"
+            )
         assert graph.overflowing() == []
-        assert graph.page.locator("#labels text").count() > 2
+    graph.page.keyboard.press("Escape")
+    assert graph.page.locator("#frames rect").count() == visible

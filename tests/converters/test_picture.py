@@ -31,7 +31,8 @@ def test_without_options_everything_is_as_writers_have_it() -> None:
 def test_every_option_arrives() -> None:
     options = wanted(
         "--subtitle", "s", "--note", "one", "--note", "two", "--unit", "pages", "--palette", "mem", "--inverted",
-        "--reverse", "--width", "900", "--min-width", "2", "--font", "Verdana", "--font-size", "15",
+        "--reverse", "--width", "900", "--min-width", "2", "--font", "Verdana", "--font-size", "15", "--flamechart",
+        "--negate", "--total", "60e9", "--factor", "0.5", "--background", "blue", "--height", "30",
     )  # fmt: skip
     assert options == WriteOptions(
         subtitle="s",
@@ -44,6 +45,12 @@ def test_every_option_arrives() -> None:
         min_width=2.0,
         font="Verdana",
         font_size=15,
+        flamechart=True,
+        negate=True,
+        total=60e9,
+        factor=0.5,
+        background="blue",
+        height=30,
     )
 
 
@@ -82,3 +89,39 @@ def test_a_size_that_cannot_be_drawn_is_told(tmp_path: Path, capsys: pytest.Capt
     assert convert.main([str(source), "-o", str(tmp_path / "out.svg"), "--font-size", "400"]) == 2
     assert "a font size of 400 px cannot be drawn" in capsys.readouterr().err
     assert not (tmp_path / "out.svg").exists()
+
+
+def titles(path: Path) -> list[str]:
+    return [line.split("<title>")[1] for line in path.read_text().split("\n") if line.startswith("<rect class")]
+
+
+def test_folded_lines_in_their_order_are_a_flame_chart(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.folded", tmp_path / "out.svg"
+    source.write_text("a;b 5\na;c 5\n# a comment\na;b 5\na;b 5\nd;b 10\n")
+    assert convert.main([str(source), "-o", str(target), "--flamechart", "--jobs", "2"]) == 0
+    assert titles(target) == ["all", "a", "b", "c", "b", "d", "b"]
+    assert 'data-v="2 10 10 10"' in target.read_text(), "the two lines in the middle are one b, the first is another"
+
+
+@pytest.mark.parametrize("extra", [["--focus", "b"], ["--callers"], ["--simplify", "all"], ["twice"]])
+def test_what_does_not_know_the_times_is_no_flame_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]
+) -> None:
+    source = tmp_path / "in.folded"
+    source.write_text("a;b 5\na;c 5\n")
+    extra = [str(source)] if extra == ["twice"] else extra
+    assert convert.main([str(source), *extra, "-o", str(tmp_path / "out.svg"), "--flamechart"]) == 2
+    error = capsys.readouterr().err
+    assert "a flame chart needs to know when calls were" in error
+    assert "--keep" in error
+    assert not (tmp_path / "out.svg").exists()
+
+
+def test_a_thread_of_a_flame_chart(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.folded", tmp_path / "out.svg"
+    source.write_text("one-1;a 5\ntwo-2;b 5\none-1;c 5\n")
+    assert convert.main([str(source), "-o", str(target), "--flamechart"]) == 0
+    assert titles(target) == ["one-1", "a", "c", "two-2", "b"]
+    assert convert.main([str(source), "-o", str(target), "--force", "--flamechart", "--keep", "process=one"]) == 0
+    assert titles(target) == ["one-1", "a", "c"]
+    assert 'data-v="1 10 5 5"' in target.read_text()

@@ -72,18 +72,18 @@ def test_what_is_mended_is_counted() -> None:
         "events not understood": 2,
         "ends of calls without a begin": 1,
         "calls without an end": 1,
-        "calls that outlasted their caller, shortened": 1,
+        "calls that overlapped others, shortened": 1,
     }
     assert profile.comments == [f"x, event 14: expected {chrome.EXPECTED}"]
     step = Frame("step", "python", file="train.py", line=12)
     main = next(track for track in profile.timeline.tracks if ("tid", 11) in track.labels)  # type: ignore[union-attr]
     assert main.labels == (("pid", 10), ("process", "trainer <0>"), ("thread", "main"), ("tid", 11))
-    # Times of 16 digits are exact, and a frame that outlasts its caller ends with it.
+    # Times of 16 digits are exact, and a call that outlasts its caller by less than it shares with it ends with it.
     assert main.spans == [
         Span(250, 10_250, step),
         Span(1_250, 5_750, Frame("aten::topk"), (("Ev Idx", 7),)),
         Span(1_750, 5_749, Frame("cudaGetDeviceProperties", "api")),
-        Span(9_250, 10_250, Frame("outlasts")),
+        Span(7_250, 10_250, Frame("outlasts")),
     ]
 
 

@@ -59,8 +59,26 @@ def test_rounding_is_not_told_as_a_loss() -> None:
     assert spans((0, 10_000, A), (5_000, 11_000, B), (0, 99_000, C))[1] == {}
     assert spans((0, 10_000, A), (5_000, 11_001, B)) == (
         [(0, 10_000, "a"), (5_000, 10_000, "b")],
-        {"calls that outlasted their caller, shortened": 1},
+        {"calls that overlapped others, shortened": 1},
     )
+
+
+@pytest.mark.parametrize("frame", [B, HIDDEN])
+def test_of_two_calls_that_overlap_the_one_is_shortened_that_loses_less(frame: int) -> None:
+    """A function begins an annotation that goes on behind it."""
+    records = (0, 90_000, A), (10_000, 15_000, frame), (11_000, 14_000, C), (13_000, 80_000, C), (20_000, 30_000, A)
+    shown = [(10_000, 13_000, "b")] if frame == B else []
+    assert spans(*records) == (
+        [(0, 90_000, "a"), *shown, (11_000, 13_000, "c"), (13_000, 80_000, "c"), (20_000, 30_000, "a")],
+        {"calls that overlapped others, shortened": 1},
+    )
+    calls = made(*records)
+    calls.fold(lambda kind, count: None, final=True)
+    assert sums(calls) == {
+        "a": (90_000 - 67_000 - (3_000 if shown else 2_000), 1),
+        **({"ab": (1_000, 1), "abc": (2_000, 1), "ac": (57_000, 1)} if shown else {"ac": (59_000, 2)}),
+        "aca": (10_000, 1),
+    }
 
 
 def test_calls_without_a_frame_hold_but_are_not_shown() -> None:
@@ -123,9 +141,9 @@ RECORDS = st.lists(
 def test_added_up_while_they_come_or_at_the_end_is_the_same(steps: list[Record], every: int, hide: bool) -> None:
     records, time = [], 0
     for step, length, frame in steps:
-        time += step
+        time += 700 * step
         shown = HIDDEN if hide and length == OPEN and frame == C else frame
-        records.append((time, length if length in (OPEN, END) else time + length, shown))
+        records.append((time, length if length in (OPEN, END) else time + 700 * length, shown))
     lost, expected_lost = Counter[str](), Counter[str]()
     whole = made(*records).spans(0, FRAMES, lambda kind, count: expected_lost.update({kind: count}))
     expected = {

@@ -21,8 +21,8 @@ SAMPLES = st.builds(
 )
 
 
-def read(text: bytes) -> Profile:
-    return folded.read(Source(io.BytesIO(text), "x"), ReadOptions())
+def read(text: bytes, *, in_order: bool = False) -> Profile:
+    return folded.read(Source(io.BytesIO(text), "x"), ReadOptions(in_order=in_order))
 
 
 def write(profile: Profile, *, per_thread: bool = False) -> bytes:
@@ -114,3 +114,31 @@ def test_round_trip_of_text(samples: list[Sample]) -> None:
 
 def test_bytes_that_are_no_text_survive() -> None:
     assert read(b"a\xff 1\n").samples == [Sample((Frame("a\udcff"),), (1,))]
+
+
+def test_lines_in_their_order_make_a_timeline_when_asked() -> None:
+    text = b"a;b 2\n#x\n  a;c 1.5 \nbad\na;b\t1.5\na;b 3\n"
+    profile = read(text, in_order=True)
+    assert profile.timeline is not None
+    [track] = profile.timeline.tracks
+    spans = [(span.start, span.end, span.frame.name) for span in track.spans]
+    assert spans == [(0, 8, "a"), (0, 2, "b"), (2, 4, "c"), (4, 8, "b")]
+    assert profile.total("samples") == 8
+    assert read(text).timeline is None
+    assert read(text).samples == profile.samples
+
+
+@pytest.mark.parametrize(
+    ("head", "known"),
+    [
+        (b"#-1;x 1000\n", True),
+        (b"# a comment\n#-1;x 1000\n", True),
+        (b"# a comment 5\n", False),
+        (b"# one; two 5\nno count\n", False),
+        (b"#-1;x\0 5\n", False),
+    ],
+)
+def test_names_that_begin_as_comments_do(head: bytes, known: bool) -> None:
+    assert folded.sniff(head) is known
+    if known:
+        assert folded.read(Source(io.BytesIO(head), "x"), ReadOptions()).total("samples") == 1000

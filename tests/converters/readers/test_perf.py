@@ -6,7 +6,7 @@ import random
 import pytest
 from stallscope.converters.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.readers import perf
+from stallscope.converters.readers import perf, perf_frames
 from stallscope.converters.readers.inline import Inliner, Place
 from stallscope.converters.readers.options import ReadOptions
 from stallscope.converters.readers.source import Source
@@ -94,6 +94,8 @@ def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     whole = read(text, tid=True)
     monkeypatch.setattr(perf, "_MAX_CACHED", 300)
     monkeypatch.setattr(perf, "_MAX_LINES", 3)
+    monkeypatch.setattr(perf, "_MAX_LEAVES", 2)
+    monkeypatch.setattr(perf_frames, "_MAX_LINES", 3)
     assert read(text, tid=True) == whole
 
 
@@ -126,6 +128,66 @@ def test_leaf_by_column_is_the_leaf_by_parsing() -> None:
         for each in alone.samples:
             expected[each.stack] = expected.get(each.stack, 0) + 1
         assert {each.stack: each.values[0] for each in both.samples} == expected
+
+
+def test_leaves_that_look_alike_below_the_same_callers() -> None:
+    """The first leaf's function is remembered with its callers: others must not be taken for it."""
+    callers = b"\t            4100 main+0x1 (/bin/a)"
+    leaves = {
+        b"\t            4000 f+0x1 (/bin/a)": "f",
+        b"\t            4000 f+0xff (/bin/a)": "f",
+        b"\t            4000 f+0x1 (/bin/aa)": "f",
+        b"\t            4000 f+0x (/bin/a)": "f+0x",
+        b"\t            4000 f+0x1g (/bin/a)": "f+0x1g",
+        b"\t            4000 f+0x1+0x2 (/bin/a)": "f+0x1",
+        b"\t         40 00 f+0x1 (/bin/a)": "00 f",
+        b"\t            4000 f2+0x1 (/bin/a)": "f2",
+        b"                40004 f+0x1 (/bin/a)": "f",
+    }
+    text = b"".join(b"a 1/2 1.5: 1 cycles:\n%b\n%b\n\n" % (leaf, callers) for leaf in leaves)
+    found = [(each.stack[-1].name, each.values[0]) for each in read(text * 3).samples]
+    expected = [("f", 9), ("f", 3), *((name, 3) for name in leaves.values() if name != "f")]
+    assert sorted(found) == sorted(expected)
+
+
+def test_source_lines_below_the_frames() -> None:
+    text = b"""a 1/2 1.5: 1 cycles:
+\t            4000 add+0x1
+  a b.c:3 (inlined)
+\t            4000 leaf+0x1 (/bin/a)
+  b.c:9
+\t            4100 main+0x1 (/bin/a)
+  ??:0
+\tffffffff81000000 k+0x1 ([kernel.kallsyms])
+  [kernel.kallsyms][ffffffff81000000]
+
+"""
+    stack = (
+        Frame("k", "kernel", Module("[kernel.kallsyms]")),
+        Frame("main", "native", A),
+        Frame("leaf", "native", A, 0, "b.c", 9),
+        Frame("add", "native", None, 0, "a b.c", 3),
+    )
+    bad = b"a 1/2 1.5: 1 cycles:\n\t what?\n\n"
+    for source in (text, text.replace(b"\n", b"\r\n")):
+        for copies in (1, 30_000 // len(text) * 10):
+            profile = read(source * copies + bad)
+            assert [(each.stack, each.values) for each in profile.samples] == [(stack, (copies, copies)), ((), (1, 1))]
+            assert profile.lost == {"lines not understood": 1}
+            assert profile.comments[0].startswith(f"x, line {10 * copies + 2}: ")
+
+
+def test_branch_stacks_end_a_sample_and_are_told() -> None:
+    branches = b"leaf+0x26 (/bin/a)/leaf+0x11 (/bin/a)/P/-/-/1 [unknown]/main+0x1 (/bin/a)/M/-/-/0"
+    for line in (b" 0x4000/0x5000/P/-/-/0 0x1/0x2/M/-/-/3 ", branches, b" 0x4000/0x5000/PN/-/-/1/COND/- "):
+        one = sample("a 1/2 1.5: 1 cycles:", "f", "main")[:-1] + line + b"\n"
+        for text in (one * 3, (one + b"\n") * 3):
+            profile = read(text)
+            assert [each.values for each in profile.samples] == [(3, 3)]
+            assert [frame.name for frame in profile.samples[0].stack] == ["main", "f"]
+            assert profile.lost == {"branch stacks": 3}
+    with pytest.raises(StallscopeError, match="record with -g"):
+        read(b"a 1/2 1.5: 1 cycles:  4000 f+0x1 (/bin/a) 0x4000/0x5000/P/-/-/0\n" * 3)
 
 
 def test_inlined_functions_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

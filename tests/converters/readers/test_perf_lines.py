@@ -75,8 +75,10 @@ def test_address_matters_only_if_asked_for() -> None:
     line = b"\t 4011 [unknown] (/bin/app)"
     assert parse_frames(line, addrs=True, java=False) == (Frame("[app <4011>]", "native", APP),)
     assert without_address(b"\t 1 f+0x1 (/a)") == without_address(b"\t 2 f+0x22 (/a)") == (b"f", b"/a)")
-    assert without_address(line) is None
-    for odd in (b"f+0xzz (/a)", b"f+0x1 (/a) (b)", b"+0x1 (/a)", b"f+0x (/a)", b"f+0x1 (/a) ", b"f (/a)"):
+    assert without_address(line) == without_address(b"\t 40 [unknown] (/bin/app)") == (b"[unknown]", b"/bin/app)")
+    gone = (b"f", b"/a (deleted))")
+    assert without_address(b"\t 1 f (/a (deleted))") == without_address(b"\t 1 f+0x1 (/a (deleted))") == gone
+    for odd in b"f+0xzz (/a),f+0x1 (/a) (b),+0x1 (/a),f+0x (/a),f+0x1 (/a) ,f (/a) ,f,(/a),".split(b","):
         assert without_address(b"\t 1 " + odd) is None
 
 

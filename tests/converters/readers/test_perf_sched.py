@@ -12,6 +12,7 @@ from stallscope.converters.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.readers import detect, perf_sched
 from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.readers.sched_events import KnownParts
 from stallscope.converters.readers.source import Source
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf_sched"
@@ -184,6 +185,80 @@ def test_anything_is_read_or_refused(parts: list[bytes]) -> None:
     assert all(value >= 0 for sample in profile.samples for value in sample.values)
 
 
+THREADS = st.sampled_from(
+    [b"t1 10/1 [000]", b"t 2  2 [001]", b"swapper     0/0     [002]", b"# 1/1 [000]", b"x 1234 7"]
+)
+CLOCKS = st.sampled_from(
+    [b"0.000000", b"1.000000", b"1.5", b"2.000000001", b"3.000000", b"3._00000", b"", b"9999999999999.1"]
+)
+EVENTS = st.sampled_from(
+    [
+        *(
+            b"sched_switch: prev_comm=%b prev_pid=%b prev_prio=1 prev_state=%b" % (comm, tid, state)
+            for comm, tid in ((b"t1", b"1"), (b"t ==> 2", b"2"), (b"swapper/0", b"0"))
+            for state in (b"S", b"D|K", b"R+", b"X")
+        ),
+        *(
+            b"sched_switch: t1:1 [120] S",
+            b"sched_switch: t1:1 [120] ==>",
+            b"sched_switch:",
+            b"sched_waking: t1:1 [1] x",
+        ),
+        *(b"sched_wakeup: comm=t1 pid=1 prio=1", b"sched_waking: comm=t 2 pid=2 prio=1", b"sched_stat_runtime: x"),
+        *(b"sched_stat_runtime", b"sched_stat_sleep: comm=t1 pid=1 delay=5 [ns]", b"sched_stat_iowait: t1:1 delay=5"),
+    ]
+)
+NEXTS = st.sampled_from(
+    [
+        *(b"", b" ==> next_comm=t1 next_pid=1 next_prio=1", b" ==> next_comm=t 2 next_pid=2 next_prio=1"),
+        *(b" ==> t1:1 [120]", b" ==> ==> t1:1 [120]", b" ==> next_comm=swapper/0 next_pid=0 next_prio=1\r"),
+    ]
+)
+STACKS = st.sampled_from(
+    [b"", b"", b"\n\t40 f (/a)", b"\n 40 f (/a)", b"\n\t40 f (/a)\n\twhat", b"\n", b"\nwhat", b"\r"]
+)
+BLOCKS = st.builds(b"%b %b: sched:%b%b%b\n\n".__mod__, st.tuples(THREADS, CLOCKS, EVENTS, NEXTS, STACKS))
+
+
+@given(st.lists(BLOCKS, max_size=12))
+def test_what_was_seen_before_does_not_change_what_an_event_means(blocks: list[bytes]) -> None:
+    text = b"".join(blocks * 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KnownParts, "learn", lambda *_: None)
+        expected = _outcome(text)
+    assert _outcome(text) == expected
+
+
+def _outcome(text: bytes) -> object:
+    try:
+        profile = read(text)
+    except StallscopeError as error:
+        return error.cause
+    return profile.samples, profile.lost, profile.comments
+
+
+def test_delays_and_times_in_ns_are_known_too() -> None:
+    out = b"t1 10/1 [000] %d.000000500: sched:sched_switch: t1:1 [120] S ==> swapper/0:0 [120]\n\t40 f (/a)\n\n"
+    slept = b"u 10/2 [000] %d.000000750: sched:sched_stat_sleep: comm=t1 pid=1 delay=%d [ns]\n\n"
+    text = b"".join(out % i + slept % (i, 100 + i) for i in range(1, 100))
+    profile = read(text)
+    assert times(profile) == {("t1", "f", "interruptible"): (sum(range(101, 200)), 99)}
+    assert profile.lost == {}
+
+
+def test_the_line_of_the_first_bad_one_is_told_among_known_ones() -> None:
+    good = switch(1, "t1", "u2", "S", "f")
+    profile = read(good * 3 + b"what\n\n" + good + b"again\n\n")
+    assert profile.lost["lines not understood"] == 2
+    assert profile.comments[0].startswith("x, line 10: expected")
+
+
+def test_a_wakeup_at_0_is_no_wait_before_it_began() -> None:
+    profile = read(switch(5, "t1", "u2") + wakeup(0, "t1") + switch(9, "u2", "t1", "Z"))
+    assert profile.samples == []
+    assert profile.lost == {"waits that end before they begin": 1}
+
+
 def test_a_process_named_like_an_event_is_not_one(tmp_path: Path) -> None:
     """Headers are remembered apart from their times: what stands for the event must be the event."""
     comm = b"sched:sched_switch: prev_comm"
@@ -196,3 +271,28 @@ def test_a_process_named_like_an_event_is_not_one(tmp_path: Path) -> None:
     path.write_bytes(text)
     profile = detect.read(str(path), ReadOptions(), "perf_sched")[1]
     assert sum(sample.values[0] for sample in profile.samples) == 2_000_000_000
+
+
+def test_without_stacks_names_are_padded() -> None:
+    events = [switch(1, "a1", "b2"), switch(3, "b2", "a1", "R"), switch(7, "a1", "b2", "D"), switch(8, "b2", "a1")]
+    text = b"# captured\n" + b"\n".join(b"     " + event.partition(b"\n")[0] for event in events) + b"\n   nothing\n"
+    assert perf_sched.sniff(text)
+    assert detect.detect(Source(io.BytesIO(text), "x")) == "perf_sched"
+    profile = read(text)
+    found = {(sample.label("thread"), sample.label("state")): sample.values for sample in profile.samples}
+    assert found == {
+        ("a1", "interruptible"): (2 * MS, 1),
+        ("b2", "runnable-preempted"): (4 * MS, 1),
+        ("a1", "uninterruptible"): (MS, 1),
+    }
+    assert all(sample.stack == () for sample in profile.samples)
+    assert profile.lost["lines not understood"] == 1
+    assert any("x, line 6" in comment for comment in profile.comments)
+    assert profile.lost["waits that did not end"] == 1
+
+
+def test_padded_or_not_the_waits_are_the_same() -> None:
+    text = (DATA / "flat.txt").read_bytes()
+    stripped = b"\n\n".join(line.lstrip() for line in text.splitlines())
+    assert read(stripped).samples == read(text).samples
+    assert read(text).total("count") > 5

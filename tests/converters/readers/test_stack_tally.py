@@ -64,7 +64,7 @@ def test_pieces_are_those_of_split(text: bytes, monkeypatch: pytest.MonkeyPatch)
     for size in (1, 2, 5):
         source = Source(io.BytesIO(text), "x")
         data = io.BytesIO(source.read(100))
-        monkeypatch.setattr(source, "read", lambda data=data, size=size: data.read(size))
+        monkeypatch.setattr(source, "read", lambda _, data=data, size=size: data.read(size))
         assert list(pieces(source, b"\n-")) == text.split(b"\n-")
 
 

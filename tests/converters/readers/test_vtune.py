@@ -127,6 +127,45 @@ def test_sniff(head: bytes, known: bool) -> None:
     assert vtune.sniff(head) is known
 
 
+def test_trees_of_several_threads_are_added_up() -> None:
+    tree = "Total,0,\n main,0,a\n  f,{},a\n   g,0.5,a\n  h,0,a\n   g,1,a\n"
+    profile = read("Function Stack,CPU Time:Self,Module\n" + tree.format(1) + tree.format("0.25") + " f,4,a\n")
+    assert paths(profile) == {
+        "main;f": (1250 * MS,),
+        "main;f;g": (1000 * MS,),
+        "main;h;g": (2000 * MS,),
+        "f": (4000 * MS,),
+    }
+
+
+def test_levels_of_several_spaces_and_a_root_with_some() -> None:
+    rows = "  a,1,m\n     b,1,m\n    c,1,m\n   Total,1,\n  d,1,m\n Total,1,\n   e,1,m\n"
+    assert set(paths(read("Function Stack,CPU Time:Self,Module\n" + rows))) == {
+        "a",
+        "a;b",
+        "a;c",
+        "a;Total",
+        "d",
+        "",
+        "e",
+    }
+
+
+def test_bad_rows_are_counted_and_the_first_is_told() -> None:
+    rows = "".join(f" f{i},1,m\n" for i in range(5000)) + "bad\n\nbad\n f1,x,m\n"
+    profile = read("war: x\nFunction Stack,CPU Time:Self,Module\n" + rows)
+    assert profile.lost == {"rows not understood": 3}
+    assert profile.comments[0].startswith("x, line 5003: expected a row")
+    assert profile.total("CPU Time") == 5000 * 10**9
+
+
+def test_deep_stacks() -> None:
+    text = "Function Stack,CPU Time:Self\n" + "".join(f"{' ' * i}f,1\n" for i in range(10_005))
+    profile = read(text)
+    assert max(len(sample.stack) for sample in profile.samples) == 10_000
+    assert profile.lost == {"rows not understood": 5}
+
+
 PARTS = ["Function Stack", "CPU Time:Self", "Function", ",", ";", '"', " ", "\n", "f", "1.5", "x\ny", "\udcff", "Total"]
 
 

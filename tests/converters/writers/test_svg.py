@@ -15,6 +15,7 @@ from stallscope.converters.errors import StallscopeError
 from stallscope.converters.flame import build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
 from stallscope.converters.options import WriteOptions
+from stallscope.converters.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.writers import svg
 from stallscope.converters.writers.svg_palette import PALETTES
 
@@ -164,7 +165,26 @@ def test_narrow_branches_are_left_out_and_said_to_be() -> None:
     root = ET.fromstring(text_of(data))
     assert names(root) == ["all", "job-7", "wide"]
     assert "branches narrower than 0.1 px, not drawn: 5" in lines(root)
-    assert len(rects(ET.fromstring(text_of(data, min_width=0)))) == 8
+
+
+def test_what_cannot_be_seen_is_text_beside_its_neighbours() -> None:
+    data = profile(sample(10**9, "wide"), *(sample(1, "<i>", f"narrow{i}") for i in range(3)), sample(10**9, "zoom"))
+    root = ET.fromstring(text_of(data, min_width=0))
+    assert names(root) == ["all", "job-7", "wide", "zoom"]
+    assert "not drawn" not in "".join(lines(root))
+    gaps = [(rect.tail or "").strip() for rect in rects(root)]
+    table = (root.findtext(f"{SVG}metadata[@id='names']") or "").split("\n")
+    origin = "native · /lib/libc.so.6"
+    assert table == [f"<i>\t{origin}", *(f"narrow{i}\t{origin}" for i in range(3))]
+    assert [bool(gap) for gap in gaps] == [False, True, False, False]
+    found = [line.split() for line in gaps[1].split("\n")]
+    # <i> comes before "wide" by its name.
+    assert [line[1:] for line in found] == [
+        ["2", "0", "3", "0", "3", "0"], *(["3", str(i), "1", "1", "1", str(i + 1)] for i in range(3))
+    ]  # fmt: skip
+    rules = set(re.findall(r"\.([\w-]+)\{fill", root.findtext(f"{SVG}style") or ""))
+    assert {line[0] for line in found} <= rules
+    assert "names" not in text_of(profile(sample(5, "a"))).partition("<script>")[0]
 
 
 @pytest.mark.parametrize(
@@ -323,6 +343,18 @@ def test_sizes() -> None:
         ({"font": "a\n"}, "no name of a font"),
         ({"palette": "hotter"}, "no palette 'hotter'"),
         ({"palette": "diff"}, "no comparison"),
+        ({"negate": True}, "colours of a comparison"),
+        ({"height": 12}, "height of the rows of 12 px"),
+        ({"height": 1000}, "height of the rows of 1000 px"),
+        ({"total": 4.0}, "cannot stand for 4: there is 5"),
+        ({"total": float("nan")}, "cannot stand for nan"),
+        ({"total": float("inf")}, "cannot stand for inf"),
+        ({"factor": 0.0}, "factor of 0"),
+        ({"factor": float("nan")}, "factor of nan"),
+        ({"factor": float("inf")}, "factor of inf"),
+        ({"background": "red;}</style><script>"}, "no background"),
+        ({"background": "#000000"}, "text cannot be read"),
+        ({"flamechart": True}, "needs to know when"),
     ],
 )
 def test_what_cannot_be_drawn(options: dict[str, Any], cause: str) -> None:
@@ -359,3 +391,87 @@ def test_a_name_has_one_colour_in_two_graphs() -> None:
 
     one, two = classes(sample(5, "main", "f", "g")), classes(sample(900, "h", "f", "i"), sample(4, "g"))
     assert {name: one[name] for name in ("f", "g")} == {name: two[name] for name in ("f", "g")}
+
+
+def test_a_total_leaves_room_for_what_was_not_measured() -> None:
+    data = profile(sample(500_000, "main"), sample(100, "narrow"))
+    root = ET.fromstring(text_of(data, total=2e6, subtitle=""))
+    boxes = dict(zip(names(root), rects(root), strict=True))
+    assert list(boxes) == ["all", "job-7", "main"], "0.06 px is narrow, though it is 0.2 px of what was measured"
+    assert float(boxes["all"].get("width", "")) == 1175
+    assert float(boxes["main"].get("width", "")) == pytest.approx(1176 / 4 - 1, abs=0.01)
+    assert "500 µs · 25.0 %" in (boxes["main"].findtext(f"{SVG}title") or "")
+    assert lines(root)[0] == "500 µs of 2.00 ms off-cpu · 2 times"
+    with pytest.raises(StallscopeError, match="comparison"):
+        text_of(COMPARED, total=1e9)
+
+
+def test_a_factor_changes_what_is_told_and_no_box() -> None:
+    data = Profile([ValueType("samples", "count")], [Sample((Frame("f"),), (99,)), Sample((Frame("g"),), (198,))])
+    plain, root = ET.fromstring(text_of(data)), ET.fromstring(text_of(data, factor=1 / 99, unit="seconds"))
+    assert [rect.get("data-v") for rect in rects(root)] == [rect.get("data-v") for rect in rects(plain)]
+    told = [(rect.findtext(f"{SVG}title") or "").split("\n")[1] for rect in rects(root)]
+    assert told == ["3.00 s · 100.0 %", "1.00 s · 33.3 %", "2.00 s · 66.7 %"]
+    assert lines(root)[0] == "3.00 s samples"
+    assert root.get("data-factor") == repr(1 / 99)
+
+
+def test_rows_have_the_height_that_is_asked_for() -> None:
+    root = ET.fromstring(text_of(profile(sample(5, "main")), height=30))
+    assert {rect.get("height") for rect in rects(root)} == {"29"}
+    assert sorted({int(rect.get("y", "")) for rect in rects(root)}) == [86, 116, 146]
+
+
+def test_a_background() -> None:
+    style = ET.fromstring(text_of(profile(sample(5, "a")), background="#FFFFEE")).findtext(f"{SVG}style") or ""
+    assert style.count("#paper{fill:#FFFFEE}") == 2
+
+
+def test_a_negated_comparison_swaps_the_colours() -> None:
+    def fills(**options: Any) -> dict[str, str]:
+        style = ET.fromstring(text_of(COMPARED, **options)).findtext(f"{SVG}style") or ""
+        return dict(re.findall(r"\.(x\d)\{fill:#(\w{6})", style.partition("@media screen and")[0] + style))
+
+    plain, swapped = fills(), fills(negate=True)
+    assert all(swapped[f"x{i}"] != plain[f"x{i}"] for i in range(9) if i != 4)
+    assert swapped["x4"] == plain["x4"]
+    assert int(plain["x8"][:2], 16) > int(plain["x8"][4:], 16)
+    assert int(swapped["x8"][:2], 16) < int(swapped["x8"][4:], 16)
+
+
+CALLS = Timeline(
+    [
+        Track(
+            (("pid", 7), ("process", "job"), ("thread", "<b>"), ("tid", 8)),
+            spans=[Span(0, 600, Frame("step")), Span(100, 300, Frame("f")), Span(300, 500, Frame("f"))],
+        ),
+        Track(name="two", spans=[Span(500, 1_000, Frame("step"))]),
+    ],
+)
+TIMED = Profile([ValueType("wall", "nanoseconds"), ValueType("count", "count")], add_up(CALLS), timeline=CALLS)
+
+
+def test_a_flame_chart_shows_calls_where_they_were() -> None:
+    root = ET.fromstring(text_of(TIMED, flamechart=True))
+    boxes = [
+        (name, round((float(rect.get("x", "")) - 12) / 1.176), int(rect.get("y", "")))
+        for name, rect in zip(names(root), rects(root), strict=True)
+    ]
+    assert boxes == [
+        ("job-7 · <b>-8", 0, 142), ("step", 0, 124), ("f", 100, 106), ("f", 300, 106), ("two", 0, 188),
+        ("step", 500, 170),
+    ]  # fmt: skip
+    told = [(rect.findtext(f"{SVG}title") or "").split("\n")[1] for rect in rects(root)]
+    assert told[3] == "200 ns · 20.0 % · at 300 ns"
+    assert lines(root)[0] == "1.00 µs of wall · 2 tracks"
+    ticks = [text.text for text in root.iterfind(f".//{SVG}g[@id='axis']/{SVG}text")]
+    assert ticks == ["0.0 µs", "0.1 µs", "0.2 µs", "0.3 µs", "0.4 µs", "0.5 µs", "0.6 µs", "0.7 µs", "0.8 µs", "0.9 µs"]
+    assert root.get("data-chart") == "106"
+    inverted = ET.fromstring(text_of(TIMED, flamechart=True, inverted=True))
+    assert [int(rect.get("y", "")) for rect in rects(inverted)] == [106, 124, 142, 142, 170, 188]
+
+
+def test_a_flame_chart_may_end_later() -> None:
+    root = ET.fromstring(text_of(TIMED, flamechart=True, total=2_000.0))
+    assert float(rects(root)[0].get("width", "")) == 1175
+    assert float(rects(root)[1].get("width", "")) == pytest.approx(1176 * 0.3 - 1, abs=0.01)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.writers.svg_text import CHAR_WIDTH, Labels, change, escape, fit, human, unit_data
+from stallscope.converters.writers.svg_text import CHAR_WIDTH, Labels, Unit, escape, fit, human
 
 
 @given(st.text(st.characters(exclude_categories=())))
@@ -52,8 +52,8 @@ def test_values_for_people(value: int, unit: str, text: str) -> None:
 
 
 def test_the_unit_as_attributes() -> None:
-    assert unit_data("milliseconds") == 'data-ns="1000000" data-unit="milliseconds"'
-    assert unit_data('"><x') == 'data-ns="0" data-unit="&quot;&gt;&lt;x"'
+    assert Unit("milliseconds").data() == 'data-ns="1000000" data-unit="milliseconds"'
+    assert Unit('"><x').data() == 'data-ns="0" data-unit="&quot;&gt;&lt;x"'
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_bound_is_never_wider_than_the_room(name: str, width: float) -> None
     ],
 )
 def test_changes_for_people(after: int, before: int, text: str) -> None:
-    assert change(after, before, "nanoseconds") == text
+    assert Unit("nanoseconds").change(after, before) == text
 
 
 @pytest.mark.parametrize("size", [6, 12, 17, 40])
@@ -115,3 +115,27 @@ def test_a_label_of_a_font_that_we_do_not_know_is_squeezed_into_its_bound() -> N
     assert (other.text, other.get("textLength")) == ("WWWWWWWW..", "62.0")
     assert 'font-family:"Verdana",' in Labels("Verdana", 10).css()
     assert Labels("", 12).text("topk", 0, 0, 20) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "factor", "unit", "text"),
+    [
+        (99, 1 / 99, "seconds", "1.00 s"),
+        (3, 0.5, "count", "2"),
+        (1, 0.5, "count", "1"),
+        (2_000, 10.0, "pages", "20,000 pages"),
+        (1, 0.25, "bytes", "0 B"),
+        (3, 1024.0, "bytes", "3.0 KiB"),
+        ((1 << 62) + 1, 1, "count", "4,611,686,018,427,387,905"),
+    ],
+)
+def test_a_factor_is_applied_before_rounding(value: int, factor: float, unit: str, text: str) -> None:
+    assert Unit(unit, factor).human(value) == text
+    data = Unit(unit, factor).data()
+    assert ("data-factor" in data) == (factor != 1)
+    assert f'data-factor="{factor!r}"' in data or factor == 1
+
+
+def test_a_row_is_as_high_as_asked_and_its_text_in_the_middle() -> None:
+    assert (Labels("", 12).row, Labels("", 12, 30).row) == (18, 30)
+    assert 15 < Labels("", 12, 30).base < 22

@@ -1,0 +1,101 @@
+"""Lays the spans of a timeline out as a flame chart: the x axis is time, and equal calls are not merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .errors import StallscopeError
+from .flame import Key, Node, Tree, whole_of
+from .model import Frame, Profile, ValueType
+from .options import WriteOptions, value_index
+from .timeline import Timeline, Track
+from .transforms.labels import root_name
+
+_HOW = (
+    "read a Chrome trace, an evented speedscope file, or one file of folded lines in their order; "
+    "of what changes samples, only --keep and --drop by label leave the times"
+)
+
+
+def build(
+    profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "", whole: float = 0.0
+) -> Tree:
+    """One root per track, as long as the whole timeline; over it the calls, where they were.
+
+    ``Node.start`` is counted from the timeline's beginning, ``Node.own`` is what a call did not spend in what it calls.
+    Calls shorter than ``minimum`` (a share of the whole, 0 to 1) are left out and counted in ``Tree.hidden``, each with
+    all that it calls. ``label`` names the label of the tracks for ``Node.label``. ``whole`` is where the axis ends,
+    where that is later than the last call.
+    Raises StallscopeError (exit code 2) when the profile has no timeline, or not of the value that is asked for.
+    """
+    value_type = profile.value_types[value_index(profile, options)]
+    timeline = _timeline(profile, options, value_type)
+    tree = Tree(value_type, False, [], 0, 0, timed=True)
+    tracks = [track for track in timeline.tracks if track.spans]
+    end = max((span.end for track in tracks for span in track.spans), default=0)
+    if not end:
+        return tree
+    end = whole_of(whole, end)
+    limit = max(minimum * end, 1)
+    keys: dict[Frame, Key] = {}
+    for track in tracks:
+        mark = str(dict(track.labels).get(label, "")) if label else ""
+        root = Node(0, Key(_name(track, options.roots), "root", ""), 0, end, 0, 0, label=mark)
+        nodes, hidden = _calls(track, limit, keys, mark)
+        tree.nodes.append(root)
+        tree.nodes += nodes
+        tree.hidden += hidden
+        tree.bands.append(1 + max((node.depth for node in nodes), default=0))
+    tree.levels = sum(tree.bands)
+    return tree
+
+
+def _timeline(profile: Profile, options: WriteOptions, value_type: ValueType) -> Timeline:
+    if options.reverse:
+        raise StallscopeError(
+            "--reverse turns stacks over, and --flamechart shows when calls were", "use one of them", exit_code=2
+        )
+    timeline = profile.timeline
+    if timeline is None:
+        raise StallscopeError(
+            "a flame chart needs to know when calls were, and the profile does not", _HOW, exit_code=2
+        )
+    if timeline.unit != value_type.unit:
+        cause = f"the timeline is in {timeline.unit}, {value_type.name!r} in {value_type.unit}"
+        raise StallscopeError(cause, "leave out --value for a flame chart", exit_code=2)
+    return timeline
+
+
+def _name(track: Track, roots: Sequence[str] | None) -> str:
+    """Of its root: ``trainer-4711 · worker-4712``."""
+    if track.name and roots is None:
+        return track.name
+    names = [root_name(track.labels, label) for label in (("process", "thread") if roots is None else roots)]
+    return " · ".join(filter(None, names)) or track.name or "all"
+
+
+def _calls(track: Track, limit: float, keys: dict[Frame, Key], mark: str) -> tuple[list[Node], int]:
+    """The nodes of what is long enough, and how many calls with such callers are not."""
+    nodes: list[Node] = []
+    own: list[int] = []
+    open_: list[tuple[int, int]] = []
+    hidden, hidden_end = 0, -1
+    for span in track.spans:
+        while open_ and open_[-1][0] <= span.start:
+            open_.pop()
+        if span.end <= hidden_end:
+            continue
+        length = span.end - span.start
+        if open_:
+            own[open_[-1][1]] -= length
+        if length < limit:
+            hidden, hidden_end = hidden + 1, span.end
+            continue
+        frame = span.frame
+        key = keys.get(frame)
+        if key is None:
+            key = keys[frame] = Key(frame.name, frame.kind, frame.module.path if frame.module else "")
+        open_.append((span.end, len(nodes)))
+        own.append(length)
+        nodes.append(Node(len(open_), key, span.start, length, 0, 1, label=mark))
+    return [node._replace(own=rest) for node, rest in zip(nodes, own, strict=True)], hidden

@@ -1,0 +1,153 @@
+"""The boxes of a graph: what can be seen is an element, what is too narrow for now is text for the script.
+
+A browser takes ten times as long for an element as for a line of text, so that boxes that only zooming in can show
+stand between those of their neighbours as lines ``CLASS DEPTH START TOTAL OWN […] NUMBER``, the number being that of a
+line ``NAME, tab, ORIGIN`` of the element that `Frames.names` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..flame import Key, Node, Tree
+from ..model import Profile
+from ..options import WriteOptions
+from ..text import printable
+from ..transforms.diff import AFTER, BEFORE
+from ..units import plural, share
+from . import svg_color, svg_palette
+from .svg_axis import position
+from .svg_palette import Palette
+from .svg_text import Labels, Unit, escape, markup
+
+PAD = 12
+"""Left and right of the frames, in px."""
+_HEADER = 86
+_AXIS = 20
+_BAND_GAP = 10
+"""Between the rows of two tracks."""
+_LEAST = 0.1
+"""Px that a box must have to be seen; svg_tree.js knows it too."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All that a part of the document may need to know."""
+
+    profile: Profile
+    tree: Tree
+    options: WriteOptions
+    palette: Palette
+    labels: Labels
+    unit: Unit
+
+    @property
+    def top(self) -> int:
+        """Where the frames begin."""
+        return _HEADER + (_AXIS if self.tree.timed else 0)
+
+    @property
+    def height(self) -> int:
+        """Of the frames, in px."""
+        gaps = max(len(self.tree.bands) - 1, 0) * _BAND_GAP
+        return max(self.tree.levels, 3) * self.labels.row + gaps
+
+    def compared(self, node: Node) -> str:
+        """``before 900 ms: +300 ms (+33.3 %)``; where before is drawn, ``after 1.20 s: +300 ms (+33.3 %)``."""
+        drawn = self.tree.value_type.name
+        after, before = svg_palette.sides(node, drawn)
+        name, other = (AFTER, after) if drawn == BEFORE else (BEFORE, before)
+        return f"{name} {self.unit.human(other)}: {self.unit.change(after, before)}"
+
+
+class Frames:
+    """Writes the frames of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._texts: dict[Key, tuple[str, str]] = {}
+        self._numbers: dict[Key, int] = {}
+        """Of the keys that narrow boxes have."""
+
+    def elements(self) -> Iterator[str]:
+        """Boxes, then labels: a label lies over every box and lets the pointer through."""
+        graph, labels = self._graph, self._graph.labels
+        scale = (graph.options.width - 2 * PAD) / max(graph.tree.total, 1)
+        tops = self._tops()
+        drawn_labels = []
+        yield '<g id="frames">\n'
+        for node in graph.tree.nodes:
+            width = node.total * scale
+            if node.depth == 0:
+                base = next(tops)
+            elif width < _LEAST:
+                yield self._line(node)
+                continue
+            x = PAD + node.start * scale
+            y = base + (node.depth if graph.options.inverted else -node.depth) * labels.row
+            yield self._box(node, x, y, width)
+            if width > 2 * labels.char_width:
+                drawn_labels.append(labels.text(printable(node.key.name), x, y, width))
+        yield '</g>\n<g id="labels">\n'
+        yield from drawn_labels
+        yield "</g>\n"
+
+    def names(self) -> str:
+        """The names of the narrow boxes, after `elements`."""
+        if not self._numbers:
+            return ""
+        lines = "\n".join("\t".join(self._text(key)) for key in self._numbers)
+        return f'<metadata id="names">{lines}</metadata>\n'
+
+    def _tops(self) -> Iterator[int]:
+        """The upper edge of each root."""
+        top, row = self._graph.top, self._graph.labels.row
+        for rows in self._graph.tree.bands:
+            yield top if self._graph.options.inverted else top + (rows - 1) * row
+            top += rows * row + _BAND_GAP
+
+    def _box(self, node: Node, x: float, y: int, width: float) -> str:
+        graph = self._graph
+        name, origin = self._text(node.key)
+        # The gap between neighbours comes off the box, but not where the box is little more than it.
+        drawn = width - 1 if width > 4 else width
+        return (
+            f'<rect class="{graph.palette.css_class(node)}" x="{x:.2f}" y="{y}" width="{drawn:.2f}"'
+            f' height="{graph.labels.row - 1}" data-v="{self._data(node)}">'
+            f"<title>{name}\n{markup(self._told(node))}\n{origin}</title></rect>\n"
+        )
+
+    def _line(self, node: Node) -> str:
+        number = self._numbers.setdefault(node.key, len(self._numbers))
+        return f"{self._graph.palette.css_class(node)} {self._data(node)} {number}\n"
+
+    def _data(self, node: Node) -> str:
+        """The numbers of a frame for the script."""
+        tree = self._graph.tree
+        data = f"{node.depth} {node.start} {node.total} {node.own}"
+        if tree.differential:
+            return f"{data} {node.delta} {node.own_delta}"
+        return f"{data} {node.events}" if tree.counted else data
+
+    def _told(self, node: Node) -> str:
+        """The same in words, for its title."""
+        graph, tree = self._graph, self._graph.tree
+        line = f"{graph.unit.human(node.total)} · {share(node.total, tree.total)}"
+        if tree.differential:
+            return f"{line} · {graph.compared(node)}"
+        if tree.timed:
+            return f"{line} · at {position(node.start, node.total, node.start + node.total, graph.unit)}"
+        return f"{line} · {plural(node.events, 'time')}" if tree.counted else line
+
+    def _text(self, key: Key) -> tuple[str, str]:
+        """Name and origin."""
+        if key not in self._texts:
+            self._texts[key] = escape(key.name), _origin(key)
+        return self._texts[key]
+
+
+def _origin(key: Key) -> str:
+    if key.kind == "root":
+        return ""
+    return escape(" · ".join(part for part in (svg_color.LABELS.get(key.kind, key.kind), key.module) if part))
