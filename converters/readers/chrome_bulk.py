@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from .chrome_calls import Lose
+from .chrome_calls import Calls, Lose
 from .chrome_events import OTHER_EVENT, Events, nanoseconds
 from .chrome_shapes import DIGITS, OTHER, PARSED, Shape, Shapes, Times
 
@@ -22,8 +22,8 @@ _BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _MAX_KNOWN = 1 << 14
 """Calls; each takes about as much memory as an event has text."""
 
-_Known = tuple[Any, Any, Any, int, int]
-"""The columns' methods to append, the frame, and what `Calls` keeps as end of a B or an E, 0 of an X."""
+_Known = tuple[Any, Any, Any, int, int, Calls]
+"""The columns' methods to append, the frame, what `Calls` keeps as end of a B or an E (0 of an X), and the columns."""
 
 
 class Bulk:
@@ -73,19 +73,21 @@ class Bulk:
         if shape is not PARSED:
             times = shape.times(events)
             if len(times) == len(events):
-                return self._take_calls(zip(events, numbers, shape.texts(events), times, strict=True))
+                return self._take_calls(zip(events, numbers, shape.texts(events), times, shape.behind(events)))  # noqa: B905
         for done, (event, number) in enumerate(zip(events, numbers, strict=True)):
             if not self._add(event, number):
                 return done
         return len(events)
 
-    def _take_calls(self, calls: Iterable[tuple[bytes, int, bytes, Times]]) -> int:
+    def _take_calls(self, calls: Iterable[tuple[bytes, int, bytes, Times, bytes]]) -> int:
         known_of = self._known.get
         taken = parsed = 0
-        for event, number, text, (start, part, length, length_part) in calls:
+        for event, number, text, (start, part, length, length_part), behind in calls:
             known = known_of(text)
             if known is not None:
-                add_start, add_end, add_frame, frame, end = known
+                add_start, add_end, add_frame, frame, end, track = known
+                if behind:
+                    track.keep(behind)
                 begin = int(start + part) if len(part) == 3 else _nanoseconds(start, part)
                 add_start(begin)
                 if not end:
@@ -113,7 +115,7 @@ class Bulk:
                 self._known.clear()
             columns = call.track
             appends = columns.starts.append, columns.ends.append, columns.frames.append
-            self._known[text] = (*appends, call.frame, call.end)
+            self._known[text] = (*appends, call.frame, call.end, columns)
         return True
 
 

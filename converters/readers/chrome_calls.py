@@ -10,6 +10,7 @@ from operator import eq, gt
 
 from ..model import Frame, Labels
 from ..timeline import Span
+from .chrome_frames import arguments_in
 
 OPEN = (1 << 63) - 1
 """The end of a call that has only begun."""
@@ -65,7 +66,7 @@ class Calls:
         self.labels: dict[str, str | int] = {}
         self.starts, self.ends = array("q"), array("q")
         self.frames = array("i")
-        self.args: dict[int, Labels] | None = {} if keep_args else None
+        self.args: dict[int, Labels | bytes] | None = {} if keep_args else None
         """By the index of the record, of those that have some."""
         self.first: int | None = None
         """When the earliest record was, and"""
@@ -76,6 +77,11 @@ class Calls:
         self._kept = 0
         self._last_mark = self._last_end = END
         self._nodes = _Nodes()
+
+    def keep(self, args: Labels | bytes) -> None:
+        """The arguments of the record that comes next, or the text that they stand in."""
+        if self.args is not None:
+            self.args[len(self.starts)] = args
 
     def fold(self, lose: Lose, *, final: bool = False) -> None:
         """Adds up what no later record can change, if those before came in the order of time; all of it when
@@ -127,7 +133,7 @@ class Calls:
                 end = top[0]
             open_.append((end, HIDDEN if frame == HIDDEN else len(spans)))
             if frame != HIDDEN:
-                spans.append(Span(start - zero, end - zero, frames[frame], args.get(i, ())))
+                spans.append(Span(start - zero, end - zero, frames[frame], _arguments(args.pop(i, ()))))
         lose(_CUT, cut)
         return spans
 
@@ -253,3 +259,7 @@ class Calls:
         for column, values in zip(columns, list(zip(*open_, strict=True)) or [()] * 3, strict=True):
             column[:] = array(column.typecode, [*values, *map(column.__getitem__, rest)])
         self._kept = len(self.starts)
+
+
+def _arguments(args: Labels | bytes) -> Labels:
+    return arguments_in(args) if isinstance(args, bytes) else args

@@ -80,7 +80,7 @@ class Events:
             return
         track, frame, end = call
         if track.args is not None and end != END and (args := arguments(event)):
-            track.args[len(track.starts)] = args
+            track.keep(args)
         track.starts.append(start)
         track.ends.append(end or start + length)
         track.frames.append(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -26,6 +27,7 @@ _KINDS: dict[str, Kind] = {
 _MAX_ARGUMENTS = 16
 _MAX_TEXT = 200
 _MAX_INTEGER = 1 << 63
+_decode = json.JSONDecoder(parse_float=str).decode
 _NO_LABELS: dict[str, str | int] = {}
 
 
@@ -80,8 +82,16 @@ def arguments(event: dict[str, Any]) -> Labels:
     pairs: list[tuple[str, str | int]] = []
     for key, value in args.items():
         if type(value) is int:
-            if abs(value) < _MAX_INTEGER and key != "line":
+            if -_MAX_INTEGER < value < _MAX_INTEGER and key != "line":
                 pairs.append((key[:_MAX_TEXT], value))
         elif isinstance(value, str) and key != "filename":
             pairs.append((key[:_MAX_TEXT], value[:_MAX_TEXT]))
     return tuple(sorted(pairs)[:_MAX_ARGUMENTS])
+
+
+def arguments_in(text: bytes) -> Labels:
+    """As `arguments`, of the last members of an event: ``, "args": {…}``. None for what is no JSON."""
+    try:
+        return arguments(_decode(f'{{"":0,{text.decode()}}}'))
+    except (ValueError, RecursionError):
+        return ()

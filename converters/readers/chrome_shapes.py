@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 DIGITS = b"0123456789"
@@ -40,6 +42,8 @@ class Shape(NamedTuple):
     """The duration comes first."""
     whole: bool = False
     """What is behind them matters."""
+    arguments: bool = False
+    """The call's arguments are behind them, and matter by themselves."""
 
     def times(self, events: list[bytes]) -> list[Times]:
         """Of events of this shape. There are less than ``events`` if some are written unusually."""
@@ -59,6 +63,11 @@ class Shape(NamedTuple):
         if not self.apart and not self.whole:
             return [event.partition(first)[0] for event in events]
         return [self._text(event) for event in events]
+
+    def behind(self, events: list[bytes]) -> Iterable[bytes]:
+        """What is behind the times, b"" where it has no arguments."""
+        last = self.second or self.first
+        return (event.partition(last)[2].partition(b",")[2] for event in events) if self.arguments else repeat(b"")
 
     def _text(self, event: bytes) -> bytes:
         text, _, rest = event.partition(self.first)
@@ -111,9 +120,12 @@ class Shapes:
             return PARSED
         if phase not in ("X", "B", "E"):
             return PARSED if phase in ("M", "P") else OTHER
-        if self._arguments and _has_arguments(parsed):
-            return PARSED
-        return self._of_call(event, bare, 2 if phase == "X" else 1)
+        shape = self._of_call(event, bare, 2 if phase == "X" else 1)
+        if shape is PARSED or not self._arguments or not _has_arguments(parsed):
+            return shape
+        shape = shape._replace(arguments=True)
+        (behind,) = shape.behind([event])
+        return shape if bare.count(b'"args"') == 1 and b'"args"' in behind else PARSED
 
     def _of_call(self, event: bytes, bare: bytes, count: int) -> Shape:
         """``count``: how many times it should tell."""

@@ -5,6 +5,7 @@ FlameGraph's Perl scripts.
 
 The Perl scripts are taken from the folder, or $FLAMEGRAPH, or the PATH; without them ours are measured alone. Ours and
 theirs take turns on the same input; what is printed are the medians. perf and folded read 200 MB, the others 40.
+chrome is read as for a flame graph, chrome-timeline as for an output that shows times.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ import resource, sys
 from stallscope.converters.readers import detect
 from stallscope.converters.readers.options import ReadOptions
 name, path = sys.argv[1:]
-_, profile = detect.read(path, ReadOptions(), name)
+reader, _, mode = name.partition("-")
+_, profile = detect.read(path, ReadOptions(timeline=mode == "timeline"), reader)
 print(len(profile.samples))
 """
 
@@ -105,6 +107,8 @@ TARGETS = {
 for name in ("pyspy", "austin", "faulthandler", "chrome", "vtune", "perf_sched"):
     if python is not None and hasattr(python, name):
         TARGETS[name] = Target(getattr(python, name), 90)
+    if name == "chrome":
+        TARGETS["chrome-timeline"] = TARGETS[name]
 
 
 def measured(command: list[str]) -> Run:
@@ -143,7 +147,7 @@ def bench(name: str, target: Target, size: int, given: argparse.Namespace) -> No
     wall = written / statistics.median(run.wall for run in ours)
     peak = statistics.median(run.peak for run in ours)
     line = (
-        f"{name:>13} {speed:5.0f} MB/s (wall {wall:.0f}; {written:.0f} MB), peak {peak:4.0f} MB,"
+        f"{name:>15} {speed:5.0f} MB/s (wall {wall:.0f}; {written:.0f} MB), peak {peak:4.0f} MB,"
         f" {int(ours[0].output):>7,} distinct stacks; goal {target.goal} MB/s"
     )
     if theirs:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import Frame
-from stallscope.converters.readers.chrome_frames import Frames, arguments
+from stallscope.converters.readers.chrome_frames import Frames, arguments, arguments_in
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,9 @@ def test_arguments_are_small_and_sorted() -> None:
     assert arguments({"args": {str(i): i for i in range(99)}})[:2] == (("0", 0), ("1", 1))
     assert len(arguments({"args": {str(i): i for i in range(99)}})) == 16
     assert arguments({}) == arguments({"args": "x"}) == ()
+
+
+def test_arguments_in_the_text_behind_the_times() -> None:
+    assert arguments_in(b' "args": {"n": 3, "line": 4, "t": "x"}, "id": 1.5 ') == (("n", 3), ("t", "x"))
+    assert arguments_in(b' "args": {"n": }') == ()
+    assert arguments_in(b"") == ()

@@ -88,7 +88,10 @@ def test_what_has_to_be_parsed(event: bytes) -> None:
 
 def test_other_events_and_arguments() -> None:
     assert shape_of(b'"ph": "C", "ts": 5, "args": {"bytes": 3}') is OTHER
-    assert shape_of(CALL, arguments=True) is PARSED
+    assert shape_of(CALL, arguments=True) == shape_of(CALL)._replace(arguments=True)
+    assert list(shape_of(CALL, arguments=True).behind([CALL])) == [b' "args": {"id": 3}']
+    assert next(iter(shape_of(CALL).behind([CALL]))) == b""
+    assert shape_of(b'"args": {"id": 3}, "ph": "X", "ts": 5, "dur": 1', arguments=True) is PARSED
     assert shape_of(CALL.replace(b'{"id": 3}', b"{}"), arguments=True) == shape_of(CALL)
     assert shape_of(b'"ph": "X", "ts": 5, "dur": 1, "args": {"line": 3}', arguments=True) is not PARSED
 
