@@ -12,7 +12,9 @@ from .python_frames import kind_of, root_labels
 _TORCH_FUNCTION = re.compile(r"(.+?)\((\d{1,9})\): (.+)\Z", re.DOTALL)
 """``file.py(12): function``, category python_function, of PyTorch's profiler."""
 _VIZTRACER = re.compile(r"(.+?) \((.+):(\d{1,9})\)\Z", re.DOTALL)
-"""``function (file.py:12)``, category FEE."""
+"""``function (file.py:12)``."""
+_VIZTRACER_CATEGORIES = ("fee", "FEE")
+"""Of version 1, and of those before it."""
 _KINDS: dict[str, Kind] = {
     "python_function": "python",
     "cuda_runtime": "api",
@@ -68,7 +70,7 @@ class Frames:
 def _frame(name: str, category: str, file: str, line: int) -> Frame:
     if category == "python_function" and (match := _TORCH_FUNCTION.match(name)):
         return Frame(match[3], "python", file=match[1], line=int(match[2]))
-    if category == "FEE" and (match := _VIZTRACER.match(name)):
+    if category in _VIZTRACER_CATEGORIES and (match := _VIZTRACER.match(name)):
         return Frame(match[1], kind_of(match[2]), file=match[2], line=int(match[3]))
     kind = kind_of(file) if file else _KINDS.get(category, "native")
     return Frame(name or "[unknown]", kind, file=file, line=line if 0 < line < _MAX_INTEGER else 0)

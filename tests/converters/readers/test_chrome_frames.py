@@ -22,6 +22,7 @@ from stallscope.converters.readers.chrome_frames import Frames, arguments, argum
             Frame("f(1): g", "python", file="torch/x.py", line=3),
         ),
         ({"name": "f (/a (b).py:12)", "cat": "FEE"}, Frame("f", "python", file="/a (b).py", line=12)),
+        ({"name": "f (/a.py:12)", "cat": "fee"}, Frame("f", "python", file="/a.py", line=12)),
         ({"name": "cudaMemcpy", "cat": "cuda_runtime"}, Frame("cudaMemcpy", "api")),
         ({"name": "gemm", "cat": "kernel"}, Frame("gemm", "other")),
     ],
