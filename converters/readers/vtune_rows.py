@@ -43,6 +43,8 @@ class Columns(NamedTuple):
     module: int
     file: int
     values: list[tuple[int, ValueType]]
+    text: str
+    """The header itself."""
 
     @property
     def upwards(self) -> bool:
@@ -60,7 +62,7 @@ def parse_header(line: str) -> Columns | None:
     def index(name: str) -> int:
         return known.index(name) if name in known else -1
 
-    columns = Columns(delimiter, len(names), index(_TREE), index(_FUNCTION), index(_MODULE), index(_FILE), [])
+    columns = Columns(delimiter, len(names), index(_TREE), index(_FUNCTION), index(_MODULE), index(_FILE), [], line)
     suffix = "" if columns.upwards else ":self"
     wanted = [i for i, name in enumerate(known) if _is_value(name, suffix)][:_MAX_COLUMNS]
     wanted.sort(key=lambda i: known[i] != f"cpu time{suffix}")
@@ -106,7 +108,7 @@ class Rows(dict[str, Row]):
     def __init__(self, name: str, columns: Columns, parse: Callable[[list[str]], tuple[int, int]]) -> None:
         """``parse`` makes the two numbers from the fields of a row. IndexError or ValueError if they do not fit."""
         super().__init__()
-        self._delimiter = columns.delimiter
+        self._delimiter, self._header = columns.delimiter, columns.text
         self._parse = parse
         self._values = [(i, _Values(name, kind)) for i, kind in columns.values]
         first = min(i for i, _ in columns.values)
@@ -143,7 +145,7 @@ class Rows(dict[str, Row]):
         return row
 
     def _read(self, line: str, indent: int, pieces: list[str]) -> Row:
-        if not line.strip():
+        if not line.strip() or line == self._header:  # The next report begins.
             return NOWHERE, BLANK, ()
         try:
             fields = _split(line, self._delimiter)

@@ -179,3 +179,11 @@ def test_anything_is_read_or_refused(parts: list[str], header: str) -> None:
     except StallscopeError:
         return
     assert all(frame.name for sample in profile.samples for frame in sample.stack)
+
+
+@pytest.mark.parametrize("name", ["top_down.csv", "callstacks.csv"])
+def test_reports_one_after_the_other_are_added_up(name: str) -> None:
+    text = (DATA / name).read_bytes().removeprefix(b"war: Column filter is ON.\n").rstrip(b"\n") + b"\n"
+    once, twice = read(text), read(text + text)
+    assert paths(twice) == {path: tuple(2 * value for value in values) for path, values in paths(once).items()}
+    assert twice.lost == {kind: 2 * count for kind, count in once.lost.items()}

@@ -31,7 +31,8 @@ def rows_of(columns: Columns, names: dict[str, int]) -> Rows:
 
 def test_header() -> None:
     columns = parse_header("Function;Function Stack;CPU Time;Module;Source File")
-    assert columns == Columns(";", 5, 1, 0, 3, 4, [(2, ValueType("CPU Time", "nanoseconds"))])
+    text = "Function;Function Stack;CPU Time;Module;Source File"
+    assert columns == Columns(";", 5, 1, 0, 3, 4, [(2, ValueType("CPU Time", "nanoseconds"))], text)
     assert columns.upwards
     columns = parse_header("Module\tFunction Stack\tAllocation Size:Self\tCPU Time:Self\tCPU Time:Total")
     assert columns is not None
