@@ -22,7 +22,7 @@ from .chrome_bulk import Bulk
 from .chrome_calls import LateCall
 from .chrome_events import Events
 from .chrome_samples import Samples
-from .chrome_tracks import Tracks
+from .chrome_tracks import FOLD, FOLD_PIPED, Tracks
 from .json_stream import JsonStream, Unfinished
 from .options import ReadOptions
 from .source import Source
@@ -48,14 +48,16 @@ def read(source: Source, options: ReadOptions) -> Profile:
     Without a timeline, calls are added up while they come, if each thread's come in the order of their time. When they
     turn out not to, the trace is read once more and sorted.
     """
+    fold = FOLD if source.can_rewind else FOLD_PIPED
     try:
-        return _read(source, _Trace(source.name, timeline=options.timeline, fold=True))
+        return _read(source, _Trace(source.name, timeline=options.timeline, fold=fold))
     except LateCall:
-        if not source.rewind():
+        if not source.can_rewind:
             raise StallscopeError(
                 f"{source.name} has calls in no order, and too many to be sorted on the way", "give it as a file"
             ) from None
-    return _read(source, _Trace(source.name, timeline=False, fold=False))
+    source.rewind()
+    return _read(source, _Trace(source.name, timeline=False, fold=0))
 
 
 def _read(source: Source, trace: _Trace) -> Profile:
@@ -78,7 +80,7 @@ def _read(source: Source, trace: _Trace) -> Profile:
 class _Trace:
     """What was found so far."""
 
-    def __init__(self, name: str, *, timeline: bool, fold: bool) -> None:
+    def __init__(self, name: str, *, timeline: bool, fold: int) -> None:
         self._name = name
         self._lost: dict[str, int] = {}
         self.samples = Samples()

@@ -16,11 +16,16 @@ from typing import Any
 
 from .chrome_calls import Calls, Lose
 from .chrome_events import OTHER_EVENT, Events, nanoseconds
+from .chrome_frames import arguments_in
 from .chrome_shapes import DIGITS, OTHER, PARSED, Shape, Shapes, Times
 
 _BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
-_MAX_KNOWN = 1 << 14
+_MAX_KNOWN = 1 << 15
 """Calls; each takes about as much memory as an event has text."""
+_TRIAL, _WORTH = 10_000, 2
+"""Where more of the events than this have to be parsed one by one, it is faster to parse all of them at once."""
+_MAX_BEHIND = 1 << 10
+"""Bytes of arguments that are kept as text; of longer ones what is shown is less."""
 
 _Known = tuple[Any, Any, Any, int, int, Calls]
 """The columns' methods to append, the frame, what `Calls` keeps as end of a B or an E (0 of an X), and the columns."""
@@ -34,11 +39,12 @@ class Bulk:
         self._lose = lose
         self._shapes = Shapes(arguments=events.tracks.timeline)
         self._known: dict[bytes, _Known] = {}
+        self._taken = self._parsed = 0
 
     def take(self, key: str, data: bytes) -> int:
         """Takes events from ``data``, which begins with one, as many as are there as a whole; returns their bytes."""
         between = _BETWEEN.search(data)
-        if key == "samples" or between is None:
+        if key == "samples" or between is None or self._parsed > _TRIAL + _WORTH * self._taken:
             return 0
         # Most likely this is not within an event. If it is, then what comes before it is no JSON, and is left.
         separator = between[0]
@@ -73,7 +79,8 @@ class Bulk:
         if shape is not PARSED:
             times = shape.times(events)
             if len(times) == len(events):
-                return self._take_calls(zip(events, numbers, shape.texts(events), times, shape.behind(events)))  # noqa: B905
+                columns = numbers, shape.texts(events), times, shape.behind(events)
+                return self._take_calls(zip(events, *columns, strict=False))  # What is behind may be without end.
         for done, (event, number) in enumerate(zip(events, numbers, strict=True)):
             if not self._add(event, number):
                 return done
@@ -87,7 +94,7 @@ class Bulk:
             if known is not None:
                 add_start, add_end, add_frame, frame, end, track = known
                 if behind:
-                    track.keep(behind)
+                    track.keep(behind if len(behind) < _MAX_BEHIND else arguments_in(behind))
                 begin = int(start + part) if len(part) == 3 else _nanoseconds(start, part)
                 add_start(begin)
                 if not end:
@@ -101,6 +108,7 @@ class Bulk:
             else:
                 break
         self._events.tracks.pending += taken
+        self._taken += taken
         return taken + parsed
 
     def _add(self, event: bytes, number: int, text: bytes | None = None) -> bool:
@@ -108,9 +116,10 @@ class Bulk:
         parsed = self._shapes.parse(event)
         if parsed is None:
             return False
+        self._parsed += 1
         self._events.number = number
-        self._events.add(parsed)
-        if text is not None and (call := self._events.call_of(parsed)) is not None:
+        call = self._events.add(parsed)
+        if text is not None and call is not None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             columns = call.track

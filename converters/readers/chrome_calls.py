@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import eq, gt
 
-from ..model import Frame, Labels
+from ..model import Frame, Labels, Stack
 from ..timeline import Span
 from .chrome_frames import arguments_in
 
@@ -20,9 +20,12 @@ HIDDEN = -1
 """The frame of a call that holds others but is not shown."""
 ANY = -1
 """The name of an end that tells none."""
+MAX_DEPTH = 2_000
+"""Calls within calls: memory grows with its square where each is a stack of its own."""
 
 _NO_BEGIN, _NO_END = "ends of calls without a begin", "calls without an end"
 _CUT = "calls that overlapped others, shortened"
+_DEEP = "calls that are too deep, told with their callers"
 _CLOCK = 1000
 """ns: what two clocks that tick in µs may differ by."""
 _ROOT = 0
@@ -35,18 +38,24 @@ class LateCall(Exception):
 
 
 class _Nodes(dict[int, int]):
-    """Caller << 32 | frame → stack, all by their indices; 0 is the empty one. New ones are made."""
+    """Caller << 32 | frame → stack, all by their indices; 0 is the empty one. New ones are made, but none that is too
+    deep: then it is the caller's."""
 
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[tuple[int, int]] = [(_ROOT, HIDDEN)]
         """(caller, frame)."""
+        self._depths = [0]
         self.times, self.counts = [0], [0]
         """How long, in all, its innermost frame was called, and how often."""
 
     def __missing__(self, key: int) -> int:
+        caller = key >> 32
+        if self._depths[caller] >= MAX_DEPTH:
+            return caller
         node = self[key] = len(self.paths)
-        self.paths.append((key >> 32, key & 0xFFFF_FFFF))
+        self.paths.append((caller, key & 0xFFFF_FFFF))
+        self._depths.append(self._depths[caller] + 1)
         self.times.append(0)
         self.counts.append(0)
         return node
@@ -61,6 +70,11 @@ class Calls:
     annotations begin in the function that begins them, and go on behind it. What is HIDDEN always does.
     """
 
+    __slots__ = (
+        "_done", "_kept", "_last_end", "_last_mark", "_names", "_nodes", "args", "ends", "first", "frames", "labels",
+        "last", "starts",
+    )  # fmt: skip
+
     def __init__(self, names: list[int], *, keep_args: bool) -> None:
         """``names``: which of the trace's names a frame has, by its index."""
         self.labels: dict[str, str | int] = {}
@@ -69,14 +83,25 @@ class Calls:
         self.args: dict[int, Labels | bytes] | None = {} if keep_args else None
         """By the index of the record, of those that have some."""
         self.first: int | None = None
-        """When the earliest record was, and"""
+        """When the earliest call began, and"""
         self.last: int | None = None
         """when the last call ended that is shown, of those that were added up."""
         self._names = names
         self._done = END
         self._kept = 0
         self._last_mark = self._last_end = END
-        self._nodes = _Nodes()
+        self._nodes: _Nodes | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there are records that `fold` has not seen."""
+        return len(self.starts) > self._kept
+
+    def began(self) -> int | None:
+        """When the earliest call began that is still kept."""
+        if END not in self.ends:
+            return min(self.starts, default=None)
+        return min((start for start, end in zip(self.starts, self.ends, strict=True) if end != END), default=None)
 
     def keep(self, args: Labels | bytes) -> None:
         """The arguments of the record that comes next, or the text that they stand in."""
@@ -88,11 +113,10 @@ class Calls:
         ``final``. LateCall when one came too late."""
         if not self.starts:
             return
-        new = islice(self.starts, self._kept, None)
-        earliest = min(new, default=self._done)
-        if earliest < self._done:
+        if min(islice(self.starts, self._kept, None), default=self._done) < self._done:
             raise LateCall
-        self.first = earliest if self.first is None else min(self.first, earliest)
+        firsts = [first for first in (self.first, self.began()) if first is not None]
+        self.first = min(firsts, default=None)
         if not final and not self._ordered():
             return
         self._pair(lose, final=final)
@@ -100,26 +124,25 @@ class Calls:
         self._keep(self._add_up(until, lose), until)
         self._done = until
 
-    def sums(self) -> Iterator[tuple[list[int], int, int]]:
-        """(indices of frames, outermost first; self time; how often called) of each stack, in the order of their
-        first calls."""
-        nodes = self._nodes
-        paths: list[list[int]] = [[]]
+    def sums(self, frames: list[Frame]) -> Iterator[tuple[Stack, int, int]]:
+        """(stack, self time, how often called) of each stack, in the order of their first calls."""
+        nodes = self._nodes or _Nodes()
+        stacks: list[Stack] = [()]
         times = nodes.times.copy()
         for (parent, _), time in zip(nodes.paths, nodes.times, strict=True):
             times[parent] -= time
         for node, (parent, frame) in enumerate(islice(nodes.paths, 1, None), 1):
-            paths.append([*paths[parent], frame])
+            stacks.append((*stacks[parent], frames[frame]))
             if nodes.counts[node]:
-                yield paths[node], times[node], nodes.counts[node]
+                yield stacks[node], times[node], nodes.counts[node]
 
     def spans(self, zero: int, frames: list[Frame], lose: Lose) -> list[Span]:
         """All calls, callers first; times from ``zero`` on."""
         self._pair(lose, final=True)
         starts, ends, indices, args = self.starts, self.ends, self.frames, self.args or {}
         spans: list[Span] = []
-        open_: list[tuple[int, int]] = [(OPEN, HIDDEN)]
-        cut = 0
+        open_ = [(OPEN, HIDDEN, 0)]
+        cut = deep = 0
         for i in self._order():
             start, end, frame = starts[i], ends[i], indices[i]
             while (top := open_[-1])[0] <= start or (end - top[0] > top[0] - start and frame != HIDDEN):
@@ -131,10 +154,15 @@ class Calls:
             if end > top[0]:
                 cut += end - top[0] > _CLOCK
                 end = top[0]
-            open_.append((end, HIDDEN if frame == HIDDEN else len(spans)))
-            if frame != HIDDEN:
+            depth = top[2]
+            if frame == HIDDEN or depth >= MAX_DEPTH:
+                deep += frame != HIDDEN
+                open_.append((end, HIDDEN, depth))
+            else:
+                open_.append((end, len(spans), depth + 1))
                 spans.append(Span(start - zero, end - zero, frames[frame], _arguments(args.pop(i, ()))))
         lose(_CUT, cut)
+        lose(_DEEP, deep)
         return spans
 
     def _ordered(self) -> bool:
@@ -195,12 +223,13 @@ class Calls:
         found = (i for i in range(len(open_) - 1, -1, -1) if frames[open_[i]] != HIDDEN)
         return next((i for i in found if names[frames[open_[i]]] == name), -1)
 
-    def _records(self) -> Iterator[tuple[int, int, int]]:
-        """(start, end, frame) of the calls, in their order."""
+    def _records(self, until: int) -> Iterator[tuple[int, int, int]]:
+        """(start, end, frame) of the calls that began before ``until``, in their order."""
         order = self._order()
+        order = order[: bisect_left(order, until, key=self.starts.__getitem__)]
         columns = self.starts, self.ends, self.frames
         if isinstance(order, range):
-            return zip(*columns, strict=True)
+            return islice(zip(*columns, strict=True), len(order))
         return zip(*(map(column.__getitem__, order) for column in columns), strict=True)
 
     def _order(self) -> Sequence[int]:
@@ -215,18 +244,17 @@ class Calls:
 
     def _add_up(self, until: int, lose: Lose) -> list[tuple[int, int, int]]:
         """Adds up the calls that end before ``until``; the records of those that are open then are returned."""
-        nodes, times, counts = self._nodes, self._nodes.times, self._nodes.counts
+        nodes = self._nodes = self._nodes or _Nodes()
+        times, counts = nodes.times, nodes.counts
         ends: list[int] = []
         above: list[int] = []
         top, parent = OPEN, _ROOT
         kept: list[tuple[int, int, int]] = []
-        cut = 0
+        cut = deep = 0
         last = END if self.last is None else self.last
-        for start, end, frame in self._records():
+        for start, end, frame in self._records(until):
             while top <= start:
                 top, parent = ends.pop(), above.pop()
-            if start >= until:
-                break
             while end - top > top - start and frame != HIDDEN:
                 if top <= until:
                     cut += top - start > _CLOCK
@@ -241,13 +269,16 @@ class Calls:
                 cut += end - top > _CLOCK
             if top > until:
                 kept.append((start, end, frame))
-            elif frame != HIDDEN:
+            elif node != parent:
                 times[node] += top - start
                 counts[node] += 1
                 last = top if top > last else last
+            else:
+                deep += frame != HIDDEN
             parent = node
         self.last = None if last == END else last
         lose(_CUT, cut)
+        lose(_DEEP, deep)
         return kept
 
     def _keep(self, open_: list[tuple[int, int, int]], until: int) -> None:

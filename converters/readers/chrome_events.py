@@ -35,14 +35,14 @@ class Events:
         self._samples = samples
         self._lose = lose
 
-    def add(self, event: Any) -> None:
-        """One element of traceEvents."""
+    def add(self, event: Any) -> Call | None:
+        """One element of traceEvents; what it is if it is a call that is shown, or a part of one."""
         self.number += 1
         try:
             phase = event["ph"]
             if phase in ("X", "B", "E"):
-                self._add_call(event)
-            elif phase == "M":
+                return self._add_call(event)
+            if phase == "M":
                 self.tracks.name(event)
             elif phase == "P" and ("sf" in event or "stack" in event):
                 self._samples.add_event(event)
@@ -51,13 +51,7 @@ class Events:
         except _NOT_UNDERSTOOD:
             self._lose(BAD_EVENT, 1)
             self.first_bad = self.first_bad or self.number
-
-    def call_of(self, event: dict[str, Any]) -> Call | None:
-        """Of an event X, B or E; None of one that is not shown, or that is not understood."""
-        try:
-            return self._call(event)
-        except _NOT_UNDERSTOOD:
-            return None
+        return None
 
     def _call(self, event: dict[str, Any]) -> Call | None:
         track = self.tracks.of(event.get("pid"), event.get("tid"))
@@ -70,14 +64,14 @@ class Events:
         track.labels.update(root)
         return Call(track, HIDDEN, OPEN) if event["ph"] == "B" else None
 
-    def _add_call(self, event: dict[str, Any]) -> None:
+    def _add_call(self, event: dict[str, Any]) -> Call | None:
         start = nanoseconds(event["ts"])
         length = nanoseconds(event.get("dur", 0)) if event["ph"] == "X" else 0
         if length < 0:
             raise ValueError("a negative duration")
         call = self._call(event)
         if call is None:
-            return
+            return None
         track, frame, end = call
         if track.args is not None and end != END and (args := arguments(event)):
             track.keep(args)
@@ -85,6 +79,7 @@ class Events:
         track.ends.append(end or start + length)
         track.frames.append(frame)
         self.tracks.pending += 1
+        return call
 
 
 def nanoseconds(value: Any) -> int:

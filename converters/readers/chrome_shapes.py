@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import repeat
@@ -21,8 +22,8 @@ _NUMBER = rb"([1-3][0-9]{15}|[0-9]{1,15})(?:\.([0-9]+))?(?=[, \t\r\n])"
 _ONE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?=[ \t\r\n]*(?:,|\Z))")
 _TOLD = re.compile(rb'"(?:ph|name|cat|pid|tid|filename|line)"|\\')
 """What matters where it stands behind the times. An escape may be any of that."""
-_MAX_SHAPES = 1 << 14
-"""Each takes about as much memory as an event has text."""
+_MAX_SHAPES, _MAX_ONCE = 1 << 14, 1 << 18
+"""Each shape takes about as much memory as an event has text; 60 bytes where it was only seen."""
 
 Times = tuple[bytes, bytes, bytes, bytes]
 """Of a call: digits of the start in µs, those behind its point, and of the duration; b"" for what is not there."""
@@ -91,6 +92,8 @@ class Shapes:
         """``arguments``: those of calls matter."""
         self._arguments = arguments
         self._known: dict[bytes, Shape] = {}
+        self._once: set[int] = set()
+        """Hashes of those that were seen, if nothing more."""
         self._same: dict[Shape, Shape] = {PARSED: PARSED, OTHER: OTHER}
         self._decode = json.JSONDecoder(parse_float=str).decode
 
@@ -101,11 +104,20 @@ class Shapes:
             return cast("list[Shape]", shapes)
         if len(self._known) > _MAX_SHAPES:
             self._known.clear()
-        for text, event in dict(zip(bare, events, strict=True)).items():
-            if text not in self._known and (parsed := self.parse(event)) is not None:
-                shape = self._shape(event, text, parsed)
+        last = dict(zip(bare, events, strict=True))
+        for text, number in Counter(text for text in bare if text not in self._known).items():
+            if (number > 1 or self._came_again(text)) and (parsed := self.parse(last[text])) is not None:
+                shape = self._shape(last[text], text, parsed)
                 self._known[text] = self._same.setdefault(shape, shape)
         return [self._known.get(text, PARSED) for text in bare]
+
+    def _came_again(self, text: bytes) -> bool:
+        """Most of those that come once never do again."""
+        known = len(self._once)
+        self._once.add(hash(text))
+        if len(self._once) > _MAX_ONCE:
+            self._once.clear()
+        return len(self._once) == known
 
     def parse(self, event: bytes) -> dict[str, Any] | None:
         """The event with this text, None if it is none. Fractions stay text."""

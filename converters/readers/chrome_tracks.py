@@ -10,23 +10,24 @@ from ..timeline import Timeline, Track
 from .chrome_calls import Calls, Lose
 
 MAX_CALLS = 20_000_000
-"""Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 300 where its time is kept."""
-FOLD = 1 << 17
-"""Calls that come before it is tried again to add up those that are over."""
+"""Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 500 where its time is kept."""
+FOLD, FOLD_PIPED = 1 << 17, 1 << 22
+"""Calls that come before it is tried again to add up those that are over; more from a pipe, where they cannot be read
+once more if some come too late."""
 
 
 class Tracks:
-    """All threads. With ``timeline``, when each call was is kept; without ``fold``, they are added up at the end."""
+    """All threads. With ``timeline``, when each call was is kept. ``fold``: calls after which they are added up; 0: at
+    the end."""
 
-    def __init__(self, lose: Lose, *, timeline: bool, fold: bool) -> None:
+    def __init__(self, lose: Lose, *, timeline: bool, fold: int) -> None:
         self.pending = 0
         """Calls that came since they were added up."""
         self.timeline = timeline
         self.name_of: list[int] = []
         """Of a frame, by its index: which of the trace's names it has."""
         self._lose = lose
-        self._fold = fold and not timeline
-        self._held = 0
+        self._fold = 0 if timeline else fold
         self._tracks: dict[tuple[Any, Any], Calls] = {}
         self._processes: dict[Any, str] = {}
         self._threads: dict[tuple[Any, Any], str] = {}
@@ -42,14 +43,13 @@ class Tracks:
     def settle(self, name: str) -> None:
         """Adds up what is over, when it is time to. LateCall when a call came too late for that, and StallscopeError
         when there are too many calls in the trace called ``name``."""
-        if self.pending < FOLD:
+        if self.pending < (self._fold or FOLD):
             return
-        if self._fold:
-            for track in self._tracks.values():
-                track.fold(self._lose)
         self.pending = 0
-        self._held = sum(len(track.starts) for track in self._tracks.values())
-        if self._held > MAX_CALLS:
+        for track in self._tracks.values() if self._fold else ():
+            if track.is_new:
+                track.fold(self._lose)
+        if sum(len(track.starts) for track in self._tracks.values()) > MAX_CALLS:
             raise StallscopeError(f"{name} has more than {MAX_CALLS:,} calls", "record for a shorter time")
 
     def name(self, event: dict[str, Any]) -> None:
@@ -83,7 +83,8 @@ class Tracks:
 
     def spans(self, frames: list[Frame]) -> Timeline:
         """Everything; the first call begins at 0."""
-        zero = min((min(track.starts) for track in self._tracks.values() if track.starts), default=0)
+        firsts = [first for track in self._tracks.values() if (first := track.began()) is not None]
+        zero = min(firsts, default=0)
         timeline = Timeline()
         for (pid, tid), track in self._tracks.items():
             if spans := track.spans(zero, frames, self._lose):
@@ -92,14 +93,15 @@ class Tracks:
 
     def sums(self, frames: list[Frame]) -> tuple[list[Sample], int]:
         """One sample per stack and labels: (self time, how often the innermost frame was called); and when the last
-        call ended, the first having begun at 0. LateCall as `settle`."""
+        call ended, the first having begun at 0. LateCall as `settle`. Forgets the threads."""
         known: dict[tuple[tuple[Frame, ...], Labels], list[int]] = {}
         first, last = [], []
-        for (pid, tid), track in self._tracks.items():
-            track.fold(self._lose, final=True)
+        for pid, tid in list(self._tracks):
             labels = self.labels(pid, tid)
-            for indices, time, count in track.sums():
-                cell = known.setdefault((tuple([frames[i] for i in indices]), labels), [0, 0])
+            track = self._tracks.pop((pid, tid))
+            track.fold(self._lose, final=True)
+            for stack, time, count in track.sums(frames):
+                cell = known.setdefault((stack, labels), [0, 0])
                 cell[0] += time
                 cell[1] += count
             first += [track.first] if track.first is not None else []

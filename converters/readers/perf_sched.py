@@ -11,7 +11,7 @@ A wait that had not ended is left out and counted, and so is time that runs back
 come out of order when perf lost some.
 
 Recorded without ``-g`` there are no stacks: perf prints a line for each event then, names padded with spaces before
-them, and what is left is the time of each thread by its state.
+them, and what is left is the time of each thread by its state. Some events may be so, and others with stacks.
 """
 
 from __future__ import annotations
@@ -63,9 +63,13 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 def _is_flat(head: bytes) -> bool:
-    """Whether the first line is an event that is padded with spaces, as they are without stacks."""
-    first = next((line for line in head.splitlines() if line.strip() and line[:1] != b"#"), b"")
-    return first[:1] == b" " and parse(first.lstrip(b" ")) is not None
+    """Whether events are padded with spaces, as they are without stacks, and no line is one of a stack."""
+    lines = [line for line in head.splitlines() if line.strip() and line[:1] != b"#"]
+    return bool(lines) and _is_padded(lines[0]) and not any(line[:1] == b"\t" for line in lines)
+
+
+def _is_padded(line: bytes) -> bool:
+    return line[:1] == b" " and b" sched:" in line and parse(line.lstrip(b" ")) is not None
 
 
 class _Cell:
@@ -185,9 +189,9 @@ class _Reader:
             if not header.strip() or header[:1] == b"#":
                 at = end
                 continue
-            while end < len(lines) and lines[end][:1] in (b" ", b"\t"):
+            while end < len(lines) and lines[end][:1] in (b" ", b"\t") and not _is_padded(lines[end]):
                 end += 1
-            event = parse(header.lstrip(b" ") if self.separator == b"\n" else header)
+            event = parse(header.lstrip(b" "))
             if event is None:
                 self.skipped.add(_BAD, line + at)
             else:

@@ -40,13 +40,16 @@ class Source:
         self._start = file.tell() if isinstance(file, io.IOBase) and file.seekable() else None
         self._begin()
 
-    def rewind(self) -> bool:
-        """Goes back to where it began. False when it cannot, being a pipe."""
-        if self._start is None:
-            return False
-        cast(BinaryIO, self._input).seek(self._start)
-        self._begin()
-        return True
+    @property
+    def can_rewind(self) -> bool:
+        """False of a pipe."""
+        return self._start is not None
+
+    def rewind(self) -> None:
+        """Goes back to where it began, if it can."""
+        if self._start is not None:
+            cast(BinaryIO, self._input).seek(self._start)
+            self._begin()
 
     def _begin(self) -> None:
         self._file: Any = self._input

@@ -51,6 +51,6 @@ def test_names_stay_text(traced: Path, open_file: Callable[..., Page]) -> None:
         hits.first.click()
         page.locator("#bar button", has_text="Reset").click()
     labels = page.locator("#labels text").all_text_contents()
-    assert any(label.startswith("\\x1b[31mred") for label in labels)
+    assert any(label.startswith("\\x1b[31mred") for label in labels), labels
     assert page.evaluate(FOREIGN) == elements
     assert page.evaluate("() => document.title").startswith("Off-CPU time")

@@ -173,7 +173,8 @@ class Pipe(io.BytesIO):
 
 
 def test_calls_in_no_order_are_read_again_if_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chrome_tracks, "FOLD", 2)
+    monkeypatch.setattr(chrome, "FOLD", 2)
+    monkeypatch.setattr(chrome, "FOLD_PIPED", 2)
     calls = [call("X", "b", ts, dur=1) for ts in (1, 2, 3, 4)] + [call("X", "a", 0, dur=9)]
     text = json.dumps(calls).replace(", {", ", 1, {").encode()
     options = ReadOptions(timeline=False)

@@ -22,7 +22,7 @@ def made() -> tuple[Bulk, Events, dict[str, int]]:
     def lose(kind: str, count: int) -> None:
         lost[kind] = lost.get(kind, 0) + count
 
-    events = Events(Samples(), Tracks(lose, timeline=False, fold=True), lose)
+    events = Events(Samples(), Tracks(lose, timeline=False, fold=0), lose)
     return Bulk(events, lose), events, lost
 
 

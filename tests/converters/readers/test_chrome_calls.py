@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame
+from stallscope.converters.readers import chrome_calls
 from stallscope.converters.readers.chrome_calls import ANY, END, HIDDEN, OPEN, Calls, LateCall
 from stallscope.converters.timeline import Span, Timeline, Track, add_up
 
@@ -33,7 +34,7 @@ def spans(*records: Record) -> tuple[list[tuple[int, int, str]], dict[str, int]]
 
 
 def sums(calls: Calls) -> dict[str, tuple[int, int]]:
-    return {"".join("abc"[i] for i in stack): (time, count) for stack, time, count in calls.sums()}
+    return {"".join(frame.name for frame in stack): (time, count) for stack, time, count in calls.sums(FRAMES)}
 
 
 def test_callers_come_first_in_whatever_order_the_file_has_them() -> None:
@@ -90,6 +91,20 @@ def test_calls_without_a_frame_hold_but_are_not_shown() -> None:
     assert (calls.first, calls.last) == (0, 2)
 
 
+def test_what_is_too_deep_is_told_with_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chrome_calls, "MAX_DEPTH", 2)
+    records = (0, 9, A), (1, 8, B), (2, 7, C), (3, 6, A), (8, 9, C)
+    assert spans(*records) == (
+        [(0, 9, "a"), (1, 8, "b"), (8, 9, "c")],
+        {"calls that are too deep, told with their callers": 2},
+    )
+    lost: Counter[str] = Counter()
+    calls = made(*records)
+    calls.fold(lambda kind, count: lost.update({kind: count}), final=True)
+    assert sums(calls) == {"a": (1, 1), "ab": (7, 1), "ac": (1, 1)}
+    assert +lost == {"calls that are too deep, told with their callers": 2}
+
+
 def test_what_is_over_is_forgotten_and_what_is_open_is_not() -> None:
     lost: Counter[str] = Counter()
     calls = made((0, 100, A), (1, 4, B), (2, 3, C), (5, 120, B), (6, 7, C))
@@ -137,8 +152,16 @@ RECORDS = st.lists(
 )
 
 
-@given(RECORDS, st.integers(1, 5), st.booleans())
-def test_added_up_while_they_come_or_at_the_end_is_the_same(steps: list[Record], every: int, hide: bool) -> None:
+@given(RECORDS, st.integers(1, 5), st.booleans(), st.integers(1, 6))
+def test_added_up_while_they_come_or_at_the_end_is_the_same(
+    steps: list[Record], every: int, hide: bool, depth: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chrome_calls, "MAX_DEPTH", depth)
+        _added_up_is_the_same(steps, every, hide)
+
+
+def _added_up_is_the_same(steps: list[Record], every: int, hide: bool) -> None:
     records, time = [], 0
     for step, length, frame in steps:
         time += 700 * step

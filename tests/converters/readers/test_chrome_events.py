@@ -17,7 +17,7 @@ def made(*, timeline: bool = False) -> tuple[Events, Counter[str]]:
     def lose(kind: str, count: int) -> None:
         lost[kind] += count
 
-    return Events(Samples(), Tracks(lose, timeline=timeline, fold=True), lose), lost
+    return Events(Samples(), Tracks(lose, timeline=timeline, fold=0), lose), lost
 
 
 def records(events: Events, tid: int = 2) -> list[tuple[int, int, int]]:

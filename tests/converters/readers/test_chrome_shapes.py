@@ -7,7 +7,7 @@ CALL = b'"ph": "X", "name": "f", "pid": 1, "tid": 2, "ts": 5.250, "dur": 7, "arg
 
 
 def shape_of(event: bytes, *, arguments: bool = False) -> Shape:
-    return Shapes(arguments=arguments).of([event], [event.translate(None, DIGITS)])[0]
+    return Shapes(arguments=arguments).of([event] * 2, [event.translate(None, DIGITS)] * 2)[0]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,18 @@ def test_other_events_and_arguments() -> None:
 
 def test_a_shape_is_parsed_once_and_is_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = Shapes(arguments=False)
-    events = [CALL, CALL.replace(b"3", b"44"), CALL.replace(b"f", b"g5")]
+    events = [CALL, CALL.replace(b"3", b"44"), CALL.replace(b"f", b"g5"), CALL.replace(b"f", b"g6")]
     found = shapes.of(events, [event.translate(None, DIGITS) for event in events])
-    assert found[0] is found[1] is found[2]
+    assert found[0] is found[1] is found[2] is found[3]
     monkeypatch.setattr(shapes, "parse", None)
     assert shapes.of(events, [event.translate(None, DIGITS) for event in events]) == found
+
+
+def test_a_shape_is_learned_when_it_comes_again() -> None:
+    shapes = Shapes(arguments=False)
+    bare = CALL.translate(None, DIGITS)
+    assert shapes.of([CALL], [bare]) == [PARSED]
+    assert shapes.of([CALL], [bare]) == [shape_of(CALL)]
 
 
 def test_unusual_numbers_are_told_by_their_absence() -> None:

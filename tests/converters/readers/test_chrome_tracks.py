@@ -11,7 +11,7 @@ from stallscope.converters.readers.chrome_tracks import Tracks
 A, B = Frame("a"), Frame("b")
 
 
-def made(*, timeline: bool = False, fold: bool = True) -> tuple[Tracks, Counter[str]]:
+def made(*, timeline: bool = False, fold: int = 4) -> tuple[Tracks, Counter[str]]:
     lost: Counter[str] = Counter()
     tracks = Tracks(lambda kind, count: lost.update({kind: count}), timeline=timeline, fold=fold)
     tracks.name_of += [0, 1]
@@ -42,8 +42,7 @@ def test_ids_that_are_none(value: object) -> None:
         tracks.of(1, value)
 
 
-def test_calls_are_added_up_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chrome_tracks, "FOLD", 4)
+def test_calls_are_added_up_when_there_are_many() -> None:
     tracks, lost = made()
     for i in range(100):
         add(tracks, i % 2, 10 * i, 10 * i + 5, 0)
@@ -63,8 +62,8 @@ def test_threads_with_the_same_labels_are_one() -> None:
     assert tracks.sums([A, B])[0] == [Sample((A,), (6, 2), (("pid", 1), ("tid", 3)))]
 
 
-@pytest.mark.parametrize(("timeline", "fold"), [(True, True), (False, False)])
-def test_what_cannot_be_added_up_has_a_bound(monkeypatch: pytest.MonkeyPatch, timeline: bool, fold: bool) -> None:
+@pytest.mark.parametrize(("timeline", "fold"), [(True, 4), (False, 0)])
+def test_what_cannot_be_added_up_has_a_bound(monkeypatch: pytest.MonkeyPatch, timeline: bool, fold: int) -> None:
     monkeypatch.setattr(chrome_tracks, "FOLD", 1)
     monkeypatch.setattr(chrome_tracks, "MAX_CALLS", 3)
     tracks, _ = made(timeline=timeline, fold=fold)

@@ -296,3 +296,27 @@ def test_padded_or_not_the_waits_are_the_same() -> None:
     stripped = b"\n\n".join(line.lstrip() for line in text.splitlines())
     assert read(stripped).samples == read(text).samples
     assert read(text).total("count") > 5
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"       a1 1 [000] 0.0005: sched:sched_waking: comm=c3 pid=3 prio=0 target_cpu=000\n"]
+)
+def test_events_with_stacks_and_padded_ones_without(first: bytes) -> None:
+    """perf pads each event by its own setting: ``-e sched:sched_wakeup/call-graph=no/`` beside others with ``-g``."""
+    woken = b"       b2 2 [000] 0.002000: sched:sched_wakeup: comm=a1 pid=1 prio=0 target_cpu=000\n"
+    text = (
+        first + switch(1, "a1", "b2", "S", "__schedule", "nap").rstrip(b"\n") + b"\n\n" + woken + switch(4, "b2", "a1")
+    )
+    assert perf_sched.sniff(text)
+    profile = read(text)
+    found = {
+        sample.label("state"): (sample.values, [frame.name for frame in sample.stack]) for sample in profile.samples
+    }
+    assert set(found) == {"interruptible", "runnable-woken"}
+    assert found["interruptible"][0] == (MS, 1)
+    assert found["runnable-woken"][0] == (2 * MS, 1)
+    assert "nap" in found["interruptible"][1]
+    # The same without the empty line between: the padded event ends the stack.
+    again = read(text.replace(b"\n\n" + woken, b"\n" + woken))
+    assert again.samples == profile.samples
+    assert "lines not understood" not in profile.lost
