@@ -130,6 +130,8 @@ def _check(given: Mapping[str, Any]) -> None:
     if given["callers"] and given["reverse"]:
         cause = "--callers and --reverse both turn the stacks over"
         raise StallscopeError(cause, "use --callers for every output, --reverse for pictures only", exit_code=2)
+    if given["flamechart"] and not _writes(given, "svg"):
+        raise StallscopeError("a flame chart is an SVG", "write one: -o NAME.svg", exit_code=2)
     if given["context"] and not given["inline"]:
         raise StallscopeError("--context says more of what --inline names", "use --inline --context", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
@@ -142,17 +144,17 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
 
     options = ReadOptions(
         given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"],
-        timeline=given["flamechart"] or _has_timed_output(given), in_order=given["flamechart"],
+        timeline=given["flamechart"] or _writes(given, "speedscope", "chrome"), in_order=given["flamechart"],
     )  # fmt: skip
     jobs = 1 if given["flamechart"] else given["jobs"]
     profiles = parallel.read_all(paths, options, given["name"] or "", jobs=jobs)
     return {name for name, _ in profiles}, merge([profile for _, profile in profiles])
 
 
-def _has_timed_output(given: Mapping[str, Any]) -> bool:
-    """Whether an output shows when things happened."""
+def _writes(given: Mapping[str, Any], *modules: str) -> bool:
+    """Whether one of these writers is among those of the outputs."""
     writers = (output.writer_for(path, given["to"] or "") for path in given["outputs"] or (output.STDOUT,))
-    return any(writer.__module__.rpartition(".")[2] in ("speedscope", "chrome") for writer in writers)
+    return any(writer.__module__.rpartition(".")[2] in modules for writer in writers)
 
 
 def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:

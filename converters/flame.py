@@ -68,6 +68,8 @@ class Tree:
     """Rows of each root: several roots lie one above the other, in the order of ``nodes``; `build` makes one."""
     timed: bool = False
     """Whether ``Node.start`` is a time (see `flame_chart.build`), so that roots share one axis."""
+    measured: int = 0
+    """``total`` without the room that ``whole`` adds to it."""
 
     @property
     def total(self) -> int:
@@ -100,6 +102,7 @@ def build(
     tree = Tree(profile.value_types[column], counts >= 0, [], 0, 0, bool(deltas))
     if not total:
         return tree
+    tree.measured = total
     total = whole_of(whole, total)
     limit = max(minimum * total, 1)
     splitter = _Splitter(profile.samples, options)
@@ -128,12 +131,12 @@ def build(
 
 
 def whole_of(whole: float, total: int) -> int:
-    """``whole`` if that was asked for, else ``total``. StallscopeError (exit code 2) when it is less."""
+    """``whole`` if that was asked for, else ``total``. StallscopeError (exit code 2) when it is less, or no size."""
     if not whole:
         return total
     if not total <= whole <= _MAX_WHOLE:
         cause = f"the whole width cannot stand for {whole:g}: there is {total:,}"
-        raise StallscopeError(cause, f"choose {total:,} or more", exit_code=2)
+        raise StallscopeError(cause, f"choose {total:,} to {_MAX_WHOLE:.3g}", exit_code=2)
     return round(whole)
 
 

@@ -35,6 +35,7 @@ def build(
     end = max((span.end for track in tracks for span in track.spans), default=0)
     if not end:
         return tree
+    tree.measured = end
     end = whole_of(whole, end)
     limit = max(minimum * end, 1)
     keys: dict[Frame, Key] = {}
@@ -83,7 +84,7 @@ def _calls(track: Track, limit: float, keys: dict[Frame, Key], mark: str) -> tup
     for span in track.spans:
         while open_ and open_[-1][0] <= span.start:
             open_.pop()
-        if span.end <= hidden_end:
+        if span.start < hidden_end:
             continue
         length = span.end - span.start
         if open_:

@@ -2,9 +2,10 @@
 
 Lines ``# name: value`` tell the mode: wall and cpu (µs), memory (bytes, below 0 when freed), full (``µs,idle,bytes``).
 Without one the times are wall time, as in the first versions, whose frames ``function (file:line)`` and ``function
-(file);L12`` and whose roots ``Process 1;Thread 2`` are read too. Frames ``:INVALID:`` and ``:GC:`` stand for a stack
-that could not be read and for the garbage collector; those of austinp are native, or of the file ``kernel``. The
-binary format is read by `mojo`. Sources: austin's README.md, austin-python's collapsed_stack.py, and what 3.7 writes.
+(file);L12`` and whose roots ``Process 1;Thread 2`` are read too; so are the single numbers that mojo2austin of
+austin-python 2.4 writes under mode full. Frames ``:INVALID:`` and ``:GC:`` stand for a stack that could not be read and
+for the garbage collector; those of austinp are native, or of the file ``kernel``. The binary format is read by `mojo`.
+Sources: austin's README.md, austin-python's collapsed_stack.py, and what 3.7 writes.
 """
 
 from __future__ import annotations
@@ -146,6 +147,8 @@ class _Tally:
         if not self.mode:
             self.mode = "full" if full else "wall"
             self._usual = not full
+        elif self.mode == "full" and not full and not self.cells:
+            self.mode, self._usual = "wall", True
         if bool(full) != (self.mode == "full"):
             self.skipped.add(_OTHER_MODE)
             return

@@ -4,7 +4,8 @@ the kinds of frames are told: ``comm;user;…;user;-;kernel;…;kernel VALUE``.
 The first field is the process's name; what follows ``-`` is the kernel's. After ``--`` (offwaketime) stands the waker,
 its frames innermost first and its name last (tools/offwaketime.py of bcc): they stay above the frame ``--``, with the
 kernel's before ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as frames, and are counted. Without
-delimiters it is folded text as any other (`folded`), which says what becomes of weights and bad lines.
+delimiters it is folded text as any other (`folded`), which says what becomes of weights and bad lines. What the tools
+print without -f is read by `bcc_stacks`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from . import bcc_stacks
 from .folded import FoldedLines
 from .options import ReadOptions
 from .source import Source
@@ -25,15 +27,20 @@ _CACHE = 1 << 15
 
 
 def sniff(head: bytes) -> bool:
-    """Whether there are folded lines, one of them with a delimiter."""
-    return b"\0" not in head and any(
-        any(delimiter in b"%b;" % stack for delimiter in _DELIMITERS) and weight.isdigit()
-        for stack, _, weight in (line.rpartition(b" ") for line in head.splitlines())
+    """Whether there are folded lines, one of them with a delimiter, or stacks that are not folded."""
+    return b"\0" not in head and (
+        any(
+            any(delimiter in b"%b;" % stack for delimiter in _DELIMITERS) and weight.isdigit()
+            for stack, _, weight in (line.rpartition(b" ") for line in head.splitlines())
+        )
+        or bcc_stacks.sniff(head)
     )
 
 
-def read(source: Source, _: ReadOptions) -> Profile:
+def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
+    if bcc_stacks.sniff(source.head):
+        return bcc_stacks.read(source, options)
     lines = FoldedLines(source.name, EXPECTED)
     for chunk in source.chunks():
         lines.add(chunk)

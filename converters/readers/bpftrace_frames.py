@@ -6,10 +6,10 @@ import re
 
 from ..model import Frame, Module
 
-_PERF = re.compile(rb"([0-9a-f]{4,16}) (\S.*) \(([^()]+)\)\Z", re.DOTALL)
+_PERF = re.compile(rb"([0-9a-f]{1,16}) (\S.*) \(([^()]+)\)\Z", re.DOTALL)
 """Of kstack(perf) and ustack(perf)."""
 _PERF_KERNEL = re.compile(rb"(f{4}[0-9a-f]{12}) (\S.*)\Z", re.DOTALL)
-_ADDRESS = re.compile(rb"(?:0x|(?=[0-9a-f]{8}))([0-9a-f]{4,16})\Z")
+_ADDRESS = re.compile(rb"(?:0x|(?=[0-9a-f]{8}))([0-9a-f]{1,16})\Z")
 _OFFSET = re.compile(rb"\+\d{1,18}(?=@|\Z)")
 _PLACE = re.compile(rb"@([^@]+):(\d{1,9})\Z", re.DOTALL)
 _MAX_FRAME = 1 << 14

@@ -3,7 +3,8 @@
 ``Thread 0x7f12 [name] (most recent call first):`` (the name since Python 3.14; ``Current thread``; ``Stack`` for one
 thread alone), then ``File "x.py", line 3 in f``, innermost first. Anything else is the program's own output: it is
 counted, for dumps go to standard error. Of a C stack (Python 3.14) what its thread called from Python is appended to
-the stack. Frames ``...`` say that the outermost ones are missing. Source: Python/traceback.c in CPython.
+the stack. Frames ``...`` say that the outermost ones are missing; Python 3.13 leaves out even that, so that 100 frames,
+the most that are dumped, count as cut short. Source: Python/traceback.c in CPython.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _ABOUT = (b"Timeout (", b"Fatal Python error: ", b"Extension modules: ", b"Pytho
 """Lines around dumps."""
 _GC = Frame("[garbage collection]", "other")
 _MAX_FRAMES = 10_000
+_MAX_DUMPED = 100
+"""MAX_FRAME_DEPTH of CPython."""
 _MAX_CACHED = 64 << 20
 _OTHER_TEXT, _CUT_STACKS = "lines that belong to no dump", "stacks cut short"
 _NO_PYTHON, _LONE_C = "threads without a Python frame", "C stacks that show no call from Python"
@@ -94,7 +97,8 @@ class _Tally:
         lines = block.split(b"\n")
         if not ended and not lines[-1]:
             lines.pop()
-        plain = self._key is None and self._c_lines is None and len(lines) > 1 and lines[0].startswith(b"Thread ")
+        usual = 1 < len(lines) <= _MAX_DUMPED  # every longer one has to be counted
+        plain = usual and self._key is None and self._c_lines is None and lines[0].startswith(b"Thread ")
         for i, line in enumerate(lines):
             plain = plain and self._is_plain(line, i)
             self._add_line(line)
@@ -154,7 +158,7 @@ class _Tally:
         if self._key is not None:
             if not self._lines:
                 self._skipped.add(_NO_PYTHON)
-            if self._cut:
+            if self._cut or len(self._lines) == _MAX_DUMPED:
                 self._skipped.add(_CUT_STACKS)
             key = tuple(reversed(self._lines)), self._key[0]
             cell = self._counts.setdefault(key, [0])

@@ -127,7 +127,7 @@ class JsonStream:
         try:
             while text is self._text and text[(after := space(text, self._at).end())] == ",":  # type: ignore[union-attr]
                 value, end = scan(text, space(text, after + 1).end())  # type: ignore[union-attr]
-                if end == len(text):
+                if not self._is_end(end):
                     return
                 self._at = end
                 yield Member(key, value, True)
@@ -149,7 +149,7 @@ class JsonStream:
         while True:
             try:
                 value, end = self._scan(self._text, self._at)
-                if end < len(self._text) or self._ended or self._text[self._at] in '{["':
+                if self._ended or self._text[self._at] in '{["' or self._is_end(end):
                     self._at = end
                     return value
             except StopIteration as error:
@@ -160,6 +160,10 @@ class JsonStream:
                 self._fail("JSON numbers that are less long")
             if not self._more():
                 raise Unfinished(within=True)
+
+    def _is_end(self, end: int) -> bool:
+        """Whether a number that was read up to here ends here, and does not go on where this text ends."""
+        return end + 2 < len(self._text) or self._text[end : end + 1] not in ("", ".", "e", "E")
 
     def _check(self, place: int, error: str) -> None:
         """Whether a value may be wrong only because the text ends."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -42,9 +41,11 @@ _BATCH = 4096
 _WIDTHS = (200, 20_000)
 _FONT_SIZES = (6, 40)
 _MAX_HEIGHT = 200
+_FACTORS = (1e-12, 1e12)
 _ROOM = 3
 """Px that a row must have beside the size of its font."""
 _SCRIPTS = ("values", "svg_tree", "svg_axis", "svg_draw", "svg_search", "svg_page")
+_NARROW_CALLS = " (-o NAME.trace.json has all of them, for ui.perfetto.dev; --min-width 0 keeps them for zooming in)"
 _FONT = re.compile(r"[A-Za-z0-9 _-]{1,60}\Z")
 
 
@@ -91,8 +92,11 @@ def _check(options: WriteOptions) -> None:
         raise StallscopeError(
             f"a least width of {options.min_width:g} px cannot be drawn", f"choose 0 to {options.width}", exit_code=2
         )
-    if not 0 < options.factor < math.inf:
-        raise StallscopeError(f"a factor of {options.factor:g} makes no sense", "choose one above 0", exit_code=2)
+    least, most = _FACTORS
+    if not least <= options.factor <= most:
+        raise StallscopeError(
+            f"a factor of {options.factor:g} makes no sense", f"choose {least:g} to {most:g}", exit_code=2
+        )
     if options.font and not _FONT.match(options.font):
         raise StallscopeError(
             f"{options.font!r} is no name of a font", "use letters, digits, spaces and - only", exit_code=2
@@ -182,25 +186,30 @@ def _legend(graph: Graph) -> str:
 
 def _subtitle(graph: Graph) -> str:
     profile, tree = graph.profile, graph.tree
-    value_type = tree.value_type
     parts = [profile.host]
     if profile.start_ns:
         parts.append(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(profile.start_ns // 10**9)))
     if profile.duration_ns and not tree.timed:
         parts.append(f"{duration(profile.duration_ns)} long")
     if tree.nodes:
-        total = graph.unit.human(tree.total)
+        parts.append(_amount(graph))
         if tree.timed:
-            parts += [f"{total} of {value_type.name}", plural(len(tree.bands), "track")]
-        elif graph.options.total:
-            parts.append(f"{graph.unit.human(profile.total(value_type.name))} of {total} {value_type.name}")
-        else:
-            parts.append(f"{total} {value_type.name}")
+            parts.append(plural(len(tree.bands), "track"))
         if tree.differential:
             parts.append(graph.compared(tree.nodes[0]))
         if tree.counted:
             parts.append(plural(tree.nodes[0].events, "time"))
     return " · ".join(part for part in parts if part)
+
+
+def _amount(graph: Graph) -> str:
+    """What was measured: ``150 ms wall``; of a chart ``150 ms of wall``; with --total ``150 ms of 200 ms wall``."""
+    tree, unit = graph.tree, graph.unit
+    name, measured = tree.value_type.name, unit.human(tree.measured)
+    if graph.options.total:
+        return f"{measured} of {unit.human(tree.total)} {name}"
+    has_unit = unit.name not in ("", "count")
+    return f"{measured} of {name}" if tree.timed and has_unit else f"{measured} {name}"
 
 
 def _nothing(profile: Profile) -> str:
@@ -221,7 +230,8 @@ def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
         gone = f", or with nothing {tree.value_type.name}" if tree.differential else ""
         limit = f"{options.min_width:g} px" + (f" or {100 * options.min_share:g} %" if options.min_share else "")
         what = "calls" if tree.timed else "branches"
-        yield "line", f"{what} narrower than {limit}{gone}, not drawn: {count(tree.hidden)}"
+        remedy = _NARROW_CALLS if tree.timed and (options.min_width or options.min_share) else ""
+        yield "line", f"{what} narrower than {limit}{gone}, not drawn: {count(tree.hidden)}{remedy}"
     notes: Iterable[str] = [*options.notes, *profile.comments]
     notes = [note for note in notes if note]
     for note in notes[:_MAX_NOTES]:

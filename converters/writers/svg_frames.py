@@ -137,7 +137,8 @@ class Frames:
         if tree.differential:
             return f"{line} · {graph.compared(node)}"
         if tree.timed:
-            return f"{line} · at {position(node.start, node.total, node.start + node.total, graph.unit)}"
+            # With the digits that the length has: three.
+            return f"{line} · at {position(node.start, node.total / 100, node.start + node.total, graph.unit)}"
         return f"{line} · {plural(node.events, 'time')}" if tree.counted else line
 
     def _text(self, key: Key) -> tuple[str, str]:

@@ -69,7 +69,8 @@ function details(i) {
     const text = [shares.join(" · ")];
     if (CHART && parent[i] >= 0) {
         const stop = start[i] + total[i];
-        text.push("from " + position(start[i], total[i], stop) + " to " + position(stop, total[i], stop));
+        const step = total[i] / 100; // with the digits that the length has: three
+        text.push("from " + position(start[i], step, stop) + " to " + position(stop, step, stop));
     }
     if (times[i] > 0) {
         const mean = NANOSECONDS || UNIT === "bytes" ? ", " + human(total[i] / times[i]) + " on average" : "";

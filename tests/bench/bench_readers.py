@@ -5,7 +5,7 @@ FlameGraph's Perl scripts.
 
 The Perl scripts are taken from the folder, or $FLAMEGRAPH, or the PATH; without them ours are measured alone. Ours and
 theirs take turns on the same input; what is printed are the medians. perf and folded read 200 MB, the others 40.
-chrome is read as for a flame graph, chrome-timeline as for an output that shows times.
+chrome and speedscope are read as for a flame graph, chrome-timeline as for an output that shows times.
 """
 
 from __future__ import annotations
@@ -109,6 +109,9 @@ for name in ("pyspy", "austin", "faulthandler", "chrome", "vtune", "perf_sched")
         TARGETS[name] = Target(getattr(python, name), 90)
     if name == "chrome":
         TARGETS["chrome-timeline"] = TARGETS[name]
+if python is not None:
+    TARGETS["speedscope"] = Target(python.speedscope, 90)
+    TARGETS["speedscope-evented"] = Target(python.speedscope_evented, 90)
 
 
 def measured(command: list[str]) -> Run:

@@ -227,6 +227,69 @@ def pstats(size: int) -> Iterator[bytes]:
     yield marshal.dumps(document)
 
 
+def _speedscope_head() -> str:
+    frames = (f'{{"name": "function_{i}", "file": "{_file(i)}", "line": {i % 900 + 1}}}' for i in range(_FUNCTIONS))
+    return f'{{"shared": {{"frames": [{", ".join(frames)}]}}, "profiles": ['
+
+
+def _profile_head(kind: str, number: int) -> str:
+    comma = ", " if number else ""
+    return f'{comma}{{"type": "{kind}", "name": "thread {number}", "unit": "milliseconds", "startValue": 0'
+
+
+def speedscope(size: int) -> Iterator[bytes]:
+    """Eight threads that were sampled."""
+    choice = random.Random(1)
+    stacks = [f"[{', '.join(map(str, path))}]" for path in _paths(choice)]
+    yield _speedscope_head().encode()
+    for number in range(8):
+        weights: list[str] = []
+
+        def samples(weights: list[str] = weights) -> Iterator[str]:
+            yield choice.choice(stacks)
+            while True:
+                weights.append(str(choice.randrange(1, 20)))
+                yield f", {choice.choice(stacks)}"
+
+        yield f'{_profile_head("sampled", number)}, "endValue": {size}, "samples": ['.encode()
+        yield from _blocks(samples(), size // 9)
+        weights.append("1")
+        yield f'], "weights": [{", ".join(weights)}]}}'.encode()
+    yield b"]}"
+
+
+def speedscope_evented(size: int) -> Iterator[bytes]:
+    """Eight threads whose calls were traced."""
+    choice = random.Random(1)
+    paths = _paths(choice)
+    yield _speedscope_head().encode()
+    for number in range(8):
+        open_: list[int] = []
+        times = [0]
+
+        def event(kind: str, frame: int, times: list[int] = times) -> str:
+            comma = ", " if len(times) > 1 else ""
+            times.append(times[-1])
+            return f'{comma}{{"type": "{kind}", "frame": {frame}, "at": {times[-1]}}}'
+
+        def events(open_: list[int] = open_, times: list[int] = times) -> Iterator[str]:
+            while True:
+                path = choice.choice(paths)
+                common = next((i for i, (a, b) in enumerate(zip(open_, path, strict=False)) if a != b), len(path))
+                while len(open_) > common:
+                    yield event("C", open_.pop())
+                for frame in path[len(open_) :]:
+                    open_.append(frame)
+                    yield event("O", frame)
+                times[-1] += choice.randrange(1, 9)
+
+        yield f'{_profile_head("evented", number)}, "endValue": {size}, "events": ['.encode()
+        yield from _blocks(events(), size // 8)
+        yield "".join(event("C", open_.pop()) for _ in range(len(open_))).encode()
+        yield b"]}"
+    yield b"]}"
+
+
 TEXTS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "pyspy": pyspy,
     "austin": austin,
@@ -236,5 +299,7 @@ TEXTS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "perf_sched": perf_sched,
     "vtune": vtune,
     "pstats": pstats,
+    "speedscope": speedscope,
+    "speedscope_evented": speedscope_evented,
 }
 """By the reader; "austin_full" is read by austin too."""

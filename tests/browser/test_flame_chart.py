@@ -167,11 +167,18 @@ def test_hovering_tells_when_and_how_long(show: Callable[..., Chart]) -> None:
         shown = chart.hover(node)
         assert shown[0] == name
         assert shown[1] == f"{duration(node.total)} · {share(node.total, chart.end)} of all"
-        begin, end = (position(value, node.total, stop, UNIT) for value in (node.start, stop))
+        begin, end = (position(value, node.total / 100, stop, UNIT) for value in (node.start, stop))
         assert shown[2] == f"from {begin} to {end}"
         assert abs(float(begin.split()[0]) * 1e9 - node.start) < node.total or "ms" in begin
     root = chart.tree.nodes[0]
     assert chart.hover(root)[:2] == ["trainer-7 · main-70", f"{duration(chart.end)} · 100.0 % of all"]
+
+
+def test_begin_and_end_have_as_many_digits_as_the_length(show: Callable[..., Chart]) -> None:
+    spans = [Span(0, 5_560_000, Frame("a")), Span(5_600_000, 7_000_000, Frame("b")), Span(8 * MS, 9 * MS, Frame("c"))]
+    chart = show(Profile([ValueType("wall", "nanoseconds")], [], timeline=Timeline([Track(spans=spans)])))
+    assert chart.hover(chart.find("a"))[1:3] == ["5.56 ms · 61.8 % of all", "from 0.00 ms to 5.56 ms"]
+    assert chart.hover(chart.find("b"))[1:3] == ["1.40 ms · 15.6 % of all", "from 5.60 ms to 7.00 ms"]
 
 
 def test_the_axis_is_that_of_the_window(show: Callable[..., Chart]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import Key, Node, Tree, build
+from stallscope.converters.flame import Key, Node, Tree, build, whole_of
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
 from stallscope.converters.options import WriteOptions
 
@@ -305,3 +305,24 @@ def test_a_node_knows_which_state_most_of_it_was_spent_in() -> None:
     tree = build(data, WriteOptions(), label="state")
     assert {node.key.name: node.label for node in tree.nodes} == {"all": "", "main": "", "wait": "idle"}
     assert {node.label for node in build(data, WriteOptions()).nodes} == {""}
+
+
+def test_the_root_may_stand_for_more_than_was_measured() -> None:
+    data = profile(Sample((native("main"),), (100,)))
+    tree = build(data, WriteOptions(), whole=400)
+    assert (tree.total, tree.measured) == (400, 100)
+    assert outline(tree) == [(0, "all", 0, 400, 0), (1, "main", 0, 100, 100)]
+    assert build(data, WriteOptions()).measured == 100
+
+
+@pytest.mark.parametrize("whole", [-1, 99_999, 1e19, float("inf"), float("nan")])
+def test_a_whole_that_is_refused_is_told_both_limits(whole: float) -> None:
+    with pytest.raises(StallscopeError, match="there is 100,000") as error:
+        whole_of(whole, 100_000)
+    assert error.value.remedy == "choose 100,000 to 9.22e+18"
+    assert error.value.exit_code == 2
+
+
+def test_both_limits_of_a_whole_are_taken() -> None:
+    assert whole_of(100_000, 100_000) == 100_000
+    assert whole_of(float("9.22e+18"), 100_000) == 9_220_000_000_000_000_000

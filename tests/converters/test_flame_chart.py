@@ -70,9 +70,18 @@ def test_short_calls_go_with_all_that_they_call() -> None:
     assert tree.nodes[1].own == 1000 - 4 - 2 - 400, "its own time is what it is, whether its callees are drawn or not"
 
 
+def test_a_call_without_a_length_is_counted_where_a_short_one_ends() -> None:
+    spans = [Span(0, 1000, A), Span(10, 14, B), Span(11, 12, C), Span(14, 14, C), Span(500, 500, B), Span(500, 500, C)]
+    tree = build(timed(Track(spans=spans)), WriteOptions(), minimum=0.01)
+    assert [row[0] for row in rows(tree)] == ["all", "a"]
+    assert tree.hidden == 4, "b with its c, and all that have no length"
+
+
 def test_the_axis_may_end_later_but_not_earlier() -> None:
     profile = timed(Track(spans=[Span(0, 60, A)]))
-    assert build(profile, WriteOptions(), whole=100).total == 100
+    later = build(profile, WriteOptions(), whole=100)
+    assert (later.total, later.measured) == (100, 60)
+    assert build(profile, WriteOptions()).measured == 60
     with pytest.raises(StallscopeError, match="there is 60"):
         build(profile, WriteOptions(), whole=59)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -115,6 +116,46 @@ def test_what_does_not_know_the_times_is_no_flame_chart(
     assert "a flame chart needs to know when calls were" in error
     assert "--keep" in error
     assert not (tmp_path / "out.svg").exists()
+
+
+@pytest.mark.parametrize("outputs", [[], ["-o", "-"], ["-o", "x.html"], ["-o", "x.folded", "-o", "x.trace.json"]])
+def test_a_flame_chart_needs_an_svg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outputs: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.folded").write_text("a;b 5\n")
+    assert convert.main(["in.folded", *outputs, "--flamechart"]) == 2
+    assert "a flame chart is an SVG\nwrite one: -o NAME.svg" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.folded"]
+    assert convert.main(["in.folded", *outputs, "-o", "chart.svg", "--flamechart"]) == 0
+
+
+def test_a_flame_chart_on_standard_output(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    source = tmp_path / "in.folded"
+    source.write_text("a;b 5\n")
+    assert convert.main([str(source), "--to", "svg", "--flamechart"]) == 0
+    assert b'data-chart="' in capfdbinary.readouterr().out
+
+
+def test_all_calls_of_a_flame_chart_are_in_the_trace_beside_it(tmp_path: Path) -> None:
+    source, chart, trace = tmp_path / "in.folded", tmp_path / "x.svg", tmp_path / "x.trace.json"
+    source.write_text("".join(f"f{i % 7} 1\n" for i in range(20_000)))
+    assert convert.main([str(source), "-o", str(chart), "-o", str(trace), "--flamechart"]) == 0
+    assert "not drawn: 20,000 (-o NAME.trace.json has all of them" in chart.read_text()
+    calls = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [(call["name"], call["ts"], call["dur"]) for call in calls] == [(f"f{i % 7}", i, 1) for i in range(20_000)]
+
+
+@pytest.mark.parametrize("factor", ["1e308", "1e-320", "nan", "0", "-1"])
+@pytest.mark.parametrize("chart", [[], ["--flamechart"]])
+def test_a_factor_that_cannot_be_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], factor: str, chart: list[str]
+) -> None:
+    source, target = tmp_path / "in.folded", tmp_path / "out.svg"
+    source.write_text("a;b 5\n")
+    assert convert.main([str(source), "-o", str(target), "--factor", factor, *chart]) == 2
+    assert "makes no sense\nchoose 1e-12 to 1e+12" in capsys.readouterr().err
+    assert not target.exists()
 
 
 def test_a_thread_of_a_flame_chart(tmp_path: Path) -> None:

@@ -38,6 +38,13 @@ def test_cpu_time_and_memory() -> None:
     assert profile.samples == [Sample((F,), (4097, 100, 3), WHO)]
 
 
+def test_times_alone_under_mode_full_are_wall_time() -> None:
+    profile = read(b"# mode: full\nP7;T0:8;/a.py:f:3 20\nP7;T0:8;/a.py:f:3 5\nP7;T0:8;/a.py:f:3 5,1,-7\n")
+    assert profile.value_types == [ValueType("wall", "nanoseconds"), COUNT]
+    assert profile.samples == [Sample((F,), (25_000, 2), WHO)]
+    assert profile.lost == {"samples of another mode": 1}
+
+
 @pytest.mark.parametrize("mode", [b"# mode: full\n", b""])
 def test_full(mode: bytes) -> None:
     profile = read(mode + b"P7;T0:8;/a.py:f:3 20,0,4096\nP7;T0:8;/a.py:f:3 5,1,-7\nP7;T0:8;/a.py:f:3 5\n")

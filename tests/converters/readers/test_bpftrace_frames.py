@@ -13,6 +13,8 @@ from stallscope.converters.readers.bpftrace_frames import is_kernel, parse_frame
         ("    a+b+1", Frame("a+b")),
         ("    0x7f12a4b10000", Frame("[unknown]")),
         ("7f12a4b10000", Frame("[unknown]")),
+        ("    0x7", Frame("[unknown]")),
+        ("\t7 0x7 ([unknown])", Frame("[unknown]")),
         ("ffffffff8103ce3b", Frame("[unknown]", "kernel")),
         ("face", Frame("face")),
         ("\tffffffff8123456a nv_ioctl+42", Frame("nv_ioctl", "kernel")),

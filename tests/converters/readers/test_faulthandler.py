@@ -107,6 +107,13 @@ def test_chunks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     assert read(text).samples == whole.samples
 
 
+def test_stacks_that_python_3_13_cuts_short_are_counted() -> None:
+    dump = HEAD % 1 + frames(*["f"] * 100) + b"\n" + HEAD % 2 + frames(*["f"] * 99) + b"\n"
+    profile = read(dump * 3)
+    assert [(len(each.stack), each.values) for each in profile.samples] == [(100, (3,)), (99, (3,))]
+    assert profile.lost == {"stacks cut short": 3}
+
+
 def test_no_dump_is_refused() -> None:
     with pytest.raises(StallscopeError, match="x, line 1: expected a dump of faulthandler"):
         read(b"hello\nworld\n")

@@ -95,6 +95,15 @@ def test_a_value_without_an_end_is_refused_before_it_fills_the_memory(monkeypatc
         members(b'["' + b"a" * 200_000)
 
 
+@pytest.mark.parametrize("size", range(1, 9))
+def test_numbers_are_not_cut_where_a_chunk_ends(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", size)
+    source = Source(io.BytesIO(text := b"[54.25,1e+5, 10.5e1,7,2.5]"), "x")
+    source._ahead, source._file = b"", io.BytesIO(text)
+    found = [member.value for member in JsonStream(source, frozenset()).members()]
+    assert found == ["54.25", "1e+5", "10.5e1", 7, "2.5"]
+
+
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),

@@ -24,9 +24,9 @@ LABELS = st.sampled_from([(), (("pid", 7), ("process", "a b")), (("pid", 8), ("p
 SAMPLES = st.builds(Sample, st.lists(FRAMES, max_size=5).map(tuple), st.tuples(st.integers(1, 10**12)), LABELS)
 
 
-def read(document: Any) -> Profile:
+def read(document: Any, *, timeline: bool = True) -> Profile:
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return speedscope.read(Source(io.BytesIO(text), "x"), ReadOptions())
+    return speedscope.read(Source(io.BytesIO(text), "x"), ReadOptions(timeline=timeline))
 
 
 def write(profile: Profile) -> bytes:
@@ -130,6 +130,53 @@ def test_recording_of_py_spy() -> None:
 def test_malformed(document: Any, message: str) -> None:
     with pytest.raises(StallscopeError, match=message):
         read(document)
+
+
+def test_without_a_timeline_the_samples_are_the_same() -> None:
+    events = [("O", 0, 1), ("O", 1, 2), ("C", 1, 4), ("O", 1, 4), ("C", 1, 9), ("C", 0, 10)]
+    document = evented(*events)
+    document["profiles"].append({**document["profiles"][0], "name": "u"})
+    document["profiles"].append({**document["profiles"][0], "startValue": 1})
+    document["shared"]["frames"].append({"name": "b"})
+    document["profiles"][2]["events"] = [{**e, "frame": 2 * e["frame"]} for e in document["profiles"][0]["events"]]
+    profile = read(document, timeline=False)
+    assert profile.timeline is None
+    assert profile.samples == read(document).samples
+    assert [sample.values for sample in profile.samples] == [
+        (4 * 10**9, 2),
+        (14 * 10**9, 4),
+        (2 * 10**9, 1),
+        (7 * 10**9, 2),
+    ]
+
+
+def test_a_call_without_a_length_stays_below_its_caller() -> None:
+    document = evented(("O", 0, 0), ("O", 1, 5), ("C", 1, 5), ("C", 0, 5))
+    a, b = Frame("a", "python", file="a.py", line=2), Frame("b")
+    assert read(document, timeline=False).samples == [Sample((a,), (5 * 10**9, 1)), Sample((a, b), (0, 1))]
+
+
+@pytest.mark.parametrize("timeline", [True, False])
+def test_members_may_come_in_any_order(timeline: bool) -> None:
+    for name in ("tiny", "evented", "pyspy"):
+        document = json.loads((DATA / f"{name}.speedscope.json").read_text())
+        turned = {key: document[key] for key in reversed(document)}
+        turned["profiles"] = [{key: each[key] for key in reversed(each)} for each in document["profiles"]]
+        assert read(turned, timeline=timeline) == read(document, timeline=timeline)
+
+
+def test_of_a_member_that_comes_twice_the_last_one_counts() -> None:
+    text = (
+        b'{"shared": {"frames": [{"name": "x"}]}, "profiles": [5], "shared": {"frames": [{"name": "a"}]}, "profiles": ['
+    )
+    text += b'{"type": "sampled", "samples": [[9]], "weights": [1], "samples": [[0], [0]], "weights": [1, 2]}]}'
+    assert read(text).samples == [Sample((Frame("a"),), (3,))]
+
+
+def test_what_is_wrong_with_a_profile_that_is_not_shown_does_not_count() -> None:
+    document = evented(("O", 0, 0), ("C", 0, 1))
+    document["profiles"].append({"type": "evented", "unit": "bytes", "events": [{"type": "O", "frame": 99, "at": 1}]})
+    assert read(document, timeline=False).lost == {"profiles in another unit": 1}
 
 
 def test_other_units_are_left_out_and_counted() -> None:

@@ -352,6 +352,11 @@ def test_sizes() -> None:
         ({"factor": 0.0}, "factor of 0"),
         ({"factor": float("nan")}, "factor of nan"),
         ({"factor": float("inf")}, "factor of inf"),
+        ({"factor": -1.0}, "factor of -1"),
+        ({"factor": 1e308}, r"factor of 1e\+308"),
+        ({"factor": 1.1e12}, r"factor of 1.1e\+12"),
+        ({"factor": 0.9e-12}, "factor of 9e-13"),
+        ({"factor": 1e-320}, "factor of "),
         ({"background": "red;}</style><script>"}, "no background"),
         ({"background": "#000000"}, "text cannot be read"),
         ({"flamechart": True}, "needs to know when"),
@@ -414,6 +419,19 @@ def test_a_factor_changes_what_is_told_and_no_box() -> None:
     assert told == ["3.00 s · 100.0 %", "1.00 s · 33.3 %", "2.00 s · 66.7 %"]
     assert lines(root)[0] == "3.00 s samples"
     assert root.get("data-factor") == repr(1 / 99)
+    with pytest.raises(StallscopeError) as error:
+        text_of(data, factor=1e300)
+    assert error.value.remedy == "choose 1e-12 to 1e+12"
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+@pytest.mark.parametrize("unit", ["", "pages", "bytes", "seconds"])
+def test_the_largest_and_the_smallest_factor_can_be_drawn(factor: float, unit: str) -> None:
+    for value in (1, 2**62):
+        timeline = Timeline([Track(spans=[Span(0, value, Frame("f"))])], "count")
+        data = Profile([ValueType("samples", "count")], [Sample((Frame("f"),), (value,))], timeline=timeline)
+        for chart in (False, True):
+            assert names(ET.fromstring(text_of(data, factor=factor, unit=unit, flamechart=chart))) == ["all", "f"]
 
 
 def test_rows_have_the_height_that_is_asked_for() -> None:
@@ -475,3 +493,43 @@ def test_a_flame_chart_may_end_later() -> None:
     root = ET.fromstring(text_of(TIMED, flamechart=True, total=2_000.0))
     assert float(rects(root)[0].get("width", "")) == 1175
     assert float(rects(root)[1].get("width", "")) == pytest.approx(1176 * 0.3 - 1, abs=0.01)
+    assert lines(root)[0] == "1.00 µs of 2.00 µs wall · 2 tracks"
+
+
+def one_track(unit: str, *spans: Span) -> Profile:
+    return Profile([ValueType("samples", unit)], [], timeline=Timeline([Track(spans=list(spans))], unit))
+
+
+@pytest.mark.parametrize(
+    ("unit", "options", "text"),
+    [
+        ("count", {}, "8 samples · 1 track"),
+        ("", {}, "8 samples · 1 track"),
+        ("count", {"total": 20.0}, "8 of 20 samples · 1 track"),
+        ("count", {"unit": "pages"}, "8 pages of samples · 1 track"),
+        ("count", {"unit": "seconds", "factor": 0.01, "total": 20.0}, "80.0 ms of 200 ms samples · 1 track"),
+        ("bytes", {}, "8 B of samples · 1 track"),
+    ],
+)
+def test_a_flame_chart_tells_what_was_measured(unit: str, options: dict[str, Any], text: str) -> None:
+    root = ET.fromstring(text_of(one_track(unit, Span(0, 8, Frame("f"))), flamechart=True, **options))
+    assert lines(root)[0] == text
+
+
+def test_calls_that_are_too_narrow_have_a_way_out() -> None:
+    data = one_track("nanoseconds", *(Span(i, i + 1, Frame(f"f{i}")) for i in range(20_000)))
+    root = ET.fromstring(text_of(data, flamechart=True))
+    assert names(root) == ["all"]
+    assert lines(root)[2] == (
+        "calls narrower than 0.1 px, not drawn: 20,000"
+        " (-o NAME.trace.json has all of them, for ui.perfetto.dev; --min-width 0 keeps them for zooming in)"
+    )
+    kept = ET.fromstring(text_of(data, flamechart=True, min_width=0))
+    assert len((kept.findtext(f"{SVG}metadata[@id='names']") or "").split("\n")) == 20_000
+    assert "not drawn" not in "".join(lines(kept))
+
+
+def test_calls_without_a_length_are_in_no_chart() -> None:
+    data = one_track("nanoseconds", Span(0, 8, Frame("f")), Span(4, 4, Frame("g")))
+    found = lines(ET.fromstring(text_of(data, flamechart=True, min_width=0)))
+    assert "calls narrower than 0 px, not drawn: 1" in found

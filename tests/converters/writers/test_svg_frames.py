@@ -15,7 +15,7 @@ def node(depth: int, name: str, start: int, total: int, kind: NodeKind = "native
     return Node(depth, Key(name, kind if depth else "root", ""), start, total, 0, 0)
 
 
-def graph(tree: Tree, **options: bool) -> Graph:
+def graph(tree: Tree, **options: int) -> Graph:
     profile = Profile([tree.value_type])
     palette = svg_palette.choose("calm", profile, "wall")
     return Graph(profile, tree, WriteOptions(**options), palette, Labels("", 12), Unit("nanoseconds"))  # type: ignore[arg-type]
@@ -68,6 +68,21 @@ def test_what_is_too_narrow_is_a_line_with_the_number_of_its_name() -> None:
         f"{css(nodes[3])} 1 7 3 0 0",
     ]
     assert frames.names() == '<metadata id="names">x&lt;y\tnative\nz\tkernel</metadata>\n'
+
+
+@pytest.mark.parametrize(
+    ("start", "total", "told"),
+    [
+        (2_600_000, 1_400_000, "1.40 ms · 15.6 % · at 2.60 ms"),
+        (444_000, 5_556_000, "5.56 ms · 61.7 % · at 0.44 ms"),
+        (3_000_000, 123, "123 ns · <0.1 % · at 3.000000 ms"),
+        (7_654_321, 850_000, "850 µs · 9.4 % · at 7.654 ms"),
+    ],
+)
+def test_when_a_call_was_has_as_many_digits_as_how_long(start: int, total: int, told: str) -> None:
+    nodes = [node(0, "all", 0, 9_000_000), node(1, "a", start, total)]
+    frames = Frames(graph(Tree(TIME, False, nodes, 2, 0, bands=[2], timed=True), width=20_000))
+    assert f"<title>a\n{told}\n" in "".join(frames.elements()).replace("&lt;", "<")
 
 
 def test_without_narrow_boxes_there_is_no_list_of_names() -> None:
