@@ -58,7 +58,7 @@ class Calls:
 
     def take(self, codes: Sequence[int], times: Sequence[float]) -> None:
         """Events that nest."""
-        for code, now in zip(codes, times):  # noqa: B905
+        for code, now in zip(codes, times, strict=True):
             if code >= 0:
                 self._open.append(len(self.starts))
                 self.starts.append(now)
@@ -168,7 +168,7 @@ class Events:
         totals, counts = self.times, self.counts
         node, last, event, before = self._node, self.last, self._number, self._number
         try:
-            for event, code, now in zip(range(before + 1, before + 1 + len(codes)), codes, times):  # noqa: B905
+            for event, code, now in zip(range(before + 1, before + 1 + len(codes)), codes, times, strict=True):
                 if now != last:
                     if now < last:
                         raise ValueError(f"{self._place(event)} is earlier than the one before it")

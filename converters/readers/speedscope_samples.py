@@ -141,7 +141,7 @@ class Samples:
             del samples[place + 1 :]
             weights = [[0] * len(samples)]
         sums: dict[int, float] = dict.fromkeys(samples, 0)
-        for number, value in zip(samples, chain.from_iterable(weights)):  # noqa: B905 - as many, and this is quicker
+        for number, value in zip(samples, chain.from_iterable(weights), strict=True):
             sums[number] += value
         self._sums = sums
 
