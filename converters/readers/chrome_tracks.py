@@ -10,7 +10,7 @@ from ..timeline import Timeline, Track
 from .chrome_calls import Calls, Lose
 
 MAX_CALLS = 20_000_000
-"""Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 500 where its time is kept."""
+"""Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 800 where its time is kept."""
 FOLD, FOLD_PIPED = 1 << 17, 1 << 22
 """Calls that come before it is tried again to add up those that are over; more from a pipe, where they cannot be read
 once more if some come too late."""

@@ -111,7 +111,7 @@ class JsonStream:
         while (char := self._peek()) != "]":
             if char == ",":
                 self._at += 1
-            elif tried is not self._text:
+            elif tried is not self._text:  # More was read: that makes another object.
                 tried = self._text
                 self._by_bulk(key)
                 for value in self._several():
