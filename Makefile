@@ -10,6 +10,7 @@ PREFIX ?= /usr/local
 N ?= 8
 SECONDS_TRACED ?= 5
 DIST ?= dist
+USERLANDS ?= trixie sid
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,25 +25,26 @@ PROBE_OBJECTS := $(PROBES:bpf/%.bpf.c=build/bpf/%.bpf.o)
 BPF_OBJECT := bpf/stallscope.bpf.o
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload libdemo_cuda many_library
+WORKLOAD_PARTS := workload libdemo_cuda libshares many_library
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so
+WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so
 # What only tests need: it takes compilers of their own, and more time.
 TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
 # Frame pointers: see tests/workloads/README.md.
 WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
 	-fno-omit-frame-pointer -fno-optimize-sibling-calls
 # Those whose stacks only unwind tables can tell.
-NO_FRAME_POINTERS := call_paths demo exec_chain exec_chain_other jit_mixed libdemo_cuda many_mappings
+NO_FRAME_POINTERS := call_paths demo exec_chain exec_chain_other jit_mixed libdemo_cuda libshares many_mappings shares
 UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror -pthread -fPIC -fomit-frame-pointer \
 	-fasynchronous-unwind-tables -fvisibility=hidden
 $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
 
 .PHONY: help build demo test lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
-	packages-build packages-lint packages-test packages-bench FORCE
+	userland-test vm-test vm-test-all packages-build packages-lint packages-test packages-bench packages-userland \
+	packages-vm packages-vm-kernel FORCE
 
 help: ## this list
 	@echo 'stallscope: where the time of a training host goes'
@@ -51,6 +53,7 @@ help: ## this list
 	@echo
 	@echo 'Variables: PYTHON (python3; 3.10 or newer), PREFIX (/usr/local), N (processes of the demo, 8),'
 	@echo '           REQUIRE_LIVE=1 (a test that cannot trace here fails instead of being skipped)'
+	@echo "           USERLANDS ('trixie sid'), USERLAND_REFRESH=1 (they are made anew), USERLAND_MIRROR (of Debian)"
 
 build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, .venv, compiled probes
 
@@ -58,8 +61,18 @@ demo: build workloads ## trace N=8 demo processes for 5 s, leave the flame graph
 	@mkdir -p build/demo
 	@$(SUDO) $(BIN)/python tests/workloads/demo.py --processes $(N) --seconds $(SECONDS_TRACED)
 
-test: build dev workloads test-workloads speedscope-schema | packages-test ## all tests; those that trace need root
+test: build dev workloads test-workloads speedscope-schema | packages-test packages-vm ## all tests; those that trace need root
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set
+	$(BIN)/python tests/vm/lane.py $(VM_ARGS)
+
+vm-test-all: build dev workloads test-workloads | packages-vm $(if $(KERNEL_SRC),packages-vm-kernel) ## all kernels, all checks; writes docs/kernels.md
+	KERNEL_SRC=$(KERNEL_SRC) $(BIN)/python tests/vm/lane.py --all
+
+userland-test: speedscope-schema | packages-userland ## build, tests, demo and wheel in USERLANDS, other releases of Debian
+	@$(SUDO) $(PYTHON) tests/userlands/other_userlands.py $(if $(USERLAND_MIRROR),--mirror $(USERLAND_MIRROR)) \
+		$(if $(filter 1,$(USERLAND_REFRESH)),--refresh) $(USERLANDS)
 
 lint: dev | packages-lint ## ruff and clang-format, both only look
 	$(BIN)/ruff check .
@@ -98,7 +111,7 @@ clean: ## remove what was built; .venv stays
 	find bpf converters scripts stap tests tracers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # System packages: asked for every time (it takes 0.1 s), so that one that was removed comes back.
-packages-build packages-lint packages-test packages-bench: packages-%:
+packages-build packages-lint packages-test packages-bench packages-userland packages-vm packages-vm-kernel: packages-%:
 	@scripts/system-packages.sh $*
 
 # The virtual environment, then the test tools in it: one after the other, pip does not like company.
@@ -124,8 +137,8 @@ build/bpf/probes: FORCE
 	@mkdir -p $(@D)
 	@cmp -s $@ <<<'$(PROBES)' || echo '$(PROBES)' >$@
 
-$(BPF_OBJECT): $(PROBE_OBJECTS) build/bpf/probes tracers/core/linker.py | $(VENV)/.installed
-	$(BIN)/python -m stallscope.tracers.core.linker build/bpf/stallscope.linked.o $(PROBE_OBJECTS)
+$(BPF_OBJECT): $(PROBE_OBJECTS) build/bpf/probes tracers/kernel/linker.py | $(VENV)/.installed
+	$(BIN)/python -m stallscope.tracers.kernel.linker build/bpf/stallscope.linked.o $(PROBE_OBJECTS)
 	llvm-strip -g -o build/bpf/stallscope.stripped.o build/bpf/stallscope.linked.o
 	@mv build/bpf/stallscope.stripped.o $@
 
@@ -144,13 +157,15 @@ build/workloads/hostile.o: tests/workloads/hostile.c tests/workloads/hostile.sym
 	gcc $(WORKLOAD_CFLAGS) -MMD -MP -c $< -o $@
 	objcopy --redefine-syms=tests/workloads/hostile.syms $@
 
-build/workloads/libdemo_cuda.so: build/workloads/libdemo_cuda.o
+build/workloads/libdemo_cuda.so build/workloads/libshares.so: build/workloads/%.so: build/workloads/%.o
 	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ $<
 
-build/workloads/demo: build/workloads/demo.o build/workloads/workload.o build/workloads/libdemo_cuda.so
+build/workloads/demo: build/workloads/libdemo_cuda.so
+build/workloads/shares: build/workloads/libshares.so
+build/workloads/demo build/workloads/shares: build/workloads/%: build/workloads/%.o build/workloads/workload.o
 	gcc -pthread -Wl,-z,now -o $@ $^ -Wl,-rpath,'$$ORIGIN'
 
-$(filter-out build/workloads/demo,$(WORKLOADS:%=build/workloads/%)): build/workloads/%: build/workloads/%.o build/workloads/workload.o
+$(filter-out build/workloads/demo build/workloads/shares,$(WORKLOADS:%=build/workloads/%)): build/workloads/%: build/workloads/%.o build/workloads/workload.o
 	gcc -pthread -Wl,-z,now -o $@ $^
 
 # Lazily bound, as most programs are: calls go through the PLT.

@@ -1,9 +1,13 @@
-/* Which threads are traced: seeding from the threads that exist, inheritance on fork, cgroup membership; and the last
- * look at every traced thread. A thread is in scope exactly when it has a `struct thread`. */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which threads are traced: seeding from the existing threads, inheritance on fork, cgroup membership; and the final
+ * dump of every traced thread. A thread is in scope exactly when it has a `struct thread`. */
 #define DEFINE_SHARED
+#include "kernel_stack.bpf.h"
+#include "measures.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
+#include "user_stack.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -22,8 +26,8 @@ static __always_inline void inherit_space(u32 parent, u32 child)
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
 {
 	u32 tgid = TASK_FIELD(trusted, child, tgid);
-	struct wait_key key = { .state = WAIT_NEW };
-	struct thread *creator;
+	struct origin key = { .state = WAIT_NEW };
+	struct thread *creator, *t;
 
 	if (!running() || tgid == self_tgid)
 		return 0;
@@ -35,16 +39,18 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		if (!follow_children && (u32)TASK_FIELD(trusted, parent, tgid) != tgid)
 			return 0;
 	}
-	/* Threads share their process's address space; a forked process begins anew. */
+	/* Threads share their process's address space; a forked process starts a new one. */
 	if (creator && creator->key.tgid == tgid)
 		key.execs = creator->key.execs;
-	new_thread(child, trusted, bpf_ktime_get_ns(), PHASE_RUNNABLE, &key);
+	t = new_thread(child, trusted, SLOT_FORK, bpf_ktime_get_ns(), PHASE_RUNNABLE, &key);
+	if (t)
+		t->creator = TASK_FIELD(trusted, parent, pid);
 	return 0;
 }
 
 static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool trusted)
 {
-	struct wait_key key = {};
+	struct origin key = {};
 	struct exec_record *r;
 	struct thread *t;
 
@@ -54,11 +60,11 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	if (!t) {
 		u32 tgid = TASK_FIELD(trusted, task, tgid);
 
-		/* In the hash by tid a thread that is not the leader takes the leader's id at exec. Otherwise: a command that
-		 * was started for the trace, and put into the scope while it waited to begin. */
+		/* In the hash by tid a thread that is not the leader takes the leader's id at exec. Otherwise: a command
+		 * that was started for the trace, and added to the scope while it waited to begin. */
 		if (bpf_map_delete_elem(&thread_hash, &old_tid) && !bpf_map_lookup_elem(&scope_expected, &tgid))
 			return 0;
-		t = new_thread(task, trusted, bpf_ktime_get_ns(), PHASE_ON_CPU, &key);
+		t = new_thread(task, trusted, SLOT_EXEC, bpf_ktime_get_ns(), PHASE_ON_CPU, &key);
 		if (!t)
 			return 0;
 	}
@@ -105,13 +111,110 @@ int scope_exec_raw(u64 *ctx)
 	return on_exec((void *)ctx[0], ctx[1], false);
 }
 
+/* Size of the window, in words, that user space reads for a walk. */
+#define REQUEST_WORDS WINDOW_FIRST
+
+/* A stack walk of a sleeping thread for which user space reads the memory: for kernels without
+ * bpf_copy_from_user_task(). Mirrored in tracers/kernel/sleepers.py. */
+struct walk_request {
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u64 window; /* address of word[0] */
+	u64 want;   /* the word that must be read next */
+	u64 id;	    /* of the stack; 0: none */
+	u32 tgid;
+	u32 words; /* read from `window` on */
+	u16 begins;
+	u16 reads; /* the walk continues when `want` has been read */
+	u16 end;   /* enum walk_end */
+	u16 pad;
+	u64 word[REQUEST_WORDS];
+};
+
+struct request_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk_request);
+} walk_request SEC(".maps");
+
+/* Results of such walks, by thread id. */
+struct walked_stack {
+	u64 out; /* of the wait to which it belongs */
+	u64 id;
+	u64 end;
+};
+
+struct walked_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walked_stack);
+} walked_stacks SEC(".maps");
+
+/* Runs rounds of a walk in the current window; whether it is over or has to wait for a word. */
+__weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
+{
+	int next = WALK_GOES_ON;
+	u32 i;
+
+	if (!walk || !record)
+		return WALK_DONE;
+	for (i = 0; i < SOME_ROUNDS && next == WALK_GOES_ON; i++)
+		next = unwind_step(walk, record);
+	return next;
+}
+
+/* Run by user space, as a test: continues the walk in `walk_request`. */
+SEC("raw_tp")
+int scope_walk(void *ctx)
+{
+	u32 zero = 0, bytes, i;
+	struct walk_request *request = bpf_map_lookup_elem(&walk_request, &zero);
+	struct stack_record *record = bpf_map_lookup_elem(&iter_scratch, &zero);
+	struct unwind_walk *walk = bpf_map_lookup_elem(&iter_walk, &zero);
+	int next = WALK_GOES_ON;
+
+	if (!request || !record || !walk)
+		return 0;
+	if (request->begins)
+		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid);
+	else if (!request->words)
+		next = WALK_DONE; /* the wanted word cannot be read */
+	request->begins = 0;
+	request->reads = 0;
+	request->id = 0;
+	bytes = request->words * sizeof(u64);
+	if (bytes > sizeof(request->word))
+		bytes = sizeof(request->word);
+	if (bytes) {
+		bpf_probe_read_kernel(walk->word, bytes, request->word);
+		walk->window = request->window;
+		walk->window_words = bytes / sizeof(u64);
+	}
+	for (i = 0; i < WALK_ROUNDS / SOME_ROUNDS && next == WALK_GOES_ON; i++)
+		next = unwind_window(walk, record);
+	if (next == WALK_READS) {
+		request->want = walk->want;
+		request->reads = 1;
+		walk->end = WALK_FAULT; /* unless the word is read */
+	}
+	record->end = walk->end;
+	request->end = walk->end;
+	if (!request->reads)
+		request->id = stack_id(record, walk->frames);
+	return 0;
+}
+
 struct task_walk {
 	struct unwind_walk *walk;
 	struct stack_record *record;
 	struct task_struct *task;
 };
 
-/* As the loop of unwind_current(), through another task's memory: which no global function can be given. */
+/* Like the loop of unwind_current(), for another task's memory: a global function cannot be passed the task. */
 static long unwind_round(u32 round, void *context)
 {
 	struct task_walk *of = context;
@@ -127,12 +230,12 @@ static long unwind_round(u32 round, void *context)
 /* The id of the user stack of a task that is not running. */
 static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record, u8 *end)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 ip = BPF_CORE_READ(regs, ip), sp = BPF_CORE_READ(regs, sp), bp = BPF_CORE_READ(regs, bp);
 	struct task_walk of = { .record = record, .task = task };
-	u16 cs = BPF_CORE_READ(regs, cs);
+	u64 ip, sp, bp;
 	u32 zero = 0;
+	u16 cs;
 
+	cs = task_registers(task, &ip, &sp, &bp);
 	/* See user_stack(). */
 	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp))
 		return 0;
@@ -158,15 +261,21 @@ static __always_inline bool wanted(struct task_struct *task)
 	return trace_all || bpf_map_lookup_elem(&scope_tgids, &tgid) || bpf_map_lookup_elem(&scope_tids, &tid);
 }
 
+/* An int, and a u8 by 7.2: read with the size that the kernel's BTF gives. */
+static __always_inline bool on_cpu(struct task_struct *task)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu);
+}
+
 static __always_inline void seed(struct task_struct *task, u32 state, bool may_sleep)
 {
-	struct wait_key key = { .state = WAIT_PREEMPTED };
+	struct origin key = { .state = WAIT_PREEMPTED };
 	struct stack_record *record;
 	u8 phase = PHASE_BLOCKED, end = WALK_COMPLETE;
 	struct thread *t;
 	u32 zero = 0;
 
-	if (task->on_cpu)
+	if (on_cpu(task))
 		phase = PHASE_ON_CPU;
 	else if (!state || state == TASK_WAKING)
 		phase = PHASE_RUNNABLE;
@@ -179,28 +288,32 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 
 			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
-		if (may_sleep && user_stacks && !(task->flags & PF_KTHREAD))
-			key.ustack = task_user_stack(task, record, &end);
-		/* Woken while its stack was read: then the stack may be of two moments. */
-		if (task->on_cpu || task_state(task, true) != state) {
-			phase = task->on_cpu ? PHASE_ON_CPU : PHASE_RUNNABLE;
+		if (user_stacks && !(task->flags & PF_KTHREAD)) {
+			if (may_sleep)
+				key.ustack = task_user_stack(task, record, &end);
+			else
+				end = WALK_FAULT; /* to be walked by scope_walk */
+		}
+		/* Woken while its stack was read: the stack may mix two moments. */
+		if (on_cpu(task) || task_state(task, true) != state) {
+			phase = on_cpu(task) ? PHASE_ON_CPU : PHASE_RUNNABLE;
 			key.ustack = 0;
 			key.kstack = 0;
 			key.state = WAIT_PREEMPTED;
 		}
 	}
-	if (phase == PHASE_ON_CPU && !task->on_cpu)
+	if (phase == PHASE_ON_CPU && !on_cpu(task))
 		phase = PHASE_RUNNABLE;
-	t = new_thread(task, true, bpf_ktime_get_ns(), phase, &key);
+	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
 	if (t && t->phase == PHASE_BLOCKED && !t->switches)
 		t->end = end;
 }
 
-/* Set while the iterator only walks stacks again. The process id of a process that ended may be another's by then. */
+/* Set while the iterator only walks stacks again. The id of a process that exited may by then be another's. */
 u32 restacking;
 
-/* Walks the user stack of a waiting thread again that was not complete: tables may have come since. It is kept beside the
- * one that the wait began with, for the thread may wake up meanwhile. */
+/* Walks an incomplete user stack of a waiting thread again: more tables may be available. The result is stored beside
+ * the stack from the beginning of the wait, because the thread may wake up meanwhile. */
 static __always_inline void restack(struct task_struct *task, struct thread *t)
 {
 	struct stack_record *record;
@@ -209,15 +322,15 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 	u32 zero = 0;
 
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
-	if (!record || t->phase != PHASE_BLOCKED)
+	if (!record || (t->phase != PHASE_BLOCKED && t->phase != PHASE_RUNNABLE))
 		return;
 	out = t->out;
 	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
 		return;
 	switches = kernel_switches(task, true);
 	id = task_user_stack(task, record, &end);
-	/* It ran meanwhile: what was read may be of two moments. */
-	if (!id || task->on_cpu || kernel_switches(task, true) != switches || t->out != out)
+	/* It ran meanwhile: the data may mix two moments. */
+	if (!id || on_cpu(task) || kernel_switches(task, true) != switches || t->out != out)
 		return;
 	t->late_ustack = id;
 	t->late_end = end;
@@ -226,7 +339,7 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 	count(LATE_STACKS);
 }
 
-/* Takes every wanted thread into the scope and reports it. Run at the start, again when the scope has grown, and when there
+/* Adds every wanted thread to the scope and reports it. Run at the start, and again when the scope has grown or there
  * are more unwind tables. */
 static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
 {
@@ -245,7 +358,7 @@ static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
 	state = task_state(task, true);
 	if (state & TASK_DEAD)
 		return 0;
-	/* The kernel shows a task again when the reader's buffer was full: then it has its state already. */
+	/* The kernel shows a task again if the reader's buffer was full: its state then exists already. */
 	if (!t)
 		seed(task, state, may_sleep);
 	out.tid = task->pid;
@@ -267,7 +380,47 @@ int scope_seed_nosleep(struct bpf_iter__task *ctx)
 	return seed_task(ctx, false);
 }
 
-/* Every traced thread that is still there, when the trace ends. */
+/* For kernels without sleepable iterators: stores the result of scope_walk for a thread that is still waiting, and
+ * reports the threads whose user stack is incomplete. */
+SEC("iter/task")
+int scope_sleepers(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sleeper_record out = {};
+	struct walked_stack *walked;
+	struct thread *t;
+	u64 ip, sp, bp;
+	u16 cs;
+
+	if (!task || !running() || (task->flags & PF_KTHREAD))
+		return 0;
+	t = find_thread(task, true);
+	if (!t || t->phase != PHASE_BLOCKED || !t->out)
+		return 0;
+	out.tid = task->pid;
+	walked = bpf_map_lookup_elem(&walked_stacks, &out.tid);
+	if (walked && walked->out == t->out && walked->id) {
+		t->late_ustack = walked->id;
+		t->late_end = walked->end;
+		barrier();
+		*(volatile u64 *)&t->late_out = walked->out;
+		count(LATE_STACKS);
+	}
+	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE)
+		return 0;
+	cs = task_registers(task, &ip, &sp, &bp);
+	if (cs != USER_CS || (!ip && !sp))
+		return 0;
+	out.tgid = task->tgid;
+	out.out = t->out;
+	out.ip = ip;
+	out.sp = sp;
+	out.bp = bp;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
+/* Every traced thread that still exists when the trace ends. */
 SEC("iter/task")
 int scope_dump(struct bpf_iter__task *ctx)
 {

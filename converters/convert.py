@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import cli, output, picture, pipeline
-from .errors import StallscopeError
-from .options import WriteOptions, value_index
+from . import picture_options, transform_options
+from .base import cli
+from .base.errors import StallscopeError
+from .base.safefile import sudo_owner
+from .base.text import printable
+from .base.units import count, counted, plural
 from .readers import detect, parallel
-from .readers.options import ReadOptions
-from .safefile import sudo_owner
-from .text import printable
+from .readers.base.options import ReadOptions
 from .transforms import diff, labels
+from .transforms.readable import demangled
 from .transforms.weight import value_name
-from .units import count, plural
-from .writers.table_rows import FORMS
+from .writers import output
+from .writers.base.options import NEGATIVE, WriteOptions, missing, value_index
+from .writers.table.rows import FORMS
 
 if TYPE_CHECKING:
     from .model import Kind, Profile
 
 _UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
 """Formats whose folded text is that of FlameGraph's scripts: kernel and JIT functions are marked on request only."""
+
+
+_THREAD = frozenset({"thread", "tid"})
+"""Labels that tell threads apart."""
+_BARE = frozenset({"perf", "dtrace"})
+"""Formats whose readers leave out the arguments of functions."""
 
 
 @cli.command(
@@ -59,8 +70,8 @@ _UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
 @click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process.")
 @click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: added up).")
 @click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
-@pipeline.options
-@picture.options
+@transform_options.options
+@picture_options.options
 @click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, dtrace: one root per process, not per name.")
 @click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
 @click.option(
@@ -71,6 +82,9 @@ _UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
 @click.option("--addrs", is_flag=True, help="Name frames without a symbol by their address too.")
 @click.option("--inline", is_flag=True, help="perf: name inlined functions too, as addr2line knows them.")
 @click.option("--context", is_flag=True, help="perf: with --inline, add the source file and line to the name.")
+@click.option(
+    "--demangle/--raw-names", "demangle", default=True, help="Names of C++ and Rust made readable (default), or not."
+)
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="Read big inputs with N processes.")
 @click.option(
     "--event-filter", "event", default="", metavar="EVENT", help="perf: the event, bpftrace: the map; else the first."
@@ -85,19 +99,21 @@ def main(**given: Any) -> None:
     and --diff compares what they leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole.
     "picture" is .svg and .html; "perf", "gdb" and so on are formats of the inputs.
     """
-    inputs = given["inputs"] or _standard_input()
+    inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
     outputs = given["outputs"] or (output.STDOUT,)
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
-    steps = pipeline.plan(given)
+    steps = transform_options.plan(given)
     with detect.no_collection():
         profile, options = _converted(inputs, steps, given)
         _report(profile, options)
+        if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
+            _check_result(profile, options)
         output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
 
 
 def _converted(
-    inputs: Sequence[str], steps: Sequence[pipeline.Step], given: Mapping[str, Any]
+    inputs: Sequence[str], steps: Sequence[transform_options.Step], given: Mapping[str, Any]
 ) -> tuple[Profile, WriteOptions]:
     """What to write, and how."""
     formats, after = _read(inputs, given)
@@ -107,16 +123,20 @@ def _converted(
         base_formats, before = _read(given["bases"], given)
         formats |= base_formats
         base_name, name = diff.compared(before, after, value)
-        before, after = pipeline.apply(before, steps, base_name), pipeline.apply(after, steps, name)
+        before, after = transform_options.apply(before, steps, base_name), transform_options.apply(after, steps, name)
         profile = diff.differential(before, after, value, normalise=given["normalize"])
     else:
         shown = value_name(after, given["value"])
-        profile = pipeline.apply(after, steps, shown)
+        profile = transform_options.apply(after, steps, shown)
     return profile, _write_options(given, profile, shown, perf=bool(formats & _UNMARKED))
 
 
-def _standard_input() -> tuple[str, ...]:
-    if sys.stdin is None or sys.stdin.isatty():
+def _standard_input(*, comparing: bool) -> tuple[str, ...]:
+    missing = sys.stdin is None or sys.stdin.isatty()
+    if comparing and (missing or stat.S_ISCHR(os.fstat(0).st_mode)):  # /dev/null is nobody's profile
+        cause = "--diff needs IN, the profile after"
+        raise StallscopeError(cause, "name it: --diff BEFORE AFTER; - is standard input", exit_code=2)
+    if missing:
         raise cli.MissingScope("say what to read: a file, or - for standard input")
     return (output.STDOUT,)
 
@@ -132,6 +152,9 @@ def _check(given: Mapping[str, Any]) -> None:
         raise StallscopeError(cause, "use --callers for every output, --reverse for pictures only", exit_code=2)
     if given["flamechart"] and not _writes(given, "svg"):
         raise StallscopeError("a flame chart is an SVG", "write one: -o NAME.svg", exit_code=2)
+    if _writes(given, "perfetto"):
+        cause = "a .pftrace is made of the scheduler's events, which no input has"
+        raise StallscopeError(cause, "write NAME.trace.json, which ui.perfetto.dev opens, too", exit_code=2)
     if given["context"] and not given["inline"]:
         raise StallscopeError("--context says more of what --inline names", "use --inline --context", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
@@ -140,21 +163,30 @@ def _check(given: Mapping[str, Any]) -> None:
 
 def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Profile]:
     """The formats of the inputs, and all of them as one profile."""
-    from .readers.merging import merge
+    from .readers.inputs import INPUT, joined
 
     options = ReadOptions(
-        given["pid"], given["tid"], given["addrs"], given["event"], inline=given["inline"], context=given["context"],
-        timeline=given["flamechart"] or _writes(given, "speedscope", "chrome"), in_order=given["flamechart"],
-    )  # fmt: skip
+        pid=given["pid"],
+        tid=given["tid"] or given["per_thread"],
+        addrs=given["addrs"],
+        event=given["event"],
+        inline=given["inline"],
+        context=given["context"],
+        timeline=given["flamechart"] or _writes(given, "speedscope", "chrome"),
+        in_order=given["flamechart"],
+    )
     jobs = 1 if given["flamechart"] else given["jobs"]
     profiles = parallel.read_all(paths, options, given["name"] or "", jobs=jobs)
-    return {name for name, _ in profiles}, merge([profile for _, profile in profiles])
+    formats = {name for name, _ in profiles}
+    label = INPUT in (given["root"] or "").split(",") or transform_options.asks_for(given, INPUT)
+    value = "" if given["bases"] else given["value"]
+    profile = joined(paths, profiles, value, label=label, meant=given["merge"])
+    return formats, demangled(profile, arguments=not formats & _BARE) if given["demangle"] else profile
 
 
-def _writes(given: Mapping[str, Any], *modules: str) -> bool:
-    """Whether one of these writers is among those of the outputs."""
-    writers = (output.writer_for(path, given["to"] or "") for path in given["outputs"] or (output.STDOUT,))
-    return any(writer.__module__.rpartition(".")[2] in modules for writer in writers)
+def _writes(given: Mapping[str, Any], *formats: str) -> bool:
+    """Whether one of these formats is written."""
+    return any(output.format_of(path, given["to"] or "") in formats for path in given["outputs"] or (output.STDOUT,))
 
 
 def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:
@@ -176,14 +208,31 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, pe
         format=given["to"] or "",
         form=given["form"] or "",
         rows=given["rows"],
-        **picture.wanted(given),
+        **picture_options.wanted(given),
     )
+
+
+def _check_result(profile: Profile, options: WriteOptions) -> None:
+    """StallscopeError when there is nothing to show, so that no empty file looks like a result."""
+    column = value_index(profile, options)
+    columns = (0, 1) if diff.is_differential(profile) else (column,)
+    if any(sample.values[i] for sample in profile.samples for i in columns):
+        return
+    others = [
+        value_type.name
+        for i, value_type in enumerate(profile.value_types)
+        if value_type.aggregate == "sum" and any(sample.values[i] for sample in profile.samples)
+    ]
+    remedy = f"choose another value: --value {' or '.join(others)}" if others else "was anything recorded?"
+    raise StallscopeError(f"every {profile.value_types[column].name} is 0: there is nothing to show", remedy)
 
 
 def _report(profile: Profile, options: WriteOptions) -> None:
     """On standard error: how much there is, and what was left out."""
-    filtered = [text for text in profile.comments if text.startswith(("kept ", "before: kept ", "after: kept "))]
-    skipped = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
+    sides = ("", f"{diff.BEFORE}: ", f"{diff.AFTER}: ")
+    filtered = [text for text in profile.comments if text.startswith(tuple(f"{side}kept " for side in sides))]
+    told = tuple(side + start for side in sides for start in ("left out: ", "added up: "))
+    skipped = ", ".join(counted(number, kind) for kind, number in profile.lost.items() if number)
     if not profile.samples:
         if filtered:
             raise StallscopeError(f"no sample is left: {'; '.join(filtered)}", "(?i) before it ignores capitals")
@@ -201,5 +250,12 @@ def _report(profile: Profile, options: WriteOptions) -> None:
             side = next((side for side in (diff.AFTER, diff.BEFORE) if comment.startswith(f"{side}: ")), "")
             place = printable(comment.removeprefix(f"{side}: "))
             print(f"trace-convert: skipped first{side and f' ({side})'} at {place}", file=sys.stderr)
-    for comment in filtered:
+    if negative := missing(profile, options).get(NEGATIVE, 0):
+        print(
+            f"trace-convert: {counted(negative, NEGATIVE)}: only folded text and pprof can tell them", file=sys.stderr
+        )
+    if options.per_thread and not any(key in _THREAD for sample in profile.samples for key, _ in sample.labels):
+        hint = "the input names no threads: one root per process; perf script -F +tid records them"
+        print(f"trace-convert: {hint}", file=sys.stderr)
+    for comment in (*(text for text in profile.comments if text.startswith(told)), *filtered):
         print(f"trace-convert: {printable(comment)}", file=sys.stderr)

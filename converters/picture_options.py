@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from .options import WriteOptions
-from .writers import svg_background
-from .writers.svg_palette import PALETTES
+from .writers.base.options import WriteOptions
+from .writers.colors.background import TINTS
+from .writers.colors.palette import PALETTES
 
 _DEFAULT = WriteOptions()
 
@@ -58,9 +58,7 @@ _OPTIONS = [
     click.option(
         "--factor", type=float, default=1.0, metavar="F", help="svg: values are told multiplied by it, as with --unit."
     ),
-    click.option(
-        "--background", default="", metavar="NAME", help=f"svg: {', '.join(svg_background.TINTS)}, or #rrggbb."
-    ),
+    click.option("--background", default="", metavar="NAME", help=f"svg: {', '.join(TINTS)}, or #rrggbb."),
     click.option(
         "--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: where scripts do not run; 1200."
     ),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from .errors import StallscopeError
-from .options import WriteOptions, value_index
+from .base.errors import StallscopeError
+from .base.units import share
 from .transforms import labels, names, samples, select, stacks
 from .transforms.weight import value_name
-from .units import share
+from .writers.base.options import WriteOptions, value_index
 
 if TYPE_CHECKING:
     from .model import Profile
@@ -78,6 +78,11 @@ def plan(given: Mapping[str, Any]) -> list[Step]:
     if given["merge"]:
         steps.append(Step("--merge", labels.merge_processes))
     return steps
+
+
+def asks_for(given: Mapping[str, Any], label: str) -> bool:
+    """Whether samples are to be selected by this label."""
+    return any(rule.startswith(f"{label}=") for rule in (*given["keep"], *given["drop"]))
 
 
 _BY_PATTERN = {

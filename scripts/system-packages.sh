@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the system packages of one group that are missing, by name: system-packages.sh build|lint|test|bench|npm
+# Installs the system packages of one group that are missing, by name: system-packages.sh build|lint|test|bench|userland|vm|vm-kernel|npm
 #
 # A name may have alternatives (a|b): any one that is installed will do. A name that begins with ? is left out, with a
 # note, where the release has no such package. On a system without apt it only checks and says what is needed.
@@ -12,10 +12,13 @@ test)
 	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb g++ rustc)
 	packages+=('?redis-tools')
 	;;
-bench) packages=(libbpf-tools 'linux-perf|linux-tools-generic') ;;
+bench) packages=(libbpf-tools bpftrace 'linux-perf|linux-tools-generic') ;;
+vm) packages=(qemu-system-x86 busybox-static cpio kmod lz4 debian-archive-keyring 'virtiofsd|qemu-system-common' libbpf-tools) ;;
+vm-kernel) packages=(flex bison bc libelf-dev libssl-dev dwarves) ;;
 npm) packages=(npm) ;;
+userland) packages=(debootstrap debian-archive-keyring) ;;
 *)
-	echo "usage: ${0##*/} build|lint|test|bench|npm" >&2
+	echo "usage: ${0##*/} build|lint|test|bench|userland|vm|vm-kernel|npm" >&2
 	exit 2
 	;;
 esac
@@ -70,7 +73,7 @@ not_in_archive() {
 
 # A libbpf that somebody built from source is as good as the package.
 built_libbpf() {
-	[[ $1 == libbpf* && $libraries == *libbpf.so.1* ]] || return 1
+	[[ $1 != libbpf-tools && $1 == libbpf* && $libraries == *libbpf.so.1* ]] || return 1
 	[[ -e /usr/include/bpf/bpf_helpers.h || -e /usr/local/include/bpf/bpf_helpers.h ]]
 }
 

@@ -100,7 +100,7 @@ def test_package_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert bare == "None None None"
 
 
-@pytest.mark.parametrize("command", ["trace-offcpu", "trace-doctor"])
+@pytest.mark.parametrize("command", ["trace-offcpu", "trace-oncpu", "trace-wall", "trace-doctor", "trace-convert"])
 def test_help(run: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
     result = run(command, "--help")
     assert (result.returncode, result.stderr) == (0, "")

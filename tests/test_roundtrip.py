@@ -13,12 +13,12 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters import output
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.writers import output
+from stallscope.converters.writers.base.options import WriteOptions
 
 View = Callable[[Profile], object]
 """What of a profile a format keeps."""

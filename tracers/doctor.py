@@ -2,39 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..converters import cli
-from ..converters.text import printable
+from ..converters.base import cli
+from ..converters.base.text import printable
 
 if TYPE_CHECKING:
-    from .core.health import Finding
+    from .engines.ebpf.health import Finding
+
+_COMMANDS = ("trace-offcpu", "trace-oncpu", "trace-wall")
 
 
 @cli.command(
     "trace-doctor",
     examples=[
-        ("sudo trace-doctor", "can trace-offcpu run here, and what could be better?"),
-        ("sudo trace-doctor --btf /root/vmlinux.btf", "the same, with type information from a file"),
+        ("sudo trace-doctor", "which commands can run here, and what could be better?"),
         ("trace-doctor && echo ready", "for scripts: status 0 only if trace-offcpu can run"),
+        ("sudo trace-doctor --prepare 4711", "compile what a first trace of process 4711 would wait for"),
     ],
 )
 @click.option("--btf", type=click.Path(path_type=Path), help="Type information of this kernel, where it carries none.")
-def main(btf: Path | None) -> int:
+@click.option("-v", "--verbose", is_flag=True, help="Print what the verifier says when it refuses a program.")
+@click.option(
+    "--prepare",
+    is_flag=True,
+    help="Instead, compile unwind tables for later traces: of the processes, programs, libraries or folders that are "
+    "named, else of all that is running.",
+)
+@click.argument("what", nargs=-1, metavar="[PID|FILE]...")
+def main(btf: Path | None, verbose: bool, prepare: bool, what: tuple[str, ...]) -> int:
     """Tries what the tracers need, and says for everything that fails why, and the command that mends it.
 
-    The exit status is 0 if trace-offcpu can run, else 1."""
-    from .core.health import check_all
+    The exit status is 0 if trace-offcpu can run (with --prepare: if the tables are there now), else 1."""
+    if prepare:
+        return _prepare(what)
+    if what:
+        raise click.UsageError(f"what is {what[0]!r} for? PID and FILE go with --prepare")
+    from .engines.ebpf.health import check_all
 
-    able = True
+    able, cannot = True, set[str]()
     for finding in check_all(btf):
         click.echo(_line(finding))
+        for line in finding.more.splitlines() if verbose else ():
+            click.echo(f"      {printable(line)}")
         able = able and (finding.ok or not finding.needed)
-    click.echo("trace-offcpu can run here" if able else "trace-offcpu cannot run here: mend what failed, first to last")
+        cannot.update(() if finding.ok else finding.lacking)
+    click.echo(_verdict(able, cannot))
     return 0 if able else 1
+
+
+def _verdict(able: bool, cannot: set[str]) -> str:
+    if not able:
+        return f"{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
+    can = _listed([name for name in _COMMANDS if name not in cannot])
+    without = _listed([name for name in _COMMANDS if name in cannot])
+    return f"{can} can run here" + (f", {without} cannot" if without else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _prepare(what: tuple[str, ...]) -> int:
+    from .base.progress import Progress
+    from .engines.ebpf import ahead
+    from .engines.ebpf.engine import get_ready
+
+    get_ready()
+    with Progress() as progress:
+        prepared = ahead.prepare(what, progress.show)
+    click.echo(prepared.summary())
+    for reason, count in sorted(prepared.without.items()):
+        click.echo(f"without a table: {count:,} ({printable(reason)})")
+    prepared.check()
+    return 0
 
 
 def _line(finding: Finding) -> str:

@@ -6,19 +6,17 @@ from typing import Any
 
 import click
 
-from ..converters import cli
-from .core import options
-from .core.engine import OFF_CPU_PROBES
-from .core.record import record
-from .core.records import STATES
-from .core.report import Report
+from ..converters.base import cli
+from ..converters.model.states import BLOCKED, RUNNABLE_STATES
+from .command import options
+from .command.run import run
+from .measures.offcpu import FOREVER, OffCpu
 
 _GROUPS = {
-    "blocked": ("interruptible", "uninterruptible", "stopped", "traced", "idle", "other"),
-    "runnable": ("runnable-woken", "runnable-preempted"),
+    "blocked": BLOCKED,
+    "runnable": RUNNABLE_STATES,
 }
 _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
-_FOREVER = (1 << 64) - 1
 
 
 @cli.command(
@@ -40,6 +38,7 @@ _FOREVER = (1 << 64) - 1
     metavar="STATE",
     help=f"Only waits in this state (repeatable): {', '.join(_STATE_NAMES)}.",
 )
+@options.timeline_options
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -51,26 +50,9 @@ def main(**given: Any) -> None:
     terminated. An output that ends in .pb.gz keeps everything for later conversion."""
     scope = options.make_scope(given)
     shortest = options.microseconds(given["min_block"], 0)
-    longest = options.microseconds(given["max_block"], _FOREVER)
+    longest = options.microseconds(given["max_block"], FOREVER)
     if shortest > longest:
         raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
-    report = Report.plan("offcpu", given)
-    lines = options.make_line_tool(given)
-    knobs = {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
-    engine = options.make_engine_options(given, scope, OFF_CPU_PROBES, knobs)
-    capture = record(engine, given["command"], given["duration"], quiet=report.uses_stdout)
-
-    from .core.assemble import Filter, Naming, details, off_cpu_profile
-
-    naming = Naming(lines, container_pids=given["container_pid"])
-    profile = off_cpu_profile(capture, Filter(shortest, longest, states or None), naming)
-    report.write(profile, details(capture))
-
-
-def _state_mask(states: frozenset[str]) -> int:
-    """The `enum wait_state` values that can lead to samples in ``states``; the finer choice is made on the samples."""
-    if not states or "runnable-woken" in states:
-        return (1 << 32) - 1
-    names = {"preempted" if state == "runnable-preempted" else state for state in states}
-    return sum(1 << i for i, state in enumerate(STATES) if state in names)
+    measure = OffCpu(shortest, longest, states or None)
+    run(given, scope, (measure, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")

@@ -1,6 +1,7 @@
-/* The kernel types that the probes touch, for CO-RE: only the fields that are read, relocated at load time against
- * the running kernel's BTF. Written out instead of a generated vmlinux.h so that a build needs no BTF and no bpftool.
- * Constants are the kernel's UAPI (linux/bpf.h) and, for task states, include/linux/sched.h. */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The kernel types used by the probes, for CO-RE: only the fields that are read, relocated at load time against
+ * the running kernel's BTF. Written by hand instead of a generated vmlinux.h, so that a build needs no BTF and no
+ * bpftool. Constants are from the kernel's UAPI (linux/bpf.h) and, for task states, include/linux/sched.h. */
 #ifndef STALLSCOPE_KERNEL_H
 #define STALLSCOPE_KERNEL_H
 
@@ -20,6 +21,7 @@ typedef __u32 u32;
 typedef __u16 u16;
 typedef __u8 u8;
 typedef __s64 s64;
+typedef __s16 s16;
 typedef int pid_t;
 typedef _Bool bool;
 #define true 1
@@ -44,7 +46,7 @@ enum {
 	BPF_RB_FORCE_WAKEUP = 2,
 };
 
-/* include/linux/sched.h; unchanged since 4.14 as far as they are used here. */
+/* include/linux/sched.h; those used here are unchanged since 4.14. */
 enum {
 	TASK_INTERRUPTIBLE = 0x1,
 	TASK_UNINTERRUPTIBLE = 0x2,
@@ -72,6 +74,8 @@ struct task_struct {
 	unsigned int flags;
 	pid_t pid;
 	pid_t tgid;
+	int prio;
+	int wake_cpu;
 	char comm[16];
 	void *stack;
 	struct sched_entity se;

@@ -1,38 +1,39 @@
-/* Kernel stacks without unwinding, where a thread waits as it waited before.
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Kernel stacks without unwinding, for a thread that waits at the same place as before.
  *
- * The context of a tracepoint program lies on the kernel stack, and the return addresses of the functions that led there
- * at fixed distances above it: their frames have constant size. So the places found after a full walk are kept per
- * thread, and at the next switch the words there are compared. If all are the same, the stack is: where two paths part,
- * the function that they part in calls from another address, which stands at the same place. A stale word that happened
- * to look right when the places were searched could still deceive; so every so many matches one is walked in full, and
- * differences are counted. */
-#ifndef STALLSCOPE_MEMO_BPF_H
-#define STALLSCOPE_MEMO_BPF_H
+ * The context of a tracepoint program is on the kernel stack, and the return addresses of the functions that led there
+ * are at fixed distances above it: their frames have constant size. The places found by a full walk are therefore kept
+ * per thread, and the words there are compared at the next switch. If all are the same, so is the stack: where two
+ * paths diverge, the last common function calls from different addresses, which are stored at the same place. A stale
+ * word that happened to match when the places were searched could still deceive; one match in `memo_check` is therefore
+ * walked in full, and differences are counted. */
+#ifndef STALLSCOPE_KERNEL_STACK_BPF_H
+#define STALLSCOPE_KERNEL_STACK_BPF_H
 
 #include "stack.bpf.h"
 
 #define MEMO_FRAMES 32
-#define MEMO_WORDS 256 /* of the kernel stack, from the context up */
-/* The innermost frames are the same for every wait: our program, the tracepoint's plumbing (two frames, or three when
- * others trace sched_switch too) and __schedule(). */
+#define MEMO_WORDS 256 /* of the kernel stack, starting at the context */
+/* The innermost frames are the same for every wait: our program, the tracepoint's internals (two frames, or three if
+ * others trace sched_switch, too) and __schedule(). */
 #define MEMO_INNER 4
-/* The outermost one, the entry code, has its place right below the user registers. The distance between it and the
- * others varies by CONFIG_RANDOMIZE_KSTACK_OFFSET. */
+/* The outermost one, the entry code, is directly below the user registers. The distance between it and the
+ * others varies with CONFIG_RANDOMIZE_KSTACK_OFFSET. */
 #define MEMO_OUTER 1
 
-const volatile u32 memo_check = 256; /* one of so many matches is walked in full */
+SHARED const volatile u32 memo_check; /* one match in this many is walked in full */
 
 struct kernel_memo {
 	u64 id;
 	u32 frames;
-	u32 words; /* how much of the stack is read */
+	u32 words; /* size of the part of the stack that is read */
 	u32 uses;
 	u32 pad;
 	u64 address[MEMO_FRAMES]; /* leaf first, as bpf_get_stack() gives them */
 	u16 place[MEMO_FRAMES];	  /* word in the part that is read */
 };
 
-/* One for waits and one for preemptions: the two often alternate. */
+/* One for waits and one for preemptions, because the two often alternate. */
 struct kernel_memos {
 	struct kernel_memo of[2];
 };
@@ -42,11 +43,12 @@ struct memo_storage {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct kernel_memos);
-} memo_storage SEC(".maps");
+};
+SHARED struct memo_storage memo_storage SEC(".maps");
 
 struct memo_words {
-	u64 context; /* where the words begin; through memory a pointer becomes a number */
-	u64 top;     /* where the stack ends: the saved user registers */
+	u64 context; /* where the words begin; stored in memory, a pointer becomes a number */
+	u64 top;     /* end of the stack: the saved user registers */
 	u64 word[MEMO_WORDS];
 };
 
@@ -55,7 +57,8 @@ struct memo_scratch {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct memo_words);
-} memo_scratch SEC(".maps");
+};
+SHARED struct memo_scratch memo_scratch SEC(".maps");
 
 static __always_inline u64 outermost(const struct memo_words *stack)
 {
@@ -89,7 +92,7 @@ __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 }
 
 struct place_search {
-	u32 next; /* frame whose place is looked for */
+	u32 next; /* frame whose place is searched */
 	u32 end;  /* … up to this one */
 	u32 words;
 };
@@ -111,7 +114,7 @@ __weak int find_place(struct place_search *search, struct kernel_memo *memo, str
 	return frame + 1 >= search->end;
 }
 
-/* Keeps where the frames of a stack just walked lie. */
+/* Stores where the frames of a stack that was just walked are. */
 __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const struct stack_record *record, u32 frames,
 		    u64 id)
 {
@@ -144,8 +147,14 @@ __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const st
 	return 0;
 }
 
-/* The id of the current task's kernel stack. */
-static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_record *record)
+/* The id of the kernel stack that the program interrupts, or on which it was called. */
+static __always_inline u64 kernel_stack(void *ctx, struct stack_record *record)
+{
+	return stack_id(record, kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0)));
+}
+
+/* The id of the kernel stack of the current task, which is being switched out: recognised, or walked. */
+static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, struct stack_record *record)
 {
 	struct kernel_memo *memo = NULL;
 	struct task_struct *current;
@@ -154,10 +163,8 @@ static __always_inline u64 kernel_stack(void *ctx, bool preempted, struct stack_
 	u64 id, recalled = 0;
 	u32 zero = 0, frames;
 
-	if (!task_regs || !use_storage) {
-		frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
-		return stack_id(record, frames);
-	}
+	if (!task_regs || !use_storage)
+		return kernel_stack(ctx, record);
 	current = bpf_get_current_task_btf();
 	memos = bpf_task_storage_get(&memo_storage, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (memos)

@@ -1,4 +1,5 @@
-/* Maps and knobs that the probes share. Defined once, in scope.bpf.c; the linker resolves the others. */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Maps and knobs shared by the probes. Defined once, in scope.bpf.c; the linker resolves the others. */
 #ifndef STALLSCOPE_MAPS_BPF_H
 #define STALLSCOPE_MAPS_BPF_H
 
@@ -12,14 +13,14 @@
 #define SHARED
 #endif
 
-/* Knobs: set by the loader before the object is verified, constants after. */
+/* Knobs: set by the loader before verification, constant afterwards. */
 SHARED const volatile bool trace_all;	     /* every thread but the tracer's */
 SHARED const volatile bool follow_children;  /* processes forked by a traced one */
 SHARED const volatile bool use_storage;	     /* task storage (5.11+); else the hash by tid */
 SHARED const volatile bool switch_has_state; /* sched_switch passes prev_state (5.18+) */
 SHARED const volatile bool user_stacks;
 SHARED const volatile bool kernel_stacks;
-SHARED const volatile bool task_regs; /* bpf_task_pt_regs() is there (5.15+), and bpf_loop() (5.17+) */
+SHARED const volatile bool task_regs; /* bpf_task_pt_regs() (5.15+) */
 SHARED const volatile u32 self_tgid;
 /* When the trace runs: [began, …) while began != 0 and stopped == 0. Written by user space. */
 struct run {
@@ -44,7 +45,7 @@ struct thread_hash {
 };
 SHARED struct thread_hash thread_hash SEC(".maps");
 
-/* Process ids (tgid) and thread ids that the seeding iterator takes into the scope. */
+/* Process ids (tgid) and thread ids that the seeding iterator adds to the scope. */
 struct id_set {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -53,10 +54,10 @@ struct id_set {
 };
 SHARED struct id_set scope_tgids SEC(".maps");
 SHARED struct id_set scope_tids SEC(".maps");
-/* A process that was started for the trace: it comes into the scope at its exec. */
+/* A process that was started for the trace: it enters the scope at its exec. */
 SHARED struct id_set scope_expected SEC(".maps");
 
-/* Stacks that user space has been sent. */
+/* Stacks that have been sent to user space. */
 struct stack_set {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -64,14 +65,6 @@ struct stack_set {
 	__type(value, u32);
 };
 SHARED struct stack_set known_stacks SEC(".maps");
-
-struct wait_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct wait_key);
-	__type(value, struct wait_sum);
-};
-SHARED struct wait_table waits SEC(".maps");
 
 struct record_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -87,7 +80,17 @@ struct counter_array {
 };
 SHARED struct counter_array counters SEC(".maps");
 
-/* Too large for the BPF stack: one per CPU for programs that run with interrupts off, … */
+/* Where a program that takes stacks runs. Its working memory is too large for the BPF stack. Programs of different
+ * kinds can interrupt each other, but a program never interrupts itself on one CPU. */
+enum context {
+	CONTEXT_SCHED,	/* with interrupts off: switches and wake-ups */
+	CONTEXT_SAMPLE, /* of a timer or a counter; may interrupt the others */
+	CONTEXT_CALL,	/* at the entry or the return of a function */
+	CONTEXT_SYSCALL,
+	CONTEXTS,
+};
+
+/* One entry for each context in use, which are the first ones. */
 struct stack_scratch {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -96,7 +99,7 @@ struct stack_scratch {
 };
 SHARED struct stack_scratch stack_scratch SEC(".maps");
 
-/* … and one for the iterators, which may sleep and of which only one runs at a time. */
+/* For the iterators, which may sleep; only one runs at a time. */
 struct iter_scratch {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -104,6 +107,24 @@ struct iter_scratch {
 	__type(value, struct stack_record);
 };
 SHARED struct iter_scratch iter_scratch SEC(".maps");
+
+/* Initial value of a new thread's entry: too large for the BPF stack. One for each kind of program that makes entries,
+ * as these can interrupt each other; a program never interrupts itself on one CPU. */
+enum thread_slot {
+	SLOT_SCHED, /* with interrupts off */
+	SLOT_FORK,
+	SLOT_EXEC,
+	SLOT_ITER,
+	THREAD_SLOTS,
+};
+
+struct thread_init {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, THREAD_SLOTS);
+	__type(key, u32);
+	__type(value, struct thread);
+};
+SHARED struct thread_init thread_init SEC(".maps");
 
 static __always_inline void count(enum counter which)
 {

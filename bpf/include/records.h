@@ -1,10 +1,15 @@
-/* What crosses from kernel to user space. tracers/core/records.py mirrors it; tests/tracers/core/test_records.py compares
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What crosses from kernel to user space. tracers/kernel/records.py mirrors it; tests/tracers/kernel/test_records.py compares
  * both with the BTF of the compiled object. All times are CLOCK_MONOTONIC nanoseconds. */
 #ifndef STALLSCOPE_RECORDS_H
 #define STALLSCOPE_RECORDS_H
 
 #define MAX_FRAMES 127
 #define COMM_LEN 16
+/* Waits for a core are counted by their length: bucket 0 up to 1,024 ns, each next one up to twice as much, the last all
+ * others. */
+#define LATENCY_BUCKETS 24
+#define LATENCY_SHIFT 10
 
 /* Why a thread is off the CPU, as decided when it was switched out. */
 enum wait_state {
@@ -17,6 +22,7 @@ enum wait_state {
 	WAIT_OTHER,
 	WAIT_NEW, /* created, has not run yet */
 	WAIT_STATES,
+	RUNNING = WAIT_STATES, /* on a CPU, as a sample found it */
 };
 
 enum phase {
@@ -36,14 +42,16 @@ enum walk_end {
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
 };
 
-/* ustack / kstack of a wait: 0 none (kernel thread, switched off, or not known), else the hash of the frames. */
-struct wait_key {
+/* Where something happened: what every measure counts by. A stack is the hash of its frames; 0 for none (kernel thread,
+ * switched off, or not known). */
+struct origin {
 	u64 ustack;
 	u64 kstack;
+	u64 python;
 	u32 tid;
 	u32 tgid;
 	u32 execs; /* how many execs of the process had been seen: says which address space ustack belongs to */
-	u32 state; /* enum wait_state */
+	u32 state; /* enum wait_state, or RUNNING */
 };
 
 struct wait_sum {
@@ -68,9 +76,10 @@ struct thread {
 	u64 runnable;
 	u64 blocked[WAIT_STATES];
 	u64 switches;
-	struct wait_key key; /* of the present or last wait */
+	u32 latencies[LATENCY_BUCKETS]; /* ended waits for a core */
+	struct origin key;		/* of the present or last wait */
 	/* Waits with equal key in a row are summed here; the map is updated when the key changes. */
-	struct wait_key sum_key;
+	struct origin sum_key;
 	struct wait_sum sum;
 	/* The user stack of the wait that began at `late_out`, walked again when more tables were there. */
 	u64 late_out;
@@ -78,7 +87,10 @@ struct thread {
 	u8 phase;    /* enum phase */
 	u8 end;	     /* enum walk_end of key.ustack */
 	u8 late_end; /* … and of late_ustack */
-	u8 pad[5];
+	u8 pad;
+	u32 creator; /* the thread that created it while it was traced; 0: nobody did */
+	u32 waker;   /* who woke it last, and where that was: with a timeline */
+	u32 waker_cpu;
 };
 
 enum record_type {
@@ -106,16 +118,65 @@ struct exec_record {
 /* The last word on a thread: at its exit, or from the iterator when the trace ends. */
 struct thread_record {
 	u32 type;
-	u32 pad;
+	u32 cpu;
 	u64 end;
 	char comm[COMM_LEN];
 	struct thread thread;
+};
+
+/* An event of the scheduler, for a timeline: one line of the cache. `left` and `wait` are of enum wait_state; of who leaves
+ * also WAIT_NEW, who can run again already, and LEFT_FOR_EVER. */
+struct sched_event {
+	u64 time;
+	u64 out; /* SWITCHED: the wait of `tid` that ends now began; 0: none. WOKEN: the core of `other`. MADE: when */
+	u64 woken;  /* … was woken from it. Others: the core where `tid` is going to run */
+	u64 ustack; /* … with these stacks */
+	u64 kstack;
+	u32 tid;   /* who gets the core, is woken, or is new */
+	u32 other; /* who leaves it, or does it */
+	u32 what;  /* SWITCHED: struct origin's execs. MADE: the process */
+	u32 lost;  /* events of this core, just before this one */
+	s16 prio;  /* of `tid` */
+	u16 cpu;
+	u8 left;
+	u8 wait;
+	u8 kind;  /* enum sched_event_kind */
+	u8 first; /* the wait began before it was seen */
+};
+
+enum sched_event_kind {
+	SWITCHED,
+	WOKEN,
+	MADE, /* and woken for the first time */
+};
+
+#define LEFT_FOR_EVER (RUNNING + 1)
+
+/* The events of a core: a ring, written by the core alone with interrupts off, and read by user space. */
+struct event_ring {
+	u64 head;    /* events written so far */
+	u64 tail;    /* … and read */
+	u64 lost;    /* for want of room */
+	u64 pending; /* … since the last one that was written */
+	u64 first;   /* place of its slots among those of all cores */
+	u64 slots;   /* a power of two; 0: the core has none */
+	u64 pad[2];
 };
 
 /* One per thread that the seeding iterator took into the scope. */
 struct seed_record {
 	u32 tid;
 	u32 tgid;
+};
+
+/* A thread that waits and whose user stack is not complete: what a walk up its stack begins with. */
+struct sleeper_record {
+	u32 tid;
+	u32 tgid;
+	u64 out; /* when it was switched out */
+	u64 ip;
+	u64 sp;
+	u64 bp;
 };
 
 enum counter {
@@ -128,10 +189,10 @@ enum counter {
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
 	MISSED_WAITS,	/* neither of the two was reported: the kernel's count of switches tells */
-	MEMO_HITS,	/* kernel stacks recognised without unwinding, see memo.bpf.h */
+	MEMO_HITS,	/* kernel stacks recognised without unwinding, see kernel_stack.bpf.h */
 	MEMO_CHECKS,	/* recognised, and unwound nevertheless */
 	MEMO_WRONG,	/* … and they differed */
-	USER_MEMO_HITS, /* as these, user stacks: see user.bpf.h */
+	USER_MEMO_HITS, /* as these, user stacks: see user_stack.bpf.h */
 	USER_MEMO_CHECKS,
 	USER_MEMO_WRONG,
 	LATE_STACKS, /* user stacks walked again */

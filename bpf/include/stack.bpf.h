@@ -1,4 +1,5 @@
-/* Capturing stacks. A stack's id is a 64-bit hash of its frames; its frames go to user space once. */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Capturing stacks. A stack's id is a 64-bit hash of its frames; its frames are sent to user space once. */
 #ifndef STALLSCOPE_STACK_BPF_H
 #define STALLSCOPE_STACK_BPF_H
 
@@ -7,7 +8,7 @@
 
 static __always_inline u64 hash_frames(const u64 *frames, u32 n, u32 salt)
 {
-	/* A scalar of its own: what the verifier learns about it at each exit of the loop must not reach `n`, or it would
+	/* A separate scalar: what the verifier learns about it at each exit of the loop must not reach `n`, or it would
 	 * explore the rest of the program once for each of the 127. */
 	u64 end = (u64)n * sizeof(u64);
 	u64 h = 0x9e3779b97f4a7c15ULL ^ n ^ (u64)salt << 32;
@@ -43,7 +44,7 @@ __weak u64 stack_id(struct stack_record *record, u32 n)
 		count(LOST_STACKS);
 		return id;
 	}
-	/* Only now: a stack that could not be sent is sent when it turns up again. */
+	/* Only now: a stack that could not be sent is sent when it occurs again. */
 	if (bpf_map_update_elem(&known_stacks, &id, &one, BPF_NOEXIST) == 0)
 		count(NEW_STACKS);
 	else if (!bpf_map_lookup_elem(&known_stacks, &id))
@@ -51,8 +52,8 @@ __weak u64 stack_id(struct stack_record *record, u32 n)
 	return id;
 }
 
-/* Frames that bpf_get_stack() wrote for a kernel stack, from the number of bytes that it returns. MAX_FRAMES + 1 of them
- * mean that there are more. */
+/* Number of frames that bpf_get_stack() wrote for a kernel stack, from the number of bytes that it returned.
+ * MAX_FRAMES + 1 means that there are more. */
 static __always_inline u32 kernel_frames(struct stack_record *record, long bytes)
 {
 	u32 frames;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Per-thread state: where it lives and how it begins. */
 #ifndef STALLSCOPE_THREAD_BPF_H
 #define STALLSCOPE_THREAD_BPF_H
@@ -34,6 +35,14 @@ static __always_inline enum wait_state wait_state(u32 state)
 	return WAIT_OTHER;
 }
 
+/* The core on which a task was put last, and is going to run. */
+static __always_inline u32 next_cpu(struct task_struct *task, bool trusted)
+{
+	if (!bpf_core_field_exists(task->wake_cpu)) /* a kernel for one core */
+		return 0;
+	return TASK_FIELD(trusted, task, wake_cpu);
+}
+
 /* How often the kernel has switched a task out. __schedule() counts a switch before it reports it. */
 static __always_inline u64 kernel_switches(struct task_struct *task, bool trusted)
 {
@@ -52,26 +61,29 @@ static __always_inline struct thread *find_thread(struct task_struct *task, bool
 
 /* The thread's entry, made unless there is one: the iterator, which looks at a thread for microseconds, must not undo
  * what the scheduler's events have written meanwhile. NULL: no memory (counted). */
-static __always_inline struct thread *new_thread(struct task_struct *task, bool trusted, u64 start, u8 phase,
-						 const struct wait_key *key)
+static __always_inline struct thread *new_thread(struct task_struct *task, bool trusted, enum thread_slot slot,
+						 u64 start, u8 phase, const struct origin *key)
 {
-	u32 tid = TASK_FIELD(trusted, task, pid);
-	struct thread init = {};
+	u32 tid = TASK_FIELD(trusted, task, pid), which = slot;
+	struct thread *init = bpf_map_lookup_elem(&thread_init, &which);
 	struct thread *t;
 
-	init.start = start;
-	init.since = start;
-	init.out = phase == PHASE_ON_CPU ? 0 : start;
-	init.phase = phase;
-	init.exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
-	init.kernel_switches = kernel_switches(task, trusted);
-	init.key = *key;
-	init.key.tid = tid;
-	init.key.tgid = TASK_FIELD(trusted, task, tgid);
+	if (!init)
+		return NULL;
+	__builtin_memset(init, 0, sizeof(*init));
+	init->start = start;
+	init->since = start;
+	init->out = phase == PHASE_ON_CPU ? 0 : start;
+	init->phase = phase;
+	init->exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
+	init->kernel_switches = kernel_switches(task, trusted);
+	init->key = *key;
+	init->key.tid = tid;
+	init->key.tgid = TASK_FIELD(trusted, task, tgid);
 	if (trusted && use_storage) {
-		t = bpf_task_storage_get(&thread_storage, task, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		t = bpf_task_storage_get(&thread_storage, task, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	} else {
-		bpf_map_update_elem(&thread_hash, &tid, &init, BPF_NOEXIST);
+		bpf_map_update_elem(&thread_hash, &tid, init, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&thread_hash, &tid);
 	}
 	/* Task storage refuses to grow while it is in use on this CPU. With trace_all the thread's next event tries again. */

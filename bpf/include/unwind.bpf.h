@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* User stacks without frame pointers: one step from a frame to its caller, by the rows of the code's unwind table.
  *
  * A step reads no user memory itself: it works on a window of the stack, and says which word it wants when that lies
@@ -12,12 +13,14 @@
 
 #define WINDOW_WORDS 2048
 #define WINDOW_FIRST 192 /* words that are read at a time, unless more are known to be needed */
+#define WINDOW_SMALL 8	 /* … where only the frames' own words are, and few of these are in a cache */
 #define WINDOW_MASK (WINDOW_WORDS - 1)
 #define PLACES 128
 #define USER_PAGE 4096
 /* More frames than MAX_FRAMES, and for each at most three words outside the window. */
 #define WALK_ROUNDS 384
 #define SOME_ROUNDS 16
+#define THREAD_SIZE 16384
 #define USER_CS 0x33		      /* __USER_CS, arch/x86/include/asm/segment.h */
 #define USER32_CS 0x23		      /* __USER32_CS */
 #define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
@@ -68,6 +71,32 @@ struct wanted_hash {
 };
 SHARED struct wanted_hash unwind_wanted SEC(".maps");
 
+/* Rules that were found: a thread comes by the same callers again and again, and each search of the tables touches memory
+ * that is in no cache. Of code that was interrupted by its page, for a rule is often that of much code; of callers by
+ * address. */
+#define RULES 512
+struct found_rule {
+	u64 from; /* where the row applies, in a page of the table */
+	u64 row;
+	u64 bias;    /* of the mapping */
+	u32 version; /* of the process's mappings: no other process has it */
+	u32 size;
+	u32 table;
+	u32 epoch; /* in which the table was last marked as used */
+};
+
+struct rule_cache {
+	struct found_rule of[RULES];
+};
+
+struct rule_caches {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct rule_cache);
+};
+SHARED struct rule_caches rule_caches SEC(".maps");
+
 SHARED u32 unwind_epoch;
 SHARED u32 unwind_generation; /* grows when tables were loaded; never 0 */
 
@@ -110,8 +139,12 @@ struct unwind_walk {
 	u32 frames;
 	u32 end; /* enum walk_end */
 	u32 places;
-	u32 span; /* words from `start` up to the last place */
-	u32 pad1;
+	u32 span;  /* words from `start` up to the last place */
+	u32 reads; /* words that are read at a time */
+	u32 from;  /* where the row that was found applies, up to `until` */
+	u32 until;
+	u32 pad;
+	u32 caches; /* the number of its rule_cache; none where it is too high */
 	u8 stage;
 	u8 exact;      /* pc was interrupted, not returned to */
 	u8 signal;     /* the rule in hand is CFA_SIGNAL */
@@ -198,17 +231,19 @@ __weak int find_mapping(struct unwind_walk *walk, u64 pc)
 	return 0;
 }
 
-#define NOT_IN_MEMORY 1 /* a CFA_GAP row, too */
+/* Instead of a row; CFA_GAP rows, too. */
+#define NOT_IN_MEMORY 1
+#define NO_TABLE 2
 
 /* The row for the place `pc` of a chunk: 0, which is a CFA_GAP row, where there is none. */
-__weak u64 find_row(u32 number, u32 pc)
+__weak u64 find_row(u32 number, u32 pc, struct unwind_walk *walk)
 {
-	u32 page = pc >> PAGE_SHIFT, row, count, half, i;
+	u32 page = pc >> PAGE_SHIFT, row, count, half, end, i;
 	struct unwind_table *table = bpf_map_lookup_elem(&unwind_tables, &number);
 	struct shard *shard;
 	u64 entry;
 
-	if (!table)
+	if (!table || !walk)
 		return 0;
 	if (page >= table->pages) {
 		if (table->pages || table->empty)
@@ -228,6 +263,7 @@ __weak u64 find_row(u32 number, u32 pc)
 	shard = shard_of(row);
 	if (!shard || !count)
 		return 0;
+	end = row + count;
 	for (i = 0; i < PAGE_SHIFT + 1; i++) {
 		half = count >> 1;
 		if (!half)
@@ -240,6 +276,12 @@ __weak u64 find_row(u32 number, u32 pc)
 		}
 	}
 	entry = shard->word[row & (SHARD_WORDS - 1)];
+	walk->from = page << PAGE_SHIFT;
+	if (walk->from < (u32)entry)
+		walk->from = entry;
+	walk->until = (page + 1) << PAGE_SHIFT;
+	if (row + 1 < end)
+		walk->until = shard->word[(row + 1) & (SHARD_WORDS - 1)];
 	return (u32)entry <= pc ? entry : 0;
 }
 
@@ -287,26 +329,77 @@ static __always_inline int rule_by_pointer(struct unwind_walk *walk, u32 otherwi
 	return WALK_GOES_ON;
 }
 
+static __always_inline struct found_rule *place_of_rule(struct unwind_walk *walk, u64 pc)
+{
+	u32 slot = walk->caches;
+	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &slot);
+	u32 hash = (u32)((walk->exact ? pc >> PAGE_SHIFT : pc) ^ walk->space.version) * 0x9e3779b1U;
+
+	return cache ? &cache->of[(hash >> 16) & (RULES - 1)] : NULL;
+}
+
+/* A table that nobody uses would have to leave. */
+static __always_inline void keep_table(struct found_rule *found)
+{
+	struct unwind_table *table;
+	u32 number = found->table;
+
+	if (found->epoch == unwind_epoch)
+		return;
+	found->epoch = unwind_epoch;
+	table = bpf_map_lookup_elem(&unwind_tables, &number);
+	if (table)
+		table->used = unwind_epoch;
+}
+
+/* The row for pc, or what stands for none; and what to subtract from pc for its place in the table. */
+static __always_inline u64 search_rule(struct unwind_walk *walk, u64 pc, u64 *bias)
+{
+	struct found_rule *found = place_of_rule(walk, pc);
+	u64 row;
+
+	if (found && pc - found->from < found->size && found->version == walk->space.version) {
+		keep_table(found);
+		*bias = found->bias;
+		return found->row;
+	}
+	if (pc < walk->map_start || pc >= walk->map_end)
+		find_mapping(walk, pc);
+	*bias = walk->map_bias;
+	if (walk->map_table < TABLE_FIRST)
+		return NO_TABLE;
+	row = find_row(walk->map_table, pc - walk->map_bias, walk);
+	if (found && row > NO_TABLE) {
+		found->from = walk->from + walk->map_bias;
+		found->size = walk->until - walk->from;
+		found->row = row;
+		found->bias = walk->map_bias;
+		found->version = walk->space.version;
+		found->table = walk->map_table;
+		found->epoch = unwind_epoch;
+	}
+	return row;
+}
+
 /* Chooses the rule for pc: sets cfa, or at; rbp_at; and the next stage. */
 static __always_inline int choose_rule(struct unwind_walk *walk)
 {
 	u64 pc = walk->exact ? walk->pc : walk->pc - 1;
 	u32 kind, rbp_kind, place;
 	s64 cfa_offset, rbp_offset;
-	u64 row;
+	u64 row, bias;
 
 	walk->by_pointer = 0;
 	walk->signal = 0;
-	if (pc < walk->map_start || pc >= walk->map_end)
-		find_mapping(walk, pc);
-	if (walk->map_table == TABLE_UNMAPPED) {
-		walk->missed = 1;
-		want(walk->tgid);
-	}
-	if (walk->map_table < TABLE_FIRST)
+	row = search_rule(walk, pc, &bias);
+	if (row == NO_TABLE) {
+		if (walk->map_table == TABLE_UNMAPPED) {
+			walk->missed = 1;
+			want(walk->tgid);
+		}
 		return rule_by_pointer(walk, WALK_NO_TABLE);
-	place = pc - walk->map_bias;
-	row = find_row(walk->map_table, place);
+	}
+	place = pc - bias;
 	if (row == NOT_IN_MEMORY)
 		walk->missed = 1;
 	kind = (row >> 56) & 15;
@@ -393,6 +486,28 @@ __weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
 	return WALK_GOES_ON;
 }
 
+/* The code segment (USER_CS, USER32_CS, or another) and ip, sp and bp of a task that is in the kernel. */
+static __always_inline u16 task_registers(struct task_struct *task, u64 *ip, u64 *sp, u64 *bp)
+{
+	struct pt_regs *regs;
+	u16 cs;
+
+	if (task_regs) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+		cs = regs->cs;
+		*ip = regs->ip;
+		*sp = regs->sp;
+		*bp = regs->bp;
+	} else { /* dd6e10fbd9fb (5.15) brought the helper; it computes the same */
+		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
+		cs = BPF_CORE_READ(regs, cs);
+		*ip = BPF_CORE_READ(regs, ip);
+		*sp = BPF_CORE_READ(regs, sp);
+		*bp = BPF_CORE_READ(regs, bp);
+	}
+	return cs;
+}
+
 /* Fits out a walk from the saved registers. */
 static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_record *record, u64 ip, u64 sp, u64 bp,
 				       u32 tgid)
@@ -409,6 +524,8 @@ static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_re
 	walk->window = 0;
 	walk->window_words = 0;
 	walk->tgid = tgid;
+	walk->reads = WINDOW_FIRST;
+	walk->caches = CONTEXTS;
 	walk->frames = 1;
 	walk->end = WALK_TOO_DEEP;
 	walk->places = 0;
@@ -485,7 +602,7 @@ __weak int unwind_current_round(struct unwind_walk *walk, struct stack_record *r
 	if (!walk || !record)
 		return 1;
 	next = unwind_step(walk, record);
-	if (next == WALK_READS && !read_window(walk, WINDOW_FIRST)) {
+	if (next == WALK_READS && !read_window(walk, walk->reads)) {
 		walk->end = WALK_FAULT;
 		return 1;
 	}

@@ -1,20 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The user stack of the current task: recognised, or unwound.
  *
- * A walk depends on the registers that it begins with, on the tables, and on the words of the stack that it reads, and on
- * nothing else. So the places of those words are kept with a hash of them: where the registers are the same, and the words
- * at the same places, the stack is, and nothing is unwound. Every so many matches one is walked all the same, and
+ * A walk depends only on its initial registers, on the tables, and on the words of the stack that it reads. The places
+ * of those words are therefore kept with a hash of the words: if the registers are the same, and the words at these
+ * places, so is the stack, and nothing is unwound. One match in `user_memo_check` is walked nevertheless, and
  * differences are counted. */
-#ifndef STALLSCOPE_USER_BPF_H
-#define STALLSCOPE_USER_BPF_H
+#ifndef STALLSCOPE_USER_STACK_BPF_H
+#define STALLSCOPE_USER_STACK_BPF_H
 
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
 #define USER_MEMOS 4
-#define THREAD_SIZE 16384
 
-const volatile bool user_memo = true;
-const volatile u32 user_memo_check = 256; /* one of so many matches is walked in full */
+SHARED const volatile bool user_memo;
+SHARED const volatile u32 user_memo_check; /* one match in this many is walked in full */
 
 struct user_memo {
 	u64 id;
@@ -31,10 +31,10 @@ struct user_memo {
 	struct places where;
 };
 
-/* A thread waits at more than one place. */
+/* A thread may wait at several places. */
 struct user_memos {
 	struct user_memo of[USER_MEMOS];
-	u64 next; /* to be given up, modulo USER_MEMOS */
+	u64 next; /* to be replaced next, modulo USER_MEMOS */
 };
 
 struct user_memo_storage {
@@ -42,9 +42,10 @@ struct user_memo_storage {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct user_memos);
-} user_memo_storage SEC(".maps");
+};
+SHARED struct user_memo_storage user_memo_storage SEC(".maps");
 
-/* The memo that began with these registers; else the one that is to be given up. */
+/* The memo with these initial registers; else the one to be replaced. */
 __weak int choose_memo(struct user_memos *memos, u64 ip, u64 sp, u64 bp)
 {
 	u32 i;
@@ -67,7 +68,7 @@ static __always_inline struct user_memo *memo_of(u64 ip, u64 sp, u64 bp)
 	return memos ? &memos->of[choose_memo(memos, ip, sp, bp) & (USER_MEMOS - 1)] : NULL;
 }
 
-/* The id of the stack if it is the memo's; else 0. Leaves the words that it read in the window. */
+/* The id of the stack if it is the memo's; else 0. Leaves the words that it has read in the window. */
 __weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
 {
 	u32 end, i;
@@ -99,7 +100,7 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	memo->ip = 0;
 	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &id))
 		return 0;
-	if (walk->end == WALK_FAULT) /* memory that is not there now may be the next time */
+	if (walk->end == WALK_FAULT) /* memory that is missing now may be there the next time */
 		return 0;
 	memo->where = walk->where;
 	memo->id = id;
@@ -116,54 +117,36 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	return 0;
 }
 
-/* The code segment (USER_CS, USER32_CS, or another) and ip, sp and bp of the current task, which is in the kernel. */
-static __always_inline u16 user_registers(struct task_struct *task, u64 *ip, u64 *sp, u64 *bp)
+/* The id of the current task's user stack, starting at these registers. `cs`: its code segment. `lasting`: it waits,
+ * and may do so again. */
+static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 sp, u64 bp, u32 tgid, bool lasting,
+				     struct stack_record *record, u8 *end)
 {
-	struct pt_regs *regs;
-	u16 cs;
-
-	if (task_regs) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-		cs = regs->cs;
-		*ip = regs->ip;
-		*sp = regs->sp;
-		*bp = regs->bp;
-	} else { /* dd6e10fbd9fb (5.15) brought the helper; it computes the same */
-		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
-		cs = BPF_CORE_READ(regs, cs);
-		*ip = BPF_CORE_READ(regs, ip);
-		*sp = BPF_CORE_READ(regs, sp);
-		*bp = BPF_CORE_READ(regs, bp);
-	}
-	return cs;
-}
-
-/* The id of the user stack of `task`, the current one, which is in the kernel. `lasting`: it waits, and may do so again. */
-static __always_inline u64 user_stack(struct task_struct *task, u32 tgid, bool lasting, struct stack_record *record,
-				      u8 *end)
-{
-	u64 ip, sp, bp, id, recalled = 0;
 	struct user_memo *memo = NULL;
 	struct unwind_walk *walk;
-	u32 zero = 0;
-	u16 cs;
+	u64 id, recalled = 0;
+	u32 slot = context;
 
 	*end = WALK_COMPLETE;
-	walk = bpf_map_lookup_elem(&walk_scratch, &zero);
+	walk = bpf_map_lookup_elem(&walk_scratch, &slot);
 	if (!walk)
 		return 0;
-	cs = user_registers(task, &ip, &sp, &bp);
 	if (cs != USER_CS && cs != USER32_CS) {
 		count(STACKS_FAILED);
 		return 0;
 	}
-	if (!ip && !sp) /* a worker that the kernel made for the process (io_uring, vhost) */
+	if (!ip && !sp) /* a worker that the kernel created for the process (io_uring, vhost) */
 		return 0;
 	if (cs == USER32_CS)
 		return stack_of_32_bits(record, ip, end);
 	begin_walk(walk, record, ip, sp, bp, tgid);
-	if (lasting)
+	walk->caches = context;
+	if (lasting) {
 		memo = memo_of(ip, sp, bp);
+	} else {
+		walk->reads = WINDOW_SMALL;
+		walk->places = PLACES + 1; /* nobody asks for them */
+	}
 	if (memo)
 		recalled = recall_user(memo, walk);
 	if (recalled && ++memo->uses % user_memo_check) {
@@ -176,18 +159,31 @@ static __always_inline u64 user_stack(struct task_struct *task, u32 tgid, bool l
 	record->end = walk->end;
 	id = stack_id(record, walk->frames);
 	if (recalled) {
-		if (walk->missed) { /* a table has left since: the memo knows more */
+		if (walk->missed) { /* a table has been evicted since: the memo knows more */
 			*end = memo->end;
 			return recalled;
 		}
 		count(USER_MEMO_CHECKS);
 		if (recalled == id)
 			return id;
-		count(USER_MEMO_WRONG);
+		/* If it was cut short, and the missing table is now there, the memo was not wrong. */
+		if (!memo->generation)
+			count(USER_MEMO_WRONG);
 	}
 	if (memo)
 		remember_user(memo, walk, ip, bp, id);
 	return id;
+}
+
+/* The id of the user stack of `task`, the current one, which is in the kernel. */
+static __always_inline u64 user_stack(enum context context, struct task_struct *task, u32 tgid, bool lasting,
+				      struct stack_record *record, u8 *end)
+{
+	u64 ip, sp, bp;
+	u16 cs;
+
+	cs = task_registers(task_regs ? bpf_get_current_task_btf() : task, &ip, &sp, &bp);
+	return walk_user(context, cs, ip, sp, bp, tgid, lasting, record, end);
 }
 
 #endif

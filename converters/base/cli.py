@@ -1,6 +1,6 @@
-"""What every command shares: help that starts with examples, one place that reports errors, common options.
+"""Shared by all commands: help that starts with examples, one place that reports errors, common options.
 
-    from ..converters import cli
+    from ..converters.base import cli
 
     @cli.command(
         "trace-offcpu",
@@ -37,28 +37,28 @@ from .errors import StallscopeError
 from .text import printable
 
 TRACEBACK = "STALLSCOPE_TRACEBACK"
-"""Set to 1, this environment variable shows where an internal error comes from."""
+"""If this environment variable is 1, internal errors show a traceback."""
 
 Example = tuple[str, str]
-"""A command line, and what it does."""
+"""A command line, and a description."""
 
 _EXAMPLES = 3
 _MAX_ID = 1 << 22
 """The kernel's PID_MAX_LIMIT on 64-bit machines (include/linux/threads.h)."""
 _INTERRUPTED = 128 + 2
 _BROKEN_PIPE = 128 + 13
-"""As a shell reports a process that SIGINT or SIGPIPE ended."""
+"""Exit statuses as a shell reports them for a process ended by SIGINT or SIGPIPE."""
 
 
 class MissingScope(click.UsageError):
-    """The command does not know what to work on. It is reported with the command's examples, exit status 2."""
+    """The command was not told what to work on. Reported with the command's examples, exit status 2."""
 
 
 class ExamplesCommand(click.Command):
     """A command whose help shows three examples right after the usage line. Calling it runs it (see `run`)."""
 
     def __init__(self, name: str, *, examples: Sequence[Example], **attributes: Any) -> None:
-        """``attributes`` as click.Command takes them. ValueError unless there are three examples."""
+        """``attributes`` are those of click.Command. ValueError unless there are three examples."""
         super().__init__(name, **attributes)
         if len(examples) != _EXAMPLES:
             raise ValueError(f"{name} needs {_EXAMPLES} examples")
@@ -107,9 +107,9 @@ def command(
 
 
 def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status; every error that reaches it is reported here, without a traceback.
+    """Runs a command and returns its exit status; reports every error, without a traceback.
 
-    0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 nobody reads standard output any more.
+    0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 standard output was closed by its reader.
     """
     name = command.name or ""
     try:
@@ -135,10 +135,10 @@ def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int
 
 
 def _invoke(command: click.Command, arguments: list[str]) -> int:
-    # Not command.main(): that one handles interrupts and broken pipes in its own, noisier way.
+    # Not command.main(), which handles interrupts and broken pipes in a noisier way of its own.
     try:
         with command.make_context(command.name, arguments) as context:
-            result = command.invoke(context)
+            result = _with_details(command, context)
     except click.exceptions.Exit as leave:
         result = leave.exit_code
     if sys.stdout is not None and not sys.stdout.closed:
@@ -147,8 +147,18 @@ def _invoke(command: click.Command, arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _with_details(command: click.Command, context: click.Context) -> Any:
+    try:
+        return command.invoke(context)
+    except StallscopeError as error:
+        if context.params.get("verbose"):
+            for line in error.details.splitlines():
+                _to_stderr(printable(line) + "\n")
+        raise
+
+
 def _discard_output() -> None:
-    """Sends the rest of the output nowhere; the interpreter would complain about it at its end."""
+    """Discards the rest of the output, about which the interpreter would otherwise complain at exit."""
     if sys.stdout is None:
         return
     try:
@@ -169,7 +179,7 @@ def _to_stderr(text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        # Nobody can be told; the exit status still says it.
+        # It cannot be reported; the exit status still shows it.
         return
 
 
@@ -199,7 +209,7 @@ def _report_unexpected(name: str, error: Exception) -> None:
 
 
 def ids_option(*declarations: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-p 1,2 -p 3``: process or thread ids; the value is (1, 2, 3), without doubles, () when not given."""
+    """``-p 1,2 -p 3``: process or thread ids; the value is (1, 2, 3), without duplicates, () when not given."""
 
     def parsed(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[int, ...]:
         try:
@@ -212,12 +222,12 @@ def ids_option(*declarations: str, **attributes: Any) -> Callable[[Callable[...,
 
 
 def _ids(value: str) -> list[int]:
-    # White space separates too: "$(pgrep demo)" gives one id a line.
+    # White space also separates: "$(pgrep demo)" gives one id per line.
     ids = value.replace(",", " ").split()
     if not ids:
         raise ValueError("no id given")
     for text in ids:
-        # int() takes more than ids: signs, underscores, digits of other scripts.
+        # int() also accepts signs, underscores and digits of other scripts.
         if not (text.isascii() and text.isdigit()):
             raise ValueError(f"{text!r} is not a number; several are separated by commas: 4711,4712")
         if len(text) > len(str(_MAX_ID)) or not 0 < int(text) <= _MAX_ID:

@@ -1,7 +1,7 @@
 """New files in folders that other users may control, written by a process that may be root.
 
-The folder is opened once and everything happens relative to it. The content is written aside under a random
-name and takes its place only when it is complete, so nothing half-written is ever seen or left.
+The folder is opened once and all operations are relative to it. The content is written to a temporary file with a
+random name that is renamed only when it is complete, so no partial file is ever visible or left behind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .text import printable
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
-"""Symbolic links on one path, as in the kernel (MAXSYMLINKS)."""
+"""Maximum number of symbolic links on one path, as in the kernel (MAXSYMLINKS)."""
 _FULL = {
     errno.ENOSPC: "no space is left on its file system",
     errno.EDQUOT: "the owner's disk quota is used up",
@@ -29,21 +29,21 @@ _FULL = {
 
 
 class Owner(NamedTuple):
-    """Who a file that root writes shall belong to."""
+    """Owner of a file that root writes."""
 
     uid: int
     gid: int
 
 
 def sudo_owner() -> Owner | None:
-    """The user behind sudo (SUDO_UID, SUDO_GID); None when not root, not under sudo or the variables are no ids."""
+    """The user behind sudo (SUDO_UID, SUDO_GID); None when not root, not under sudo, or the variables are not ids."""
     if os.geteuid() != 0:
         return None
     ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
     if not all(text.isascii() and text.isdigit() for text in ids):
         return None
     uid, gid = map(int, ids)
-    highest = 2**32 - 2  # -1 means "leave it" to chown
+    highest = 2**32 - 2  # -1 means "unchanged" to chown
     return Owner(uid, gid) if uid <= highest and gid <= highest else None
 
 
@@ -51,7 +51,7 @@ def sudo_owner() -> Owner | None:
 def open_folder(path: Path) -> Iterator[int]:
     """A descriptor of the folder ``path``, for use as dir_fd.
 
-    As root, a symbolic link on the way is followed only if root or the user behind sudo made it.
+    As root, follows a symbolic link on the path only if root or the user behind sudo made it.
     Raises StallscopeError.
     """
     try:
@@ -68,7 +68,7 @@ def open_folder(path: Path) -> Iterator[int]:
 
 
 def _walk(path: Path) -> int:
-    """Opens ``path`` one name at a time."""
+    """Opens ``path`` component by component."""
     owner = sudo_owner()
     trusted = {0, owner.uid} if owner else {0}
     names = deque(path.parts or (".",))
@@ -95,7 +95,7 @@ def _walk(path: Path) -> int:
 
 
 def _trusted_link(name: str, folder: int, trusted: set[int]) -> str:
-    """Where the symbolic link ``name`` leads, if one of ``trusted`` made it."""
+    """The target of the symbolic link ``name``, if one of ``trusted`` made it."""
     link = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         status = os.fstat(link)
@@ -137,10 +137,10 @@ def check_writable(path: Path, folder: int) -> None:
 
 @contextmanager
 def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> Iterator[BinaryIO]:
-    """A file to write ``path`` with; it appears under that name when the block ends without an exception.
+    """A file to write the content of ``path``; it gets that name when the block ends without an exception.
 
-    Mode 0644 as far as the umask allows; belongs to ``owner`` if given. An existing file is replaced with ``force``
-    and is an error without; anything that is not a regular file is left alone. Raises StallscopeError.
+    Mode 0644 as far as the umask allows; belongs to ``owner`` if given. An existing file is replaced with ``force``,
+    else it is an error; anything that is not a regular file is left alone. Raises StallscopeError.
     """
     with open_folder(path.parent) as folder:
         check_target(path, folder, force)
@@ -169,7 +169,7 @@ def _replace(aside: str, path: Path, folder: int) -> None:
 
 
 def _publish(aside: str, path: Path, folder: int) -> None:
-    """Gives the file its name unless that is taken, without a moment in which it could be taken unseen."""
+    """Gives the file its name, atomically, unless the name is taken."""
     try:
         os.link(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -182,7 +182,7 @@ def _publish(aside: str, path: Path, folder: int) -> None:
 
 
 def _publish_without_links(aside: str, path: Path, folder: int) -> None:
-    """For file systems such as FAT: takes the name with an empty file first, then replaces that."""
+    """For file systems such as FAT: creates an empty file with the name first, then replaces it."""
     os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder))
     try:
         os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -1,7 +1,8 @@
-"""How numbers are written for people: times, shares, counts, and columns that add up."""
+"""Formats numbers for display: times, shares, counts, and columns that add up."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ def duration(ns: int) -> str:
         value = ns / size
         if unit == "s" and value >= _MINUTE - 0.05:
             break
-        # What rounds to 1000 belongs to the next unit.
+        # A value that rounds to 1000 belongs to the next unit.
         if value < 999.5:
             decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
             return f"{value:.{decimals}f} {unit}"
@@ -39,7 +40,7 @@ def _long_duration(seconds: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """``part`` of ``whole``: ``84.2 %``; ``0.0 %`` and ``100.0 %`` only where that is exact; "-" without a whole."""
+    """``part`` of ``whole``: ``84.2 %``; ``0.0 %`` and ``100.0 %`` only if exact; "-" if ``whole`` is 0."""
     if whole <= 0:
         return "-"
     text = f"{100 * part / whole:.1f}"
@@ -61,10 +62,23 @@ def plural(n: int, noun: str) -> str:
     return f"{count(n)} {noun}{ending}"
 
 
+def counted(n: int, kinds: str) -> str:
+    """A number of things that are named in the plural: ``3 lines not understood``, ``1 line not understood``."""
+    return f"{count(n)} {_PLURAL.sub(_singular, kinds, count=1) if n == 1 else kinds}"
+
+
+def _singular(ending: re.Match[str]) -> str:
+    return "y" if ending[0] == "ies" else ""
+
+
+_PLURAL = re.compile(r"(?<=\w)ies\b|(?<=[^\Ws])s\b")
+"""The ending of the first noun in the plural."""
+
+
 class Scale(NamedTuple):
     """How the cells of one column are written, so that they can be compared and added up by eye.
 
-    A cell shows an integer number of steps, a step being its last digit: value × ``factor`` / ``step``.
+    A cell shows an integer number of steps; a step is one unit of its last digit: value × ``factor`` / ``step``.
     """
 
     factor: int
@@ -77,13 +91,13 @@ class Scale(NamedTuple):
         return apportion([part * self.factor for part in parts], self.step, total)
 
     def text(self, steps: int, exact: int) -> str:
-        """The cell for ``steps``; what is there (``exact`` > 0) but rounds to nothing is ``<0.01 s``."""
+        """The cell for ``steps``; a value (``exact`` > 0) that rounds to nothing is ``<0.01 s``."""
         sign, steps = ("<", 1) if steps == 0 and exact > 0 else ("", steps)
         return f"{sign}{steps / 10**self.decimals:,.{self.decimals}f} {self.unit}"
 
 
 def time_scale(total: int) -> Scale:
-    """One unit for all times of a column whose sum is ``total`` ns; four or five digits of the sum."""
+    """One unit for all times in a column whose sum is ``total`` ns; the sum has four or five digits."""
     unit, size = next(((unit, size) for unit, size in reversed(_SMALL_UNITS) if total >= size), _SMALL_UNITS[0])
     if size == 1:
         return Scale(1, 1, 0, unit)
@@ -99,7 +113,7 @@ def share_scale(whole: int) -> Scale:
 def apportion(parts: Sequence[int], step: int, total: int | None = None) -> list[int]:
     """``parts`` as numbers of steps that add up to ``total`` steps; None is the sum of the parts, rounded.
 
-    By largest remainder: none is off by a step or more where ``total`` is close to the sum of the parts.
+    By largest remainder: none is off by a step or more if ``total`` is close to the sum of the parts.
     """
     if not parts:
         return []

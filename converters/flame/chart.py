@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .errors import StallscopeError
-from .flame import Key, Node, Tree, whole_of
-from .model import Frame, Profile, ValueType
-from .options import WriteOptions, value_index
-from .timeline import Timeline, Track
-from .transforms.labels import root_name
+from ..base.errors import StallscopeError
+from ..model import Frame, Profile, ValueType
+from ..model.timeline import Timeline, Track
+from ..transforms.labels import root_name
+from ..writers.base.options import WriteOptions, value_index
+from .tree import Key, Node, Tree, whole_of
 
 _HOW = (
     "read a Chrome trace, an evented speedscope file, or one file of folded lines in their order; "
@@ -20,17 +20,17 @@ _HOW = (
 def build(
     profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "", whole: float = 0.0
 ) -> Tree:
-    """One root per track, as long as the whole timeline; over it the calls, where they were.
+    """One root per track, as long as the whole timeline, and over it the calls at their times.
 
-    ``Node.start`` is counted from the timeline's beginning, ``Node.own`` is what a call did not spend in what it calls.
-    Calls shorter than ``minimum`` (a share of the whole, 0 to 1) are left out and counted in ``Tree.hidden``, each with
-    all that it calls. ``label`` names the label of the tracks for ``Node.label``. ``whole`` is where the axis ends,
-    where that is later than the last call.
-    Raises StallscopeError (exit code 2) when the profile has no timeline, or not of the value that is asked for.
+    ``Node.start`` is relative to the timeline's beginning; ``Node.own`` is the time of a call outside of its callees.
+    Calls shorter than ``minimum`` (a share of the whole, 0 to 1) are left out together with their callees, and counted
+    in ``Tree.hidden``. ``label`` names the tracks' label to use as ``Node.label``. ``whole`` is the end of the axis, if
+    later than the last call.
+    Raises StallscopeError (exit code 2) when the profile has no timeline, or none for the requested value.
     """
     value_type = profile.value_types[value_index(profile, options)]
     timeline = _timeline(profile, options, value_type)
-    tree = Tree(value_type, False, [], 0, 0, timed=True)
+    tree = Tree(value_type, "", [], 0, 0, timed=True)
     tracks = [track for track in timeline.tracks if track.spans]
     end = max((span.end for track in tracks for span in track.spans), default=0)
     if not end:
@@ -68,7 +68,7 @@ def _timeline(profile: Profile, options: WriteOptions, value_type: ValueType) ->
 
 
 def _name(track: Track, roots: Sequence[str] | None) -> str:
-    """Of its root: ``trainer-4711 · worker-4712``."""
+    """Name of the track's root: ``trainer-4711 · worker-4712``."""
     if track.name and roots is None:
         return track.name
     names = [root_name(track.labels, label) for label in (("process", "thread") if roots is None else roots)]
@@ -76,7 +76,7 @@ def _name(track: Track, roots: Sequence[str] | None) -> str:
 
 
 def _calls(track: Track, limit: float, keys: dict[Frame, Key], mark: str) -> tuple[list[Node], int]:
-    """The nodes of what is long enough, and how many calls with such callers are not."""
+    """The nodes for calls that are long enough, and the number of calls below shown callers that are not."""
     nodes: list[Node] = []
     own: list[int] = []
     open_: list[tuple[int, int]] = []

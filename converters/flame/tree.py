@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from .errors import StallscopeError
-from .model import Frame, Kind, Profile, Sample, ValueType
-from .options import WriteOptions, value_index
-from .transforms.diff import is_differential
-from .transforms.labels import root_name
+from ..base.errors import StallscopeError
+from ..model import Frame, Kind, Profile, Sample, ValueType
+from ..transforms.diff import is_differential
+from ..transforms.labels import root_name
+from ..writers.base.options import WriteOptions, value_index
 
 NodeKind = Kind | Literal["root"]
-"""``root`` is what stands under the stacks: all, process, thread, or the values of other labels."""
+"""``root`` is for nodes below the stacks: all, process, thread, or the values of other labels."""
 
 
 _MAX_WHOLE = 1 << 63
 
 
 class Key(NamedTuple):
-    """What makes two frames of one parent the same node: call sites (addresses) are merged."""
+    """Two frames of one parent with equal keys are the same node: call sites (addresses) are merged."""
 
     name: str
     kind: NodeKind
@@ -36,18 +36,18 @@ class Node(NamedTuple):
     """0 for the root."""
     key: Key
     start: int
-    """Where its left edge lies, counted from the left edge of the root."""
+    """Position of its left edge, relative to the left edge of the root."""
     total: int
     own: int
-    """The part of ``total`` of the samples that end here."""
+    """The part of ``total`` from samples that end here."""
     events: int
     """Sum of the count column, 0 when the profile has none."""
     delta: int = 0
-    """In a differential profile after minus before, what has no width among it; else 0."""
+    """In a differential profile after minus before, including hidden parts; else 0."""
     own_delta: int = 0
-    """The part of ``delta`` of the samples that end here."""
+    """The part of ``delta`` from samples that end here."""
     label: str = ""
-    """The value that most of ``total`` has of the label that `build` was asked for."""
+    """The value that the label passed to `build` has for most of ``total``."""
 
 
 @dataclass(slots=True)
@@ -55,21 +55,21 @@ class Tree:
     """Nodes in pre-order (a node, then its children by name), the root first; no nodes when nothing has a value."""
 
     value_type: ValueType
-    counted: bool
-    """Whether ``Node.events`` means anything."""
+    counted: str
+    """The things counted by ``Node.events``: times, samples, objects; "" when they have no meaning."""
     nodes: list[Node]
     levels: int
     """Number of rows that the nodes take."""
     hidden: int
-    """Branches that were left out because their total is under the limit."""
+    """Number of branches left out because their total is below the limit."""
     differential: bool = False
-    """Whether ``Node.delta`` means anything."""
+    """Whether ``Node.delta`` is meaningful."""
     bands: list[int] = field(default_factory=list)
-    """Rows of each root: several roots lie one above the other, in the order of ``nodes``; `build` makes one."""
+    """Number of rows of each root: several roots are stacked in the order of ``nodes``; `build` makes one."""
     timed: bool = False
-    """Whether ``Node.start`` is a time (see `flame_chart.build`), so that roots share one axis."""
+    """Whether ``Node.start`` is a time (see `flame_chart.build`): roots then share one axis."""
     measured: int = 0
-    """``total`` without the room that ``whole`` adds to it."""
+    """``total`` without the part that ``whole`` adds to it."""
 
     @property
     def total(self) -> int:
@@ -80,26 +80,30 @@ class Tree:
 def build(
     profile: Profile, options: WriteOptions, *, minimum: float = 0.0, label: str = "", whole: float = 0.0
 ) -> Tree:
-    """The tree of one value column: all → process-PID (→ thread-TID, or the labels that are asked for) → frames.
+    """The tree of one value column: all → process-PID (→ thread-TID, or the requested labels) → frames.
 
     ``options.reverse`` turns that over: all → innermost frame → … → process-PID. Branches with less than
     ``minimum`` (a share of the total, 0 to 1) are left out, counted in ``Tree.hidden``, and cost neither time nor
     memory beyond their first frame. Samples without a positive value are ignored. Of a differential profile what has
     no width is hidden too, but its callers' ``Node.delta`` tells of it. ``label`` names the label of ``Node.label``.
-    ``whole`` is what the root stands for, where that is more than the total.
+    ``whole`` is what the root stands for, where that is more than the total. With ``options.both``, ``Node.total`` and
+    ``minimum`` are of the larger one of after and before, so that what appeared and what is gone is there.
     Raises StallscopeError for a column that is not there or is no sum, and for a ``whole`` that is too little.
     """
     column = value_index(profile, options)
     deltas = _deltas(profile)
     counts = -1 if deltas else _count_column(profile, column)
-    # A stack of thousands of frames is somebody's infinite recursion: hence no recursion here, and
-    # the samples are split from the root down, so that only branches wide enough to be drawn exist.
+    # A stack of thousands of frames comes from infinite recursion. This function is therefore not recursive, and
+    # splits samples from the root down, so that only branches wide enough to be drawn exist.
     values = [max(sample.values[column], 0) for sample in profile.samples]
     weights = [sample.values[counts] for sample in profile.samples] if counts >= 0 else []
+    others = [max(sample.values[1 - column], 0) for sample in profile.samples] if options.both and deltas else []
     marks = [str(sample.label(label) or "") for sample in profile.samples] if label else []
     members: Sequence[int] = [i for i, amount in enumerate(values) if amount > 0 or (deltas and deltas[i])]
-    total = sum(values[i] for i in members)
-    tree = Tree(profile.value_types[column], counts >= 0, [], 0, 0, bool(deltas))
+    total = max(sum(values), sum(others))
+    tree = Tree(
+        profile.value_types[column], things(profile.value_types[counts]) if counts >= 0 else "", [], 0, 0, bool(deltas)
+    )
     if not total:
         return tree
     tree.measured = total
@@ -120,6 +124,8 @@ def build(
         children = []
         for child in sorted(groups):
             part = sum(map(values.__getitem__, groups[child]))
+            if others:
+                part = max(part, sum(map(others.__getitem__, groups[child])))
             if part >= limit:
                 children.append((child, depth + 1, level + 1, groups[child], part, start))
             else:
@@ -131,7 +137,7 @@ def build(
 
 
 def whole_of(whole: float, total: int) -> int:
-    """``whole`` if that was asked for, else ``total``. StallscopeError (exit code 2) when it is less, or no size."""
+    """``whole`` if given, else ``total``. StallscopeError (exit code 2) if it is less than ``total`` or too large."""
     if not whole:
         return total
     if not total <= whole <= _MAX_WHOLE:
@@ -163,7 +169,7 @@ class _Splitter:
             self.roots = []
 
     def split(self, level: int, members: Sequence[int]) -> tuple[dict[Key, list[int]], list[int]]:
-        """Samples by the node that they continue in, and the samples that end before this level."""
+        """Samples by the node in which they continue, and the samples that end before this level."""
         if level < 0:
             column = self.roots[level]
             by_root: defaultdict[Key, list[int]] = defaultdict(list)
@@ -172,7 +178,7 @@ class _Splitter:
             return by_root, []
         stacks = self._stacks
         ended = []
-        # By identity first: readers share equal frames, and to hash one costs more than all the rest.
+        # By identity first: readers share equal frames, and hashing one costs more than everything else.
         by_frame: defaultdict[int, list[int]] = defaultdict(list)
         for i in members:
             stack = stacks[i]
@@ -199,7 +205,7 @@ def _key(frame: Frame | Key) -> Key:
 
 
 def roots(samples: list[Sample], per_thread: bool, labels: Sequence[str] | None = None) -> list[list[Key]]:
-    """What stands under the stacks, outermost first: one key per sample for each level of them.
+    """The nodes below the stacks, outermost first: for each level, one key per sample.
 
     The levels are ``labels`` (see `WriteOptions.roots`), without those that no sample has.
     """
@@ -233,8 +239,25 @@ def _deltas(profile: Profile) -> list[int]:
 
 
 def _count_column(profile: Profile, column: int) -> int:
-    """The column that counts events, beside the one that is drawn; -1 when there is none."""
-    for i, value_type in enumerate(profile.value_types):
-        if i != column and value_type.unit == "count" and value_type.aggregate == "sum":
-            return i
-    return -1
+    """The column with the counts for the drawn column; -1 when there is none.
+
+    It is the only column of counts, or else the one whose name begins the same: inuse_objects for inuse_space.
+    """
+    counts = [
+        i
+        for i, value_type in enumerate(profile.value_types)
+        if i != column and value_type.unit == "count" and value_type.aggregate == "sum"
+    ]
+    what, _, measure = profile.value_types[column].name.rpartition("_")
+    if what and measure:
+        alike = [i for i in counts if profile.value_types[i].name.startswith(f"{what}_")]
+        sums = [value_type for value_type in profile.value_types if value_type.aggregate == "sum"]
+        if alike or len(sums) > 2:
+            return alike[0] if alike else -1
+    return counts[0] if len(counts) == 1 else -1
+
+
+def things(value_type: ValueType) -> str:
+    """The things that a value of unit "count" counts, in the plural: samples; objects for inuse_objects; times."""
+    name = value_type.name.rpartition("_")[2]
+    return "times" if name in ("", "count") else name

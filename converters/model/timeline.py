@@ -1,4 +1,4 @@
-"""When things happened: spans on tracks, for sources that know it. A profile is what is left when they are added up."""
+"""Spans on tracks, for sources that know when calls happened. Their sums are a profile."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .model import Frame, Labels, Sample, Stack
+from .samples import Frame, Labels, Sample, Stack
 
 
 class Span(NamedTuple):
-    """``frame`` was on the stack from ``start`` to ``end``, in the timeline's unit, 0 being its beginning."""
+    """``frame`` was on the stack from ``start`` to ``end``, in the timeline's unit, relative to its beginning."""
 
     start: int
     end: int
     frame: Frame
     args: Labels = ()
-    """What else is known of this one call; sorted (key, value) pairs."""
+    """Other data of this one call; sorted (key, value) pairs."""
 
 
 @dataclass(slots=True)
 class Track:
-    """What one thread did. Spans nest: sorted by start, callers before callees, none ends after the one around it."""
+    """Calls of one thread. Spans nest: sorted by start, callers before callees, none ends after the one around it."""
 
     labels: Labels = ()
-    """As those of a `Sample`: pid, process, tid, thread."""
+    """Like those of a `Sample`: pid, process, tid, thread."""
     name: str = ""
-    """For people; "" when the labels say it."""
+    """For display; "" if the labels are enough."""
     spans: list[Span] = field(default_factory=list)
 
 
@@ -39,7 +39,7 @@ class Timeline:
 
 
 def add_up(timeline: Timeline) -> list[Sample]:
-    """One sample per stack and labels: (self time, how often the innermost frame was entered)."""
+    """One sample per stack and labels: (self time, number of times the innermost frame was entered)."""
     known: dict[tuple[tuple[Frame, ...], Labels], list[int]] = {}
     for track in timeline.tracks:
         open_: list[tuple[int, list[int]]] = []
@@ -60,9 +60,9 @@ def add_up(timeline: Timeline) -> list[Sample]:
 
 
 def in_order(steps: Iterable[tuple[Stack, Labels, int]], unit: str) -> Timeline:
-    """Samples one after the other, ``(stack, labels, weight)``: one track per labels, the weights being the clock.
+    """Consecutive samples, ``(stack, labels, weight)``: one track per labels, with the weights as the clock.
 
-    Frames that neighbours of one track share from the outermost one on are one span.
+    Outermost frames that neighbours of one track have in common become one span.
     """
     timeline = Timeline(unit=unit)
     tracks: dict[Labels, _OpenTrack] = {}
@@ -82,12 +82,12 @@ def in_order(steps: Iterable[tuple[Stack, Labels, int]], unit: str) -> Timeline:
 
 
 class _OpenTrack:
-    """A track whose last stack may go on."""
+    """A track whose last stack may continue."""
 
     def __init__(self, labels: Labels) -> None:
         self.track = Track(labels)
         self._open: list[tuple[int, Frame]] = []
-        """Index of the span, whose end is not known yet, and its frame."""
+        """Index of the span, whose end is not yet known, and its frame."""
         self._end = 0
 
     def add(self, stack: Stack, start: int, end: int) -> None:

@@ -1,21 +1,22 @@
 """Readable names for C++ and Rust symbols.
 
-C++ names go through the C++ library's own demangler (package cxxfilt), in a process of its own: a
-symbol of 235 bytes can unfold to 280 MB (each argument made of the last one twice), and a
-mangled name is whatever the owner of the program wrote into it. The process has limits on memory
-and CPU time; the name on which it dies stays mangled.
+C++ names are passed to the C++ library's own demangler (package cxxfilt), in a separate process: a
+symbol of 235 bytes can expand to 280 MB (each argument made of the last one twice), and a
+mangled name is under the control of the program's owner. The process has limits on memory
+and CPU time; a name that crashes it stays mangled.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 
-from .rust import demangle_rust
+from .rust import demangle_rust, finish_rust
 
 MAX_NAME = 8192
-"""Characters of a readable name; more is cut and ends in ``…``."""
+"""Maximum length of a readable name in characters; longer ones are cut and end in ``…``."""
 
 _MAX_MANGLED = 1 << 15
 _TIMEOUT = 30
@@ -23,23 +24,32 @@ _MAX_RESTARTS = 3
 _WORKER = os.path.join(os.path.dirname(__file__), "demangle_worker.py")
 
 
+_MANGLED = re.compile(r"_{1,2}[ZR]|.*(?:\$(?:LT|RF|BP|u20|u7b)\$|::h[0-9a-f]{16}(?:\.llvm\.\d+)?\Z)", re.DOTALL)
+
+
+def is_mangled(name: str) -> bool:
+    """Whether a name looks like one that `Demangler` can make readable."""
+    return _MANGLED.match(name) is not None
+
+
 class Demangler:
-    """Remembers what it demangled."""
+    """Demangles names, and caches the results."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
         self.failed = 0
-        """C++ names left mangled because the demangler died on them or could not run."""
+        """C++ names left mangled because the demangler crashed on them or could not run."""
 
     def demangle(self, names: Iterable[str]) -> dict[str, str]:
-        """Each of ``names`` with its readable form, which is the name itself where there is none."""
+        """Each of ``names`` with its readable form, which is the name itself if there is none."""
         wanted = set(names)
         cpp = []
         for name in wanted - self._known.keys():
             self._known[name] = name
-            if not name.startswith(("_Z", "__Z", "_R", "__R")) or len(name) > _MAX_MANGLED:
+            if not is_mangled(name) or len(name) > _MAX_MANGLED:
                 continue
-            rust = demangle_rust(name)
+            rust = demangle_rust(name) if name.startswith("_") else None
+            rust = rust or finish_rust(name)
             if rust is not None:
                 self._known[name] = _bounded(rust)
             elif name.startswith("_Z") and not any(c <= " " or c == "\x7f" for c in name):
@@ -56,7 +66,7 @@ class Demangler:
                     self._known[name] = _bounded(answer)
             if len(answers) >= len(names):
                 return
-            self.failed += 1  # the one after the last answer
+            self.failed += 1  # the name after the last answer
             names = names[len(answers) + 1 :]
             if not names:
                 return
@@ -68,7 +78,7 @@ def _bounded(name: str) -> str:
 
 
 def _run_worker(names: list[str]) -> list[str]:
-    """Answers in the order of ``names``, fewer when the worker died; an empty one leaves the name as it is."""
+    """Answers in the order of ``names``, fewer if the worker crashed; an empty one leaves the name as it is."""
     import subprocess
 
     command = [sys.executable, "-I", _WORKER, str(MAX_NAME + 1)]
@@ -84,5 +94,5 @@ def _run_worker(names: list[str]) -> list[str]:
                 output, _ = worker.communicate()
     except OSError:
         return []
-    # Without its newline the last line was not finished.
+    # Without its newline the last line is incomplete.
     return output.decode("utf-8", "backslashreplace").split("\n")[:-1]

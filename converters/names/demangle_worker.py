@@ -1,4 +1,4 @@
-"""The process in which `demangle` runs the C++ demangler: mangled names on stdin, answers on stdout, a line each."""
+"""The process that runs the C++ demangler for `demangle`: mangled names on stdin, answers on stdout, one per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CPU_SECONDS = 3
 
 
 def main() -> None:
-    """Answer each line of stdin with at most ``argv[1]`` characters; with an empty line when it is no C++ name."""
+    """Answers each line of stdin with at most ``argv[1]`` characters, or with an empty line if it is not a C++ name."""
     for what, limit in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_CPU, _CPU_SECONDS), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(what)
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
@@ -24,7 +24,7 @@ def main() -> None:
             answer = cxxfilt.demangleb(name)[: 4 * longest].decode("utf-8", "ignore")[:longest]
         except (cxxfilt.Error, MemoryError):
             answer = ""
-        # Flushed each, so that the parent knows on which one we died.
+        # Each is flushed, so that the parent knows which one crashed us.
         sys.stdout.buffer.write(answer.replace("\n", " ").encode() + b"\n")
         sys.stdout.buffer.flush()
 

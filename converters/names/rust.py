@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 _LEGACY = re.compile(r"_{1,2}ZN(\d.*)17h[0-9a-f]{16}E(?:\.[\w.$@]+)?", re.DOTALL)
+_PARTLY = re.compile(r"(?P<path>.+?)(?P<hash>::h[0-9a-f]{16})?(?:\.llvm\.\d+)?", re.DOTALL)
+_ESCAPED = re.compile(r"\$(?:LT|RF|BP|u20|u7b)\$")
 _V0 = re.compile(r"_{1,2}R([A-Z][A-Za-z0-9_]*)(?:\.[\w.$@]+)?")
 _ESCAPE = re.compile(r"\$(SP|BP|RF|LT|GT|LP|RP|C|u[0-9a-f]{1,6})\$|\.\.|\.")
 _ESCAPES = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
@@ -24,12 +26,22 @@ _MAX_OUTPUT = 8192
 
 
 def demangle_rust(name: str) -> str | None:
-    """The readable form of a Rust symbol, None when ``name`` is none or is malformed."""
+    """The readable form of a Rust symbol, None when ``name`` is not one or is malformed."""
     if name.startswith(("_R", "__R")):
         match = _V0.fullmatch(name)
         return _demangle_v0(match[1]) if match else None
     match = _LEGACY.fullmatch(name)
     return _demangle_legacy(match[1]) if match else None
+
+
+def finish_rust(name: str) -> str | None:
+    """The readable form of a legacy symbol that was demangled as C++, as old versions of perf do: it has the path,
+    its hash and its escapes (``_$LT$u8$u20$as$u20$core..clone..Clone$GT$::clone::h7bfab8630dda96cf``). Else None.
+    """
+    match = _PARTLY.fullmatch(name)
+    if match is None or not (match["hash"] or _ESCAPED.search(name)):
+        return None
+    return "::".join(_unescape(part) if "$" in part else part for part in match["path"].split("::"))
 
 
 def _demangle_legacy(parts: str) -> str | None:
@@ -47,7 +59,7 @@ def _demangle_legacy(parts: str) -> str | None:
 
 
 def _unescape(part: str) -> str:
-    # A leading underscore only keeps the part from beginning with an escape.
+    # A leading underscore is only there to keep the part from beginning with an escape.
     if part.startswith("_$"):
         part = part[1:]
 
@@ -96,7 +108,7 @@ class _V0Parser:
             text = self._nested(in_value)
         elif tag in "MX":
             self._disambiguator()
-            self.path(False)  # where the impl stands
+            self.path(False)  # the path of the impl
             text = f"<{self._type()}>" if tag == "M" else f"<{self._type()} as {self.path(False)}>"
         elif tag == "Y":
             text = f"<{self._type()} as {self.path(False)}>"
@@ -202,7 +214,7 @@ class _V0Parser:
         return f"-{text}" if negative else text
 
     def _bound(self, inner: object) -> str:
-        """What stands behind an optional ``for<'a>``."""
+        """The text after an optional ``for<'a>``."""
         count = self._base62() + 1 if self._take("G") else 0
         if count > 26:
             raise _Malformed

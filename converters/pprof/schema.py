@@ -1,10 +1,10 @@
 """The messages of pprof's profile.proto (package perftools.profiles), declared in Python.
 
-Names, numbers and types of the fields are facts of the format, as its publisher lists them
+Names, numbers and types of the fields are facts of the format, as listed by its publisher
 (github.com/google/pprof, proto/profile.proto); fields that we neither write nor read are left out and skipped.
 
-Two departures, neither visible in the bytes (a protobuf string, bytes and sub-message look alike):
-strings are declared as bytes, because other programs' profiles carry names that are not UTF-8;
+Two more differences do not show in the bytes (a protobuf string, bytes and sub-message look alike):
+strings are declared as bytes, because other programs' profiles contain names that are not UTF-8;
 the parts of a Profile are declared as bytes, so that each is built and parsed alone, in bounded memory.
 """
 
@@ -15,6 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 _PACKAGE = "perftools.profiles"
+STALLSCOPE = 5000
+"""Number of our own field in message Profile, see `metadata`: other programs skip unknown fields."""
 _MESSAGES = {
     "Profile": {
         "sample_type": (1, "bytes*"),  # ValueType
@@ -23,10 +25,16 @@ _MESSAGES = {
         "location": (4, "bytes*"),  # Location
         "function": (5, "bytes*"),  # Function
         "string_table": (6, "bytes*"),
+        "drop_frames": (7, "int64"),
+        "keep_frames": (8, "int64"),
         "time_nanos": (9, "int64"),
         "duration_nanos": (10, "int64"),
+        "period_type": (11, "bytes"),  # ValueType
+        "period": (12, "int64"),
         "comment": (13, "int64*"),
         "default_sample_type": (14, "int64"),
+        "doc_url": (15, "int64"),
+        "stallscope": (STALLSCOPE, "bytes"),
     },
     "ValueType": {"type": (1, "int64"), "unit": (2, "int64")},
     "Sample": {"location_id": (1, "uint64*"), "value": (2, "int64*"), "label": (3, "Label*")},
@@ -41,9 +49,10 @@ _MESSAGES = {
         "has_functions": (7, "bool"),
         "has_filenames": (8, "bool"),
         "has_line_numbers": (9, "bool"),
+        "has_inline_frames": (10, "bool"),
     },
     "Location": {"id": (1, "uint64"), "mapping_id": (2, "uint64"), "address": (3, "uint64"), "line": (4, "Line*")},
-    "Line": {"function_id": (1, "uint64"), "line": (2, "int64")},
+    "Line": {"function_id": (1, "uint64"), "line": (2, "int64"), "column": (3, "int64")},
     "Function": {
         "id": (1, "uint64"),
         "name": (2, "int64"),
@@ -52,7 +61,7 @@ _MESSAGES = {
         "start_line": (5, "int64"),
     },
 }
-"""Message → field → (number, type); ``*`` marks a repeated field, int64 stands for an index into string_table too."""
+"""Message → field → (number, type); ``*`` marks a repeated field, int64 is also used for an index into string_table."""
 
 
 @cache

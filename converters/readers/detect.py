@@ -1,4 +1,4 @@
-"""Which reader an input needs: asked for by name, or found by its first bytes."""
+"""Chooses the reader for an input: by the requested name, or by the input's first bytes."""
 
 from __future__ import annotations
 
@@ -6,40 +6,44 @@ import gc
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from typing import cast
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Profile
-from .options import ReadOptions
-from .source import Source, open_source
+from .base.options import ReadOptions
+from .base.protocol import Reader
+from .base.source import Source, open_source
+from .foreign import recognise
 
 _READERS = {
     "pprof": "pprof",
-    "mojo": "mojo",
-    "pstats": "pstats",
-    "chrome": "chrome",
-    "speedscope": "speedscope",
-    "vtune": "vtune",
-    "bpftrace": "bpftrace",
+    "mojo": "python.mojo",
+    "pstats": "python.pstats",
+    "chrome": "chrome.reader",
+    "cpuprofile": "chrome.cpuprofile",
+    "speedscope": "speedscope.reader",
+    "vtune": "vtune.reader",
+    "bpftrace": "bpftrace.reader",
     "gdb": "gdb",
     "stap": "stap",
     "dtrace": "dtrace",
-    "bcc": "bcc",
-    "perf_sched": "perf_sched",
-    "faulthandler": "faulthandler",
-    "austin": "austin",
-    "pyspy": "pyspy",
-    "perf": "perf",
-    "folded": "folded",
+    "bcc": "bcc.reader",
+    "perf_sched": "perf.sched",
+    "faulthandler": "python.faulthandler",
+    "austin": "python.austin",
+    "pyspy": "python.pyspy",
+    "perf": "perf.script",
+    "folded": "folded.reader",
 }
-"""Name → module in this package, imported when it is needed; the strictest look first."""
+"""Name → module in this package, imported on demand; the strictest test comes first."""
 
-_PERF_DATA = b"PERFILE2"
-"""How perf.data begins (tools/perf/Documentation/perf.data-file-format.txt of Linux)."""
+
+_WITH_EVENTS = frozenset({"perf", "bpftrace", "chrome"})
+"""Formats of which `ReadOptions.event` selects a part."""
 
 
 def formats() -> list[str]:
-    """The names that `read` knows."""
+    """The names that `read` accepts."""
     return list(_READERS)
 
 
@@ -52,32 +56,35 @@ def read(path: str, options: ReadOptions, name: str = "") -> tuple[str, Profile]
 
 def read_source(source: Source, options: ReadOptions, name: str) -> Profile:
     """The profile of an input whose format is known. Raises StallscopeError."""
+    if options.event and name not in _WITH_EVENTS:
+        cause = f"{source.name} is {name}: it has no events to choose from"
+        raise StallscopeError(cause, "leave out --event-filter; --value chooses what is shown", exit_code=2)
+    source.format = name
     with no_collection():
-        profile: Profile = module(name).read(source, options)
-    return profile
+        return module(name).read(source, options)
 
 
 def detect(source: Source) -> str:
-    """The format that the first bytes tell. Raises StallscopeError."""
+    """The format according to the first bytes. Raises StallscopeError."""
     if not source.head.strip():
         raise StallscopeError(f"{source.name} is empty", "was the recording made, and by a user who may?")
-    if source.head.startswith(_PERF_DATA):
-        raise StallscopeError(
-            f"{source.name} is a recording of perf, not its text", "perf script -i FILE | trace-convert -"
-        )
+    if foreign := recognise(source.head):
+        raise StallscopeError(f"{source.name} is {foreign.what}, which is not read", foreign.remedy)
     for name in _READERS:
         if module(name).sniff(source.head):
             return name
+    if all(line.startswith(b"#") for line in source.head.splitlines() if line.strip()):
+        raise StallscopeError(f"{source.name} has nothing but comments", "was anything recorded?")
     raise StallscopeError(
-        f"{source.name}, line 1: expected one of the formats {', '.join(_READERS)}",
-        "force one with --from NAME",
+        f"{source.name} looks like none of the formats that are read: {', '.join(_READERS)}",
+        "if it is one of them, --from NAME says so",
     )
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Without Python's search for cycles, for a while: among millions of frames and tuples, where there are none, it
-    takes as long as all the rest."""
+    """Disables Python's cycle collector meanwhile: with millions of frames and tuples, which have no cycles, it takes
+    as long as everything else."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -87,6 +94,6 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def module(name: str) -> ModuleType:
+def module(name: str) -> Reader:
     """The reader called ``name``."""
-    return importlib.import_module(f"{__package__}.{_READERS[name]}")
+    return cast(Reader, importlib.import_module(f"{__package__}.{_READERS[name]}"))

@@ -2,12 +2,12 @@
 
 Lines above a stack, less indented than its frames, are the other keys of the aggregation (``@[execname, pid,
 ustack()]``): a name is the process, a number its id (used with --pid). ``stack()`` and ``ustack()`` may follow each
-other. What the command says on its own (``dtrace: description …``, the CPU and ID columns) is no part of it; drops and
-histograms are counted.
+other. The command's own messages (``dtrace: description …``, the CPU and ID columns) are ignored; drops and histograms
+are counted as lost.
 
-Names are those of stackcollapse.pl of FlameGraph, with these differences: it leaves out the first three lines whatever
-they are; other keys are innermost frames there; of a C++ name it cuts off all that follows the last ``(`` or ``<``,
-we the arguments; it takes an ``L`` from the front of every name, we only from Java's ``Lorg/foo``; an address without
+Names are those of stackcollapse.pl of FlameGraph, with these differences: the script always leaves out the first three
+lines; its other keys are innermost frames; in a C++ name it removes everything after the last ``(`` or ``<``, we only
+the arguments; it removes an ``L`` from the front of every name, we only from Java's ``Lorg/foo``; an address without
 a name is ``[module]`` or ``[unknown]`` here (--addrs shows it).
 """
 
@@ -16,16 +16,19 @@ from __future__ import annotations
 import re
 
 from ..model import Frame, Kind, Labels, Module, Profile
-from .counted import CountedStacks
-from .cxx_names import arguments_at
-from .options import ReadOptions
-from .source import Source
-from .stack_tally import pieces
+from ..names.cxx import inlined_names, without_arguments
+from .base.counted import CountedStacks
+from .base.options import ReadOptions
+from .base.source import Source
+from .base.stack_tally import pieces
 
 EXPECTED = "a frame of DTrace: '  module`function+0x1', or a line with its stack's value"
 
 _SNIFFED = 200
+_PART = 20
+"""At least one line in this many is a frame with its module; Java's ``jstack`` output has few of them."""
 _FRAME = re.compile(rb"[ \t]+[^\s`;]+`[^\s`;]")
+_COUNT = re.compile(rb"[ \t]*-?\d+[ \t]*\Z")
 _OFFSET = re.compile(rb"\+0x[0-9a-f]+\Z")
 _ADDRESS = re.compile(rb"0x[0-9a-f]{1,16}\Z")
 _PROBE = re.compile(rb"\s*\d+\s+\d+\s+\S*:\S*\s*\Z")
@@ -38,8 +41,11 @@ _MAX_KEYS = 8
 
 
 def sniff(head: bytes) -> bool:
-    """Whether a frame is among the first lines."""
-    return any(_FRAME.match(line) for line in head.splitlines()[:_SNIFFED])
+    """Whether at least one in `_PART` of the first lines is a frame, and there is a count, or there are very many
+    frames."""
+    lines = [line for line in head.splitlines()[:_SNIFFED] if line.strip()]
+    frames = sum(map(bool, map(_FRAME.match, lines)))
+    return frames * _PART >= max(len(lines), 1) and (any(map(_COUNT.match, lines)) or frames > _SNIFFED // 2)
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
@@ -56,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 def _add_slowly(stacks: CountedStacks, piece: bytes) -> None:
-    """Line by line: what the command says, and histograms."""
+    """Reads line by line: the command's messages, and histograms."""
     for line in piece.split(b"\n"):
         if _HISTOGRAM in line:
             stacks.drop("histograms")
@@ -79,15 +85,12 @@ def _parse(line: bytes, addrs: bool = False) -> tuple[Frame, ...] | None:
     module, separator, function = text.rpartition(b"`")
     if _ADDRESS.match(function):
         text = b"[%b <%b>]" % (module or b"unknown", function[2:]) if addrs else b"[%b]" % (module or b"unknown")
-    scope = text.find(b"::")
-    if scope >= 0:
-        end = arguments_at(text[scope:])
-        text = text[: scope + end] if end > 0 else text
+    if b"::" in text:
+        text = without_arguments(text)
     kind: Kind = "kernel" if separator and module in _KERNEL else "native"
     home = Module(module.decode(errors="surrogateescape")) if separator and module else None
-    names = [text] if b"operator->" in text else text.split(b"->")
     frames = []
-    for i, name in enumerate(filter(None, names)):
+    for i, name in enumerate(filter(None, inlined_names(text))):
         if name.startswith(b"L") and b"/" in name:
             name = name[1:]
         shown = name.replace(b";", b":").decode(errors="surrogateescape")
@@ -96,7 +99,7 @@ def _parse(line: bytes, addrs: bool = False) -> tuple[Frame, ...] | None:
 
 
 def _keys(lines: list[bytes], pid: bool) -> tuple[int, Labels]:
-    """How many lines are above the frames, and what they say."""
+    """(number of lines above the frames, their labels)."""
     names, number = [], b""
     at = 0
     for i, line in enumerate(lines[:_MAX_KEYS]):

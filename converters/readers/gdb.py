@@ -1,15 +1,15 @@
-"""Dumps of the stacks of all threads, one after another in one stream: ``thread apply all bt`` of gdb (with ``full``
-too), pstack and gstack, which call it, and eu-stack of elfutils with any of its options.
+"""Stack dumps of all threads, one after another in one stream: ``thread apply all bt`` of gdb (also with ``full``),
+pstack and gstack, which call it, and eu-stack of elfutils with any of its options.
 
-Each stack counts as one sample, so that many dumps make a profile. A frame is ``#N 0xADDR in function (arguments) at
+Each stack counts as one sample, so several dumps form a profile. A frame is ``#N 0xADDR in function (arguments) at
 file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame in src/stack.c of elfutils); a thread
 begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
 with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
 
-Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where they give whole names. Ours
-are so in C++ with spaces, where the former stops at the third word; ``bt full`` does not cut a stack; a frame without a
-name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; what eu-stack -a, -c and -m add is no part of the name;
-``<signal handler called>`` is a frame with that name; a thread without frames is no sample.
+Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
+are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
+frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m are not
+part of the name; ``<signal handler called>`` is a frame with that name; a thread without frames is not a sample.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 
 from ..model import Frame, Labels, Module, Profile, ValueType
-from .cxx_names import arguments_at
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
-from .stack_tally import NotAFrame, StackTally, pieces
+from ..names.cxx import arguments_at
+from .base.options import ReadOptions
+from .base.skipped import Skipped
+from .base.source import Source
+from .base.stack_tally import NotAFrame, StackTally, pieces
 
 EXPECTED = "a frame of gdb or eu-stack: '#0  0xADDR in function (…)' or '#0  0xADDR function'"
 
@@ -36,9 +36,9 @@ _PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
 _PROCESS = re.compile(rb"PID (\d{1,10}) |\[Inferior \d+ \(process (\d{1,10})\)|Attaching to process (\d{1,10})")
 _THREAD = re.compile(rb'TID (\d{1,10}):|Thread \S+ \(.*?\bLWP (\d{1,10})\)?(?: "(.*)")?(?:\)|:|\Z)', re.DOTALL)
 _INNER = (b" ", b"\t", b"No locals.", b"No symbol table info", b"--Type <RET>", b"warning: ")
-"""How lines begin that stand between frames."""
+"""Prefixes of lines that may stand between frames."""
 _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
-"""How lines begin that say why a stack ends too early."""
+"""Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
 _SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
 _UNKNOWN = (b"", b"??")
@@ -47,11 +47,11 @@ _MAX_KEPT = 1 << 10
 _MAX_FUNCTIONS = 1 << 17
 _MAX_PLAIN = 1 << 8
 _MAX_DUMP = 1 << 16
-"""Threads of one dump that wait for their process id."""
+"""Maximum number of threads of one dump that wait for their process id."""
 
 
 def sniff(head: bytes) -> bool:
-    """Whether an innermost frame is among the first lines."""
+    """Whether the first lines include an innermost frame."""
     return any(line.startswith(b"#0  ") and _parse(line, False) for line in head.splitlines()[:_SNIFFED])
 
 
@@ -80,21 +80,21 @@ class _Dumps:
         self._tally = StackTally(self._parse)
         self._known, self._weights = self._tally.known, self._tally.weights
         self._functions: dict[bytes, tuple[Frame, ...]] = {}
-        """Line without number and address → its frames: there are far fewer of them."""
+        """Line without number and address → its frames: there are far fewer of these than of whole lines."""
         self._options = options
         self._labelled = options.pid or options.tid
         self._pid = 0
         self._tid, self._thread = 0, b""
         self._dump: list[tuple[int, bytes, int]] = []
-        """Thread id, thread name and stack, of a process whose id was not told yet."""
+        """(thread id, thread name, stack) for a process whose id is not known yet."""
         self._plain: dict[bytes, int] = {}
-        """Texts between stacks that say nothing that matters → their lines."""
+        """Irrelevant texts between stacks → number of their lines."""
         self._bases: dict[tuple[int, int, bytes, bytes], int] = {}
-        """Process, thread, name and process name → what their labels add to the number of a stack."""
+        """(process, thread, name, process name) → number that their labels add to that of a stack."""
         self._line = 1
 
     def add(self, piece: bytes) -> None:
-        """A stack without its ``#0``, and what follows up to the next one."""
+        """Adds a stack without its ``#0``, and the text up to the next one."""
         end = piece.find(b"\n", piece.rfind(b"\n#") + 1)
         text = piece if end < 0 else piece[:end]
         known = self._known(text)
@@ -121,7 +121,7 @@ class _Dumps:
             self._line += lines
 
     def _add_below(self, text: bytes) -> None:
-        """What stands between two stacks; remembered if there is nothing to do for it."""
+        """Adds the text between two stacks; it is cached if it has no effect."""
         before = sum(self.skipped.counts.values())
         self.add_lines(text)
         if not self._labelled and len(text) < _MAX_PLAIN and sum(self.skipped.counts.values()) == before:
@@ -130,7 +130,7 @@ class _Dumps:
             self._plain[text] = text.count(b"\n") + 1
 
     def _add_slowly(self, piece: bytes) -> None:
-        """Up to a line that ends the stack, and then the rest."""
+        """Adds lines up to the one that ends the stack, then the rest."""
         numbers: list[int] = []
         lines = _lines(piece)
         for at, line in enumerate(lines):
@@ -173,7 +173,7 @@ class _Dumps:
         return known
 
     def add_lines(self, text: bytes) -> None:
-        """What stands between two stacks."""
+        """Adds the text between two stacks."""
         for line in text.split(b"\n"):
             if line.startswith(_HEADERS):
                 self._header(line)
@@ -199,7 +199,7 @@ class _Dumps:
             self._tid, self._thread = 0, b""
 
     def _commit(self) -> None:
-        """Counts the stacks of a dump, whose process is known now, or will not be."""
+        """Counts the stacks of a dump, whose process is now known or will remain unknown."""
         main = next((name for tid, name, _ in self._dump if name and tid == self._pid), b"")
         for tid, name, stack in self._dump:
             base = self._bases.get((self._pid, tid, name, main))
@@ -222,7 +222,7 @@ class _Dumps:
         return tuple(sorted(labels.items()))
 
     def profile(self) -> Profile:
-        """What was counted."""
+        """The result."""
         self._commit()
         profile = Profile([ValueType("samples", "count")], self._tally.samples(), title="stacks of all threads")
         self.skipped.tell(profile)
@@ -254,7 +254,7 @@ def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
 
 
 def _located(name: bytes, address: bytes, addrs: bool, text: bytes) -> Frame:
-    """A frame of gdb; ``text`` is what stands behind its name."""
+    """A frame of gdb; ``text`` is the part after its name."""
     where = _WHERE.search(text[max(text.rfind(b") "), 0) :])
     if where is None or where[1] == b"from":
         return _frame(name, address, addrs, where[2] if where else b"")
@@ -264,7 +264,7 @@ def _located(name: bytes, address: bytes, addrs: bool, text: bytes) -> Frame:
 
 
 def _elfutils_frame(text: bytes, address: bytes, addrs: bool) -> Frame:
-    """What eu-stack prints after the address."""
+    """A frame from eu-stack's text after the address."""
     if match := _ACTIVATION.match(text):
         text = text[match.end() :]
     text = _UNWINDER.sub(b"", text)

@@ -1,9 +1,8 @@
-"""Inputs read by several processes: big text files in parts, other files each as a whole.
+"""Reads inputs with several processes: big text files in parts, other files as a whole.
 
-A reader whose text can be cut says where: ``SEPARATOR``, bytes after which nothing refers to what was before. If what
-it makes of a part depends on how the input begins, ``settled(head, options)`` gives the options that say so. The result
-is that of reading alone; where parts could not give it (one without anything useful, fractions to be rounded, other
-values), the input is read again, alone.
+A reader whose text can be cut is a `protocol.ReaderInParts`. The result is the same as with one process. If the
+parts cannot give that result (one has nothing useful in it, numbers have to be rounded, the values differ), the input
+is read again by one process.
 """
 
 from __future__ import annotations
@@ -17,27 +16,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Profile
 from . import detect
+from .base.options import ReadOptions
+from .base.protocol import ReaderInParts, ReaderOfContext
+from .base.skipped import ROUNDED
+from .base.source import HEAD, STDIN, open_source
 from .merging import merge
-from .options import ReadOptions
-from .skipped import ROUNDED
-from .source import HEAD, STDIN, open_source
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 _MIN_PART = 8 << 20
-"""Bytes that are worth a process."""
+"""Minimum size in bytes of a part."""
 _WINDOW = HEAD
-"""Bytes in which a separator is looked for."""
+"""Bytes in which a separator is searched."""
 _Result = tuple[str, Profile] | StallscopeError
 
 
 class _Task(NamedTuple):
-    """All of an input, or the ``part`` of it between two offsets."""
+    """A whole input, or the ``part`` of it between two offsets."""
 
     path: str
     name: str
@@ -46,7 +46,7 @@ class _Task(NamedTuple):
 
 
 def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs: int = 1) -> list[tuple[str, Profile]]:
-    """What `detect.read` gives for each path, with up to ``jobs`` processes. Raises StallscopeError."""
+    """The result of `detect.read` for each path, using up to ``jobs`` processes. Raises StallscopeError."""
     if jobs == 1:
         return [detect.read(path, options, name) for path in paths]
     plans = [_plan(path, options, name, jobs) for path in paths]
@@ -59,25 +59,23 @@ def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs
 
 
 def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:
-    """The parts of one input; none when it is to be read here: what is no file can be opened only once."""
+    """The parts of one input; none if it must be read in this process: what is not a file can be opened only once."""
     if path == STDIN or (size := _size(path)) < 0:
         return []
     with open_source(path) as source:
         name = name or detect.detect(source)
         reader = detect.module(name)
-        separator = getattr(reader, "SEPARATOR", b"")
-        size = 0 if source.packed else size
-        count = min(jobs, size // _MIN_PART)
-        if not separator or count < 2:
+        count = min(jobs, 0 if source.packed else size // _MIN_PART)
+        if count < 2 or not isinstance(reader, ReaderInParts):
             return [_Task(path, name, options)]
-        if settled := getattr(reader, "settled", None):
-            options = settled(source.head, options)
-    cuts = _cuts(path, size, count, separator)
+        if isinstance(reader, ReaderOfContext):
+            options = reader.settled(source.head, options)
+    cuts = _cuts(path, size, count, reader.SEPARATOR)
     return [_Task(path, name, options, part) for part in zip(cuts, cuts[1:], strict=False)]
 
 
 def _size(path: str) -> int:
-    """-1 for what is no regular file."""
+    """Size in bytes; -1 if it is not a regular file."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -98,11 +96,11 @@ def _cuts(path: str, size: int, count: int, separator: bytes) -> list[int]:
 
 
 def _run(tasks: Sequence[_Task], jobs: int) -> deque[_Result]:
-    """The results in the order of the tasks. No process is left, whatever happens."""
+    """The results in the order of the tasks. Always ends the processes."""
     import multiprocessing
     from multiprocessing.connection import wait
 
-    # A fork has all that is loaded already; threads, which it would not copy, are not used here.
+    # A fork has everything loaded already; there are no threads here, which it would not copy.
     methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
     results: list[_Result | None] = [None] * len(tasks)
@@ -142,7 +140,7 @@ def _received(receiver: Connection, task: _Task) -> _Result:
 
 
 def _work(task: _Task, sender: Connection) -> None:
-    """In a process of its own; the parent ends it on Ctrl-C."""
+    """Runs in a process of its own, which the parent ends on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sender.send(("profile", _read(task)))
@@ -156,7 +154,7 @@ def _read(task: _Task) -> Profile:
 
 
 def _whole(plan: Sequence[_Task], parts: Sequence[_Result]) -> tuple[str, Profile] | None:
-    """The parts of one input put together; None when it has to be read alone. Raises the error of a whole input."""
+    """Joins the parts of one input; None when it has to be read in one piece. Raises the error of a whole input."""
     for part in parts:
         if isinstance(part, StallscopeError):
             if len(plan) == 1:
@@ -172,13 +170,13 @@ def _whole(plan: Sequence[_Task], parts: Sequence[_Result]) -> tuple[str, Profil
 
 
 def _can_be_joined(profiles: Sequence[Profile]) -> bool:
-    """Whether the sum of the parts is the whole."""
+    """Whether the sum of the parts equals the whole."""
     types = [profile.value_types for profile in profiles]
     return types.count(types[0]) == len(types) and not any(profile.lost.get(ROUNDED) for profile in profiles)
 
 
 def _place(plan: Sequence[_Task], profiles: list[Profile]) -> None:
-    """Of the comments that name a line the first stays, with the line in the whole input."""
+    """Keeps the first of the comments that name a line, with the line's number in the whole input."""
     told = False
     for i, (task, profile) in enumerate(zip(plan, profiles, strict=True)):
         comments = []
@@ -192,7 +190,7 @@ def _place(plan: Sequence[_Task], profiles: list[Profile]) -> None:
 
 
 _LINE = re.compile(r"(?s)(.*, line )(\d+)(: expected .*)")
-"""What `Skipped.tell` says."""
+"""Matches a comment made by `Skipped.tell`."""
 
 
 def _lines_before(task: _Task) -> int:

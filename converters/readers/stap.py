@@ -1,13 +1,13 @@
-"""SystemTap backtraces with counts: what a script prints with ``print_stack``/``print_ustack`` and ``\\t%d\\n``, and so
-the output of OpenResty's sample-bt, sample-bt-off-cpu and ngx-sample-lua-bt, with or without its resolve-inlines.
+"""SystemTap backtraces with counts, as printed by scripts with ``print_stack``/``print_ustack`` and ``\\t%d\\n``:
+among them OpenResty's sample-bt, sample-bt-off-cpu and ngx-sample-lua-bt, with or without its resolve-inlines.
 
 The frames, innermost first, are those of runtime/sym.c in SystemTap: `` 0xADDR : name+0x1/0x2 [module]``, with ``at
 file:line`` before the module, without the module, without the name (`` 0xADDR [module+0x1/0x2]``), without the address.
-The count stands alone on the next line. Kernel and user frames may follow each other.
+The count follows on a line of its own. Kernel and user frames may follow each other.
 
-Names are those of stackcollapse-stap.pl of FlameGraph, but for frames without a symbol: it prints ``0xADDR [module``
-for them, we ``[module+0x1]``, and ``[unknown]`` where there is no module, since an address is another one in every
-process (--addrs shows it). Other text in between is counted here (but stap's warnings), and a frame there.
+Names are those of stackcollapse-stap.pl of FlameGraph, except for frames without a symbol: it prints
+``0xADDR [module``, we ``[module+0x1]``, or ``[unknown]`` if there is no module, since addresses differ from process to
+process (--addrs shows them). Other text in between is counted here (except stap's warnings), and is a frame for it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 
 from ..model import Frame, Kind, Module, Profile
-from .counted import CountedStacks
-from .options import ReadOptions
-from .source import Source
-from .stack_tally import pieces
+from .base.counted import CountedStacks
+from .base.options import ReadOptions
+from .base.source import Source
+from .base.stack_tally import pieces
 
 EXPECTED = "a frame of SystemTap: ' 0xADDR : name+0x1/0x2 [module]', or a line with its stack's count"
 
@@ -34,7 +34,7 @@ _MAX_FRAME = 1 << 14
 
 
 def sniff(head: bytes) -> bool:
-    """Whether there is a frame with its address among the first lines."""
+    """Whether the first lines include a frame with its address."""
     return any(_FRAME.match(line) for line in head.splitlines()[:_SNIFFED])
 
 
@@ -85,7 +85,7 @@ def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
 
 
 def _nameless(module: bytes, address: bytes) -> Frame:
-    """``module+0x1/0x2``; the number behind the slash is the module's size."""
+    """A frame ``module+0x1/0x2``; the number after the slash is the module's size."""
     path, _, offset = module.partition(b"+0x")
     offset = offset.partition(b"/")[0]
     name = path.rpartition(b"/")[2] + (b"+0x" + offset if offset else b"")

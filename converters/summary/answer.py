@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .summary import Summary, Wait, Who
-from .units import duration, plural, share
+from ..base.units import duration, plural, share
+from .figures import Running, Summary, Wait, Who
 
 _SIGNIFICANT = 0.05
 """A wait is worth the first sentence from this share of its threads' time, and of all active threads' time."""
@@ -17,6 +17,12 @@ def answer(summary: Summary) -> tuple[str, ...]:
     What holds threads up (a lock, a device, memory, the cores) comes before waits that others end: a
     thread that waits on a condition variable shows the effect, not the cause.
     """
+    if summary.weight and summary.weight.name != "wall" and summary.times.threads:
+        return _of_samples(summary)
+    return _of_waits(summary)
+
+
+def _of_waits(summary: Summary) -> tuple[str, ...]:
     # What the kernel's own threads do when there is nothing to do answers nothing.
     waits = [wait for wait in summary.waits if not wait.runnable and (wait.frames or not wait.idle)]
     if not summary.times.threads:
@@ -32,6 +38,8 @@ def answer(summary: Summary) -> tuple[str, ...]:
     busy = summary.active.on_cpu + summary.active.runnable
     if longest is None or (busy > (top.time if top else 0) and busy >= _SIGNIFICANT * summary.active.wall):
         first, second = _busy_sentence(summary), top or longest
+        if summary.weight and (work := _work_sentence(summary)):
+            return first, work
     else:
         told = top or longest
         first = _wait_sentence(told)
@@ -48,11 +56,41 @@ def _is_significant(wait: Wait, summary: Summary) -> bool:
 def _busy_sentence(summary: Summary) -> str:
     times, everyone = summary.active, summary.times.threads
     if times.threads == everyone:
-        whom = "the thread" if everyone == 1 else f"all {everyone} threads"
+        whom = _everyone(everyone)
     else:
         whom = f"the threads that are not idle ({times.threads} of {everyone})"
     sentence = f"{share(times.on_cpu, times.wall)} of the wall time of {whom} is on-CPU"
     return f"{sentence}, {share(times.runnable, times.wall)} is waiting for a core."
+
+
+def _of_samples(summary: Summary) -> tuple[str, ...]:
+    """Where there are only samples: what runs, and how much of the time that is."""
+    work = _work_sentence(summary) or "No sample found a thread at work."
+    if not summary.times.wall:
+        return (work,)
+    times = summary.times
+    rest = f"{share(times.on_cpu, times.wall)} of the wall time of {_everyone(times.threads)} is on-CPU"
+    if times.on_cpu * 2 < times.wall:
+        return work, f"{rest}: trace-wall or trace-offcpu tells where the rest goes."
+    return work, f"{rest}, {share(times.runnable, times.wall)} is waiting for a core."
+
+
+def _work_sentence(summary: Summary) -> str:
+    """What most of the weight is spent on; "" when nothing stands out."""
+    total = sum(work.weight for work in summary.running)
+    top = next((work for work in summary.running if work.samples and work.weight >= _SIGNIFICANT * total), None)
+    if top is None or summary.weight is None:
+        return ""
+    what = "on-CPU time" if summary.weight.unit == "nanoseconds" else summary.weight.name
+    where = " → ".join(top.frames) or "the kernel"
+    if top.in_kernel and top.frames:
+        where += ", in the kernel"
+    much = share(top.weight, top.threads_weight)
+    return f"{much} of the {what} of {_subject(top)} is in {where} ({plural(top.samples, 'sample')})."
+
+
+def _everyone(threads: int) -> str:
+    return "the thread" if threads == 1 else f"all {threads} threads"
 
 
 def _wait_sentence(wait: Wait) -> str:
@@ -67,7 +105,7 @@ def _wait_sentence(wait: Wait) -> str:
     return text + (": idle, or waiting for others." if wait.idle else ".")
 
 
-def _subject(wait: Wait) -> str:
+def _subject(wait: Wait | Running) -> str:
     """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name too."""
     names = list(dict.fromkeys(who.pattern for who in wait.who))
     processes = list(dict.fromkeys(who.process for who in wait.who))

@@ -1,7 +1,7 @@
-"""What an off-CPU profile says, as plain data: who was traced, where the time went, the waits, what was lost.
+"""What a profile of the scheduler says, as plain data: who was traced, where the time went, waits, work, losses.
 
-`converters.summarize.summarize` makes a `Summary`; `Summary.to_json` is what ``--json`` prints,
-`converters.summary_text.render` what a person reads.
+`summarize.summarize` makes a `Summary`; `Summary.to_json` is what ``--json`` prints,
+`render.render` what a person reads.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.text import json_text
+from ..model import ValueType
+from ..model.states import RUNNABLE
+from .contention import Contention
+
 SCHEMA_VERSION = 1
-STATES = ("interruptible", "uninterruptible", "stopped", "traced", "idle", "other")
-"""Blocked states, in the order in which they are reported."""
-RUNNABLE = "runnable-"
-"""Begins the states of a thread that could run and waits for a core: runnable-woken, runnable-preempted."""
 IDLE_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is called idle."""
 
@@ -44,7 +45,7 @@ class Times:
     on_cpu: int = 0
     runnable: int = 0
     blocked: dict[str, int] = field(default_factory=dict)
-    """By state, in the order of `STATES`, zeros included."""
+    """By state, in the order of `states.BLOCKED`, zeros included."""
 
     @property
     def off_cpu(self) -> int:
@@ -79,9 +80,9 @@ class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
     state: str
-    """One of `STATES`, runnable-woken or runnable-preempted."""
+    """One of `states.BLOCKED`, or one of `states.RUNNABLE_STATES`."""
     frames: tuple[str, ...]
-    """See `converters.waits.Site`."""
+    """See `wait_sites.Site`."""
     kernel: str
     time: int
     count: int
@@ -113,6 +114,25 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """All samples that found threads at the same work. ``weight``: ns on a CPU, or events (`Summary.weight`)."""
+
+    frames: tuple[str, ...]
+    """See `hot_sites.HotSite`."""
+    in_kernel: bool
+    weight: int
+    samples: int
+    processes: int
+    threads: int
+    threads_weight: int
+    """All of the weight of exactly these threads."""
+    threads_alike: int
+    """How many traced threads are called like them."""
+    who: tuple[Who, ...]
+    """The thread with the most weight here first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Names are as the traced system has them: hostile, to be escaped where they are shown."""
 
@@ -121,7 +141,7 @@ class Summary:
     start_ns: int
     duration_ns: int
     answer: tuple[str, ...]
-    """Where the time goes, in one or two sentences (`converters.answer`)."""
+    """Where the time goes, in one or two sentences (`answer.answer`)."""
     processes: tuple[Process, ...]
     """Most processes first."""
     times: Times
@@ -129,8 +149,16 @@ class Summary:
     """The same of the threads that are not idle (see `Wait.idle`)."""
     waits: tuple[Wait, ...]
     """Longest first, those of idle threads after all others."""
+    running: tuple[Running, ...]
+    """Most first; empty without on-CPU samples."""
+    weight: ValueType | None
+    """What `Running.weight` is; None without on-CPU samples."""
     lost: dict[str, int]
     comments: tuple[str, ...]
+    trouble: tuple[str, ...] = ()
+    """What is wrong with threads and cores, in sentences (`trouble.trouble`)."""
+    contention: tuple[Contention, ...] = ()
+    """Of each process that the tracer looked at; those that wanted cores for longest first."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
@@ -140,17 +168,21 @@ class Summary:
         """
         return {
             "version": SCHEMA_VERSION,
-            "title": _json_text(self.title),
-            "host": _json_text(self.host),
+            "title": json_text(self.title),
+            "host": json_text(self.host),
             "start_ns": self.start_ns,
             "duration_ns": self.duration_ns,
-            "answer": [_json_text(sentence) for sentence in self.answer],
-            "processes": [{"name": _json_text(p.name), "pids": list(p.pids)} for p in self.processes],
+            "answer": [json_text(sentence) for sentence in self.answer],
+            "trouble": [json_text(sentence) for sentence in self.trouble],
+            "processes": [{"name": json_text(p.name), "pids": list(p.pids)} for p in self.processes],
             "times": _times_json(self.times),
             "active": _times_json(self.active),
             "waits": [_wait_json(wait, self.times.wall) for wait in self.waits],
-            "lost": {_json_text(kind): count for kind, count in self.lost.items()},
-            "comments": [_json_text(comment) for comment in self.comments],
+            "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
+            "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
+            "contention": [each.to_json() for each in self.contention],
+            "lost": {json_text(kind): count for kind, count in self.lost.items()},
+            "comments": [json_text(comment) for comment in self.comments],
         }
 
 
@@ -161,16 +193,16 @@ def _times_json(times: Times) -> dict[str, Any]:
         "on_cpu_ns": times.on_cpu,
         "runnable_ns": times.runnable,
         "blocked_ns": sum(times.blocked.values()),
-        "blocked_by_state_ns": {_json_text(state): time for state, time in times.blocked.items()},
+        "blocked_by_state_ns": {json_text(state): time for state, time in times.blocked.items()},
         "unaccounted_ns": times.unaccounted,
     }
 
 
 def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
     return {
-        "state": _json_text(wait.state),
-        "frames": [_json_text(frame) for frame in wait.frames],
-        "kernel_wait": _json_text(wait.kernel),
+        "state": json_text(wait.state),
+        "frames": [json_text(frame) for frame in wait.frames],
+        "kernel_wait": json_text(wait.kernel),
         "time_ns": wait.time,
         "share": _fraction(wait.time, wall),
         "threads_share": _fraction(wait.time, wait.threads_wall),
@@ -186,26 +218,37 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads": wait.threads,
         "threads_wall_ns": wait.threads_wall,
         "threads_alike": wait.threads_alike,
-        "who": [
-            {
-                "process": _json_text(who.process),
-                "thread": _json_text(who.thread),
-                "main": who.main,
-                "processes": who.processes,
-                "threads": who.threads,
-            }
-            for who in wait.who
-        ],
+        "who": _who_json(wait.who),
     }
+
+
+def _running_json(running: Running, total: int) -> dict[str, Any]:
+    return {
+        "frames": [json_text(frame) for frame in running.frames],
+        "in_kernel": running.in_kernel,
+        "value": running.weight,
+        "share": _fraction(running.weight, total),
+        "threads_share": _fraction(running.weight, running.threads_weight),
+        "samples": running.samples,
+        "processes": running.processes,
+        "threads": running.threads,
+        "threads_alike": running.threads_alike,
+        "who": _who_json(running.who),
+    }
+
+
+def _who_json(who: tuple[Who, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "process": json_text(entry.process),
+            "thread": json_text(entry.thread),
+            "main": entry.main,
+            "processes": entry.processes,
+            "threads": entry.threads,
+        }
+        for entry in who
+    ]
 
 
 def _fraction(part: int, whole: int) -> float | None:
     return round(part / whole, 6) if whole else None
-
-
-def _json_text(name: str) -> str:
-    try:
-        return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    except UnicodeEncodeError:
-        # A surrogate that stands for no byte.
-        return name.encode(errors="backslashreplace").decode()

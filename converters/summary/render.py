@@ -8,10 +8,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from ..base.text import printable
+from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
+from ..model.states import RUNNABLE
+from . import contention_table
 from .answer import people
-from .summary import RUNNABLE, Process, Summary, Times, Wait
-from .text import printable
-from .units import Scale, count, duration, plural, share, share_scale, time_scale
+from .contention import Contention
+from .figures import Process, Running, Summary, Times, Wait
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,13 +23,15 @@ if TYPE_CHECKING:
 
 TOP = 15
 """How many waits are shown."""
+_BESIDE_WAITS = 8
+"""How many places of work are shown where waits are shown, too."""
 _WIDE = 110
 """From this width on, count, mean and max have columns of their own."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _NAMES = 8
 """How many process names, and ranges of process ids per name, are listed."""
-_ASCII = str.maketrans({"→": "->", "│": "|", "×": "x", "…": "...", "µ": "u"})
+_ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
 _TRAILING = re.compile(r" +(?=\n)")
 
 
@@ -86,9 +91,12 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
     from rich.text import Text
 
     blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in summary.answer]
+    blocks += [Text(printable(sentence), style="bold") for sentence in summary.trouble]
     blocks += [Text(), _who_line(summary)]
     if summary.times.wall:
         blocks += [Text(), _times_table(summary.times)]
+    if summary.running:
+        blocks += [Text(), _running_table(summary, width, min(top, _BESIDE_WAITS) if summary.waits else top)]
     if summary.waits:
         blocks += [Text(), _waits_table(summary, width, top)]
         open_count = sum(wait.open_count for wait in summary.waits)
@@ -96,6 +104,8 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
         if open_count:
             still = f"{plural(open_count, 'wait')} had not ended when the trace did"
             blocks.append(Text(f"{still}: {duration(open_time)}, counted above up to then"))
+    if shown := contention_table.rows(summary.contention):
+        blocks += [Text(), _contention_table(shown, width >= _WIDE)]
     blocks += [Text(), _lost_line(summary.lost)]
     blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
     return blocks
@@ -191,6 +201,61 @@ def _waits_table(summary: Summary, width: int, top: int) -> RenderableType:
         table.add_row(*_sum_row(cells[-2], rest, wide), name)
     if len(summary.waits) > 1:
         table.add_row(*_sum_row(cells[-1], summary.waits, wide), f"all {plural(len(summary.waits), 'place')}")
+    return table
+
+
+def _running_table(summary: Summary, width: int, top: int) -> RenderableType:
+    """On-CPU samples: what is executed."""
+    weight = summary.weight
+    assert weight is not None
+    is_time = weight.unit == "nanoseconds"
+    wide = width >= _WIDE
+    total = sum(each.weight for each in summary.running)
+    numbers = ("Time" if is_time else "Count", "Share", *(("Samples",) if wide else ()))
+    table = _table(*numbers, last=f"What runs (Share: of all {'on-CPU time' if is_time else weight.name})")
+    shown, rest = summary.running[:top], summary.running[top:]
+    parts = [each.weight for each in shown] + ([sum(each.weight for each in rest)] if rest else [])
+    columns = [
+        _running_cells(parts, scale) for scale in ((time_scale(total),) if is_time else ()) + (share_scale(total),)
+    ]
+    if not is_time:
+        columns.insert(0, [count(part) for part in [*parts, total]])
+    cells = list(zip(*columns, strict=True))
+    for i, each in enumerate(shown):
+        table.add_row(*cells[i], *((count(each.samples),) if wide else ()), _work(each, with_samples=not wide))
+    if rest:
+        samples = (count(sum(each.samples for each in rest)),) if wide else ()
+        table.add_row(*cells[-2], *samples, plural(len(rest), "more place"))
+    if len(summary.running) > 1:
+        samples = (count(sum(each.samples for each in summary.running)),) if wide else ()
+        table.add_row(*cells[-1], *samples, f"all {plural(len(summary.running), 'place')}")
+    return table
+
+
+def _running_cells(parts: list[int], scale: Scale) -> list[str]:
+    """Parts that add up to what stands under them."""
+    steps = scale.steps(parts)
+    return [scale.text(*cell) for cell in zip([*steps, sum(steps)], [*parts, sum(parts)], strict=True)]
+
+
+def _work(work: Running, *, with_samples: bool) -> Text:
+    """Chain │ kernel, and under it the threads."""
+    from rich.text import Text
+
+    chain = " → ".join(printable(frame) for frame in work.frames)
+    text = Text(chain or "(no user stack)", style="bold")
+    text.append(" │ in the kernel" if work.in_kernel else "", style="not bold cyan")
+    details = [plural(work.samples, "sample")] if with_samples else []
+    details.append(printable(people(work.who)))
+    if work.threads_weight:
+        its = "its" if work.threads == 1 else "their"
+        details.append(f"{share(work.weight, work.threads_weight)} of {its} time on a core")
+    return text.append("\n" + ", ".join(details), style="not bold dim")
+
+
+def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
+    table = _table(*contention_table.headers(wide=wide), last="Process (Runnable: of its threads' wall time)")
+    contention_table.contention_table(shown, table, wide=wide)
     return table
 
 

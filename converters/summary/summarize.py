@@ -1,15 +1,26 @@
-"""Adds up the samples of an off-CPU profile: per thread, then equal waits of all threads together."""
+"""Adds up the samples of a profile of the scheduler: per thread, then equal waits of all threads together."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
+from ..base.errors import StallscopeError
+from ..model import Profile, Sample, Stack, ThreadTimes
+from ..model.samples import least
+from ..model.states import BLOCKED, IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, RUNNING
 from .answer import answer
-from .errors import StallscopeError
-from .model import Profile, Sample, Stack, ThreadTimes
-from .summary import IDLE_PERCENT, RUNNABLE, STATES, Process, Summary, Times, Wait, Who, thread_pattern
-from .waits import Site, site
+from .contention import contention_of
+from .figures import IDLE_PERCENT, Process, Summary, Times, Wait
+from .people import alike_of, who_of
+from .running import ON_CPU, add_up_running
+from .trouble import trouble
+from .wait_sites import Site, site
+
+_TIMES = ("wall", "off-cpu")
+"""What the column of time may be called."""
+_OFF_CPU = {"count", "min", "max"}
+"""Columns that waits have beside it."""
 
 _Thread = tuple[int, int]
 """(pid, tid)"""
@@ -25,8 +36,7 @@ class _Sum:
     open_count: int = 0
 
     def add(self, other: _Sum) -> None:
-        # A minimum counts only where there was an interval.
-        self.min = min(self.min, other.min) if self.count and other.count else self.min or other.min
+        self.min = least(self.min, other.min)
         self.max = max(self.max, other.max)
         self.time += other.time
         self.count += other.count
@@ -40,14 +50,21 @@ _Sums = dict[_Thread, dict[_Place, _Sum]]
 
 
 def summarize(profile: Profile) -> Summary:
-    """The summary of an off-CPU profile.
+    """The summary of a profile of off-CPU time, of on-CPU samples, or of both.
 
-    It needs the value types ``off-cpu``, ``count``, ``min`` and ``max``, StallscopeError when one is
-    missing. Shares of threads come from ``profile.threads``; where a thread is not among them they
-    are unknown, never guessed.
+    The first needs the value types ``count``, ``min`` and ``max`` beside the time, the second ``samples``;
+    StallscopeError when there is neither. Shares of threads come from ``profile.threads``; where a thread is not
+    among them they are unknown, never guessed.
     """
+    names = {value_type.name for value_type in profile.value_types}
+    if not (names >= _OFF_CPU or names >= ON_CPU):
+        raise StallscopeError(
+            "the profile is neither of off-CPU time nor of on-CPU samples",
+            "record it with trace-offcpu, trace-oncpu or trace-wall",
+        )
     threads = _merged_threads(profile.threads)
-    sums = _sum_samples(profile, threads)
+    sums = _sum_samples(profile, threads) if names >= _OFF_CPU else {}
+    running = add_up_running(profile, threads) if names >= ON_CPU else ()
     idle = _idle_places(sums, threads)
     waits = _group(sums, threads, idle)
     summary = Summary(
@@ -60,10 +77,13 @@ def summarize(profile: Profile) -> Summary:
         times=_times(list(threads.values())),
         active=_times([times for thread, times in threads.items() if _is_active(thread, sums, idle, times.wall)]),
         waits=tuple(sorted(waits, key=lambda w: (w.idle, -w.time, w.frames, w.kernel, w.state))),
+        running=running,
+        weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
     )
-    return replace(summary, answer=answer(summary))
+    contention = contention_of(profile)
+    return replace(summary, answer=answer(summary), trouble=trouble(contention, profile.threads), contention=contention)
 
 
 def _merged_threads(times: list[ThreadTimes]) -> dict[_Thread, ThreadTimes]:
@@ -91,24 +111,21 @@ def _sum_samples(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> _Sums
     sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
     for sample in profile.samples:
         labels = dict(sample.labels)
+        if labels.get("state") == RUNNING:
+            continue
         thread = _number(labels.get("pid")), _number(labels.get("tid"))
         if thread not in threads:
             process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
             threads[thread] = ThreadTimes(thread[0], process, thread[1], name, 0, 0, 0, {})
-        state = str(labels.get("state", "other"))
+        state = str(labels.get("state", OTHER))
         place = state, _site_of(sample.stack, state, sites)
         sums[thread][place].add(_sample_sum(sample, columns, labels.get("open") == "yes"))
     return sums
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int]:
-    try:
-        return profile.index("off-cpu"), profile.index("count"), profile.index("min"), profile.index("max")
-    except KeyError as missing:
-        raise StallscopeError(
-            f"the profile has no value called {missing}: it is not of off-CPU time",
-            "record it with trace-offcpu",
-        ) from None
+    time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
+    return time, profile.index("count"), profile.index("min"), profile.index("max")
 
 
 def _number(label: str | int | None) -> int:
@@ -158,7 +175,7 @@ def _is_active(thread: _Thread, sums: _Sums, idle: dict[_Thread, set[_Place]], w
 def _told_by_others(place: _Place) -> bool:
     state, where = place
     is_kernel_thread = not _has_user_frames(where)
-    return state == "idle" or (state == "interruptible" and (is_kernel_thread or where.told_by_others))
+    return state == IDLE or (state == INTERRUPTIBLE and (is_kernel_thread or where.told_by_others))
 
 
 def _group(sums: _Sums, threads: dict[_Thread, ThreadTimes], idle: dict[_Thread, set[_Place]]) -> list[Wait]:
@@ -167,7 +184,7 @@ def _group(sums: _Sums, threads: dict[_Thread, ThreadTimes], idle: dict[_Thread,
     for thread, places in sums.items():
         for place, total in places.items():
             groups[place, place in idle.get(thread, ())][thread] = total
-    alike = Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads.values())
+    alike = alike_of(threads.values())
     return [_wait(place, is_idle, members, threads, alike) for (place, is_idle), members in groups.items()]
 
 
@@ -183,7 +200,7 @@ def _wait(
         total.add(part)
     walls = [threads[thread].wall for thread in members]
     by_time = sorted(members, key=lambda thread: (-members[thread].time, thread))
-    who = _who([threads[thread] for thread in by_time])
+    who = who_of([threads[thread] for thread in by_time])
     state, where = place
     return Wait(
         state=state,
@@ -205,17 +222,6 @@ def _wait(
     )
 
 
-def _who(members: list[ThreadTimes]) -> tuple[Who, ...]:
-    """By process name and thread name, in the order of ``members``."""
-    groups: dict[tuple[str, str, bool], list[ThreadTimes]] = defaultdict(list)
-    for times in members:
-        groups[times.process, times.thread, times.pid == times.tid].append(times)
-    return tuple(
-        Who(process, thread, main, len({times.pid for times in found}), len(found))
-        for (process, thread, main), found in groups.items()
-    )
-
-
 def _processes(threads: dict[_Thread, ThreadTimes]) -> tuple[Process, ...]:
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
@@ -229,7 +235,7 @@ def _processes(threads: dict[_Thread, ThreadTimes]) -> tuple[Process, ...]:
 
 
 def _times(threads: list[ThreadTimes]) -> Times:
-    blocked = dict.fromkeys(STATES, 0)
+    blocked = dict.fromkeys(BLOCKED, 0)
     for times in threads:
         for state, time in times.blocked.items():
             blocked[state] = blocked.get(state, 0) + time

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from .model import Frame, Stack
+from ..model import Frame, Stack
 
 NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
@@ -22,7 +22,7 @@ _LIBRARIES = re.compile(
 )
 """Files through which every program waits: of their frames only the outermost, the function called, tells something."""
 
-_ONLY_CALL = (
+ONLY_CALL = (
     # Thread starts and std::function.
     "_start",
     "std::thread::",
@@ -279,7 +279,7 @@ def _is_plumbing(frame: Frame) -> bool:
         return False
     if not _is_named(frame) and frame.module is None:
         return True
-    return _in_library(frame) or function_name(frame.name).startswith(_ONLY_CALL)
+    return _in_library(frame) or function_name(frame.name).startswith(ONLY_CALL)
 
 
 def _file_name(frame: Frame) -> str:

@@ -1,7 +1,8 @@
-"""Profile in, profile out: what can be done to a profile between its source and its output.
+"""Transforms: functions from a profile to a profile.
 
-Every transform is a pure function: the profile that it is given stays as it was. Samples that are equal afterwards are
-added up, and the order of the others stays. What changes the samples drops the timeline.
+Every transform is a pure function: its input stays unchanged. Samples that become equal are added up, and the others
+keep their order. A transform that changes the samples drops the timeline and the
+scheduler events.
 """
 
 from .labels import merge_processes

@@ -1,4 +1,4 @@
-"""Two profiles as one that says what changed.
+"""Combines two profiles into one that shows what changed.
 
 A differential profile has exactly two values, ``after`` and ``before``, in this order and in one unit.
 """
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
-from ..options import WriteOptions, value_index
+from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
 from .samples import ByFrame
 from .weight import value_name
@@ -20,22 +20,22 @@ from .weight import value_name
 AFTER: Final = "after"
 BEFORE: Final = "before"
 
-_OF_ONE_RUN = ("host", "pid", "tid")
+_OF_ONE_RUN = ("host", "input", "pid", "tid")
 """Labels that are other ones in the next run of the same thing."""
 
 
 def is_differential(profile: Profile) -> bool:
-    """Whether `differential` made it."""
+    """Whether `differential` made the profile."""
     return [(value.name, value.aggregate) for value in profile.value_types] == [(AFTER, "sum"), (BEFORE, "sum")]
 
 
 def differential(before: Profile, after: Profile, value: str = "", *, normalise: bool = False) -> Profile:
-    """Both weights of every stack, 0 where it is not; ``normalise`` scales ``before`` to the total of ``after``.
+    """Both weights of every stack, 0 where it is missing; ``normalise`` scales ``before`` to the total of ``after``.
 
     ``value`` chooses what is compared, see `compared`. Stacks are those of functions: addresses, lines, folders,
     build-ids and the versions of libraries belong to one build; ids of processes and threads and the host to one run.
-    Losses and comments say of which side they are; the accounts of threads are left out.
-    Raises StallscopeError (exit code 2) where nothing can be compared.
+    Losses and comments state their side; the accounts of threads are left out.
+    Raises StallscopeError (exit code 2) if nothing can be compared.
     """
     base_name, name = compared(before, after, value)
     column = after.index(name)
@@ -52,9 +52,13 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         title=_title(before, after),
         host=after.host if before.host in ("", after.host) else f"{before.host} → {after.host}",
         threads=[],
+        processes=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,
+        scheduling=None,
+        default_value="",
+        details=None,
     )
     if normalise:
         changed.comments.append("before is scaled to the total of after")
@@ -64,8 +68,8 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
 def compared(before: Profile, after: Profile, value: str = "") -> tuple[str, str]:
     """The names of the values that `differential` compares, before and after.
 
-    ``value`` is a name that both have, or time or count (see `weight.value_name`); "" is the first sum of ``after``,
-    and of ``before`` the one of that name, or else of that unit. StallscopeError (exit code 2) when there is none.
+    ``value`` is a name that both have, or time or count (see `weight.value_name`); "" is the default of ``after``,
+    and in ``before`` the value with that name, or else with that unit. StallscopeError (exit code 2) if there is none.
     """
     wanted = after.value_types[value_index(after, WriteOptions(value=value_name(after, value)))]
     names = [each.name for each in before.value_types if each.aggregate == "sum" and each.unit == wanted.unit]
@@ -99,12 +103,12 @@ class _Cells:
                 cells.setdefault((tuple(map(function, stack)), shorter[labels]), [0, 0])[side] += amount
 
     def samples(self) -> Iterator[Sample]:
-        """Everything, side by side."""
+        """All samples, with both sides."""
         for (stack, labels), (after, before) in self._cells.items():
             yield Sample(stack, (after, before), labels)
 
     def _function(self, frame: Frame) -> Frame:
-        """One frame for what is the same function in both builds: the one that was seen first."""
+        """One frame for a function that is the same in both builds: the first one seen."""
         module = frame.module
         library = os.path.basename(module.path).partition(".so")[0] if module else ""
         key = (frame.name, frame.kind, library, os.path.basename(frame.file))
@@ -124,7 +128,7 @@ def _normalised(samples: list[Sample]) -> list[Sample]:
     scaled = []
     exact = written = 0
     for sample in samples:
-        # Rounded sums, not the sums of rounded parts: they come to the total.
+        # Rounds the sums, rather than adding rounded parts, to arrive at the exact total.
         exact += sample.values[1] * total
         part = (2 * exact + base) // (2 * base) - written
         written += part

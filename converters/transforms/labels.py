@@ -1,20 +1,25 @@
-"""What the labels of samples are for: telling whose they are, standing under the stacks, or being forgotten."""
+"""Uses of the samples' labels: identifying their owner, naming the roots below the stacks, or being dropped."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Labels, Profile, Sample
+from ..model.states import RUNNING
 from .samples import with_samples
 
 _WHO = ("pid", "tid")
 _NUMBERS = {"process": "pid", "thread": "tid"}
-"""Labels that stand under the stacks with a number behind them: ``python3-4711``."""
+"""Labels that are shown below the stacks with a number: ``python3-4711``."""
+
+_ALONE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
+"""A number that is no part of a word: 7 in ``stream 7``, and none in ``python3.8`` or ``worker-7``."""
 
 
 def merge_processes(profile: Profile) -> Profile:
-    """Without process and thread ids: processes of one name, such as the ranks of a training job, share one root."""
+    """Removes process and thread ids: processes of one name, such as the ranks of a training job, share one root."""
     shorter = Without(_WHO)
     samples = [Sample(stack, values, shorter[labels]) for stack, values, labels in profile.samples]
     return with_samples(profile, samples)
@@ -32,16 +37,30 @@ class Without(dict[Labels, Labels]):
         return shorter
 
 
-def root_name(labels: Labels, key: str) -> str:
-    """What stands under the stacks for one label, "" for nothing: ``python3-4711`` for process, ``D`` for state."""
+def root_name(labels: Labels, key: str, *, always: bool = False) -> str:
+    """What stands under the stacks for one label, "" for nothing: ``python3-4711`` for process, ``D`` for state.
+
+    A name whose only number is that of the process or thread has it already, ``stream 7``, unless it is ``always`` to
+    stand behind.
+    """
     values = dict(labels)
     number = values.get(_NUMBERS.get(key, ""))
     name = str(values.get(key, ""))
-    return name if number is None else f"{name or '[unknown]'}-{number}"
+    if number is None:
+        return name
+    if not always and _ALONE.findall(name) == [str(number)]:
+        return name.strip()
+    return f"{name}-{number}" if name.strip() else f"[unknown]{' ' if str(number).startswith('-') else '-'}{number}"
+
+
+def runs_and_waits(profile: Profile) -> bool:
+    """Whether some of its samples are of running threads and others are not, as only the label ``state`` tells."""
+    states = {dict(labels).get("state") for labels in {sample.labels for sample in profile.samples}}
+    return RUNNING in states and len(states - {RUNNING, None}) > 0
 
 
 def check_roots(profile: Profile, keys: Sequence[str]) -> None:
-    """StallscopeError (exit code 2) when a label that shall stand under the stacks is nowhere in the profile."""
+    """StallscopeError (exit code 2) when a label requested as a root does not occur in the profile."""
     all_labels = {sample.labels for sample in profile.samples}
     for key in keys:
         if not any(root_name(labels, key) for labels in all_labels):

@@ -1,4 +1,4 @@
-"""Names that say less, so that more are equal: no template arguments, lambda numbers, addresses, thread numbers."""
+"""Simplifies names, so that more are equal: template arguments, numbers of lambdas, addresses, numbers of threads."""
 
 from __future__ import annotations
 
@@ -8,36 +8,43 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from ..model import Frame, Labels, Profile, Sample
+from ..names.cxx import without_arguments
 from .samples import ByFrame, with_samples
 
 What = Literal["templates", "lambdas", "addresses", "numbers"]
 KINDS: tuple[What, ...] = get_args(What)
 
 _ANGLE = re.compile(r"(?P<operator>(?<![\w$])operator\s*(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?|[-+*/%^&|~!=,]+))|->|[<>()]")
-"""What matters on the way through template arguments; an angle in the name of an operator opens and closes nothing."""
+"""Tokens that matter for template arguments; an angle in the name of an operator opens and closes nothing."""
 _IDENTIFIER_END = re.compile(r"[\w$\]]")
 _LAMBDA = re.compile(r"#\d+(?=\})|(?<='lambda)\d+(?=')|(?<='unnamed)\d+(?=')|(?<=\$_)\d+")
 _ADDRESS = re.compile(r"\b0[xX][0-9a-fA-F]+|(?<= <)[0-9a-f]+(?=>\]\Z)")
+_COUNTED = re.compile(r"(?<=\w)#\d+(?![\w}])")
+"""Not the number of a lambda, which stands in braces."""
 _NUMBER = re.compile(r"(?<=[-_/:# ])\d+")
 
 
 def simplify(profile: Profile, what: Collection[What]) -> Profile:
-    """With simpler names:
+    """Simplifies names:
 
     - ``templates``: ``std::vector<int, A<int> >::at`` becomes ``std::vector<…>::at``; what is no template argument
-      (``<lambda>``, ``operator<<``, ``<T as Trait>::f``) stays;
+      (``<lambda>``, ``operator<<``, ``<T as Trait>::f``) stays; kernels of GPUs lose their argument lists, too;
     - ``lambdas``: the numbers in ``{lambda(int)#2}``, ``{closure#0}``, ``'lambda1'`` and ``$_3`` become ``N`` or go;
-    - ``addresses``: ``0x1a2b`` in a name becomes ``0x…``, and frames forget their addresses: call sites of a function
+    - ``addresses``: ``0x1a2b`` in a name becomes ``0x…``, and frames lose their addresses: call sites of a function
       become one;
-    - ``numbers``: ``worker-12`` becomes ``worker-N`` in the names of threads and processes (samples and accounts).
+    - ``numbers``: ``worker-12`` becomes ``worker-N`` in the names of threads and processes (samples and accounts), and
+      ``ProfilerStep#12`` ``ProfilerStep#N`` in those of functions.
     """
     steps = [step for kind, step in _STEPS.items() if kind in what]
+    drops_arguments = "templates" in what
     known: dict[Frame, Frame] = {}
 
     def simpler(frame: Frame) -> Frame:
         name = frame.name
         for step in steps:
             name = step(name)
+        if drops_arguments and frame.kind == "other":
+            name = _without_arguments(name)
         changed = frame._replace(name=name, address=0 if "addresses" in what else frame.address)
         return known.setdefault(changed, changed)
 
@@ -52,6 +59,9 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
         changed.threads = [
             replace(thread, process=_without_numbers(thread.process), thread=_without_numbers(thread.thread))
             for thread in profile.threads
+        ]
+        changed.processes = [
+            replace(process, process=_without_numbers(process.process)) for process in profile.processes
         ]
     return changed
 
@@ -69,6 +79,16 @@ class _Labels(dict[Labels, Labels]):
 
 def _without_numbers(name: str) -> str:
     return _NUMBER.sub("N", name)
+
+
+def _without_counts(name: str) -> str:
+    return _COUNTED.sub("#N", name)
+
+
+def _without_arguments(name: str) -> str:
+    """``void f<…>`` of ``void f<…>(int, float*)``; what has a space before the parenthesis is no function of C++."""
+    rest = name[len(short := without_arguments(name.encode(errors="surrogatepass")).decode(errors="surrogatepass")) :]
+    return short if rest.startswith("(") and short[-1:].strip("( ") else name
 
 
 def _without_addresses(name: str) -> str:
@@ -91,7 +111,7 @@ def _without_templates(name: str) -> str:
 
 
 def _template_arguments(name: str) -> Iterator[tuple[int, int]]:
-    """Where the outermost ones begin and end, angles included."""
+    """Start and end of the outermost template arguments, angles included."""
     open_: list[tuple[str, int]] = []
     operator_end = 0
     for match in _ANGLE.finditer(name):
@@ -104,7 +124,7 @@ def _template_arguments(name: str) -> Iterator[tuple[int, int]]:
         elif token == "(" and open_:
             open_.append((token, place))
         elif token == ")":
-            # A < that is still open in these parentheses was "less than".
+            # A < that is still open in these parentheses means "less than".
             while open_ and open_.pop()[0] == "<":
                 pass
         elif token == ">" and open_ and open_[-1][0] == "<":
@@ -124,4 +144,5 @@ _STEPS: dict[str, Callable[[str], str]] = {
     "templates": _without_templates,
     "lambdas": _without_lambda_numbers,
     "addresses": _without_addresses,
+    "numbers": _without_counts,
 }

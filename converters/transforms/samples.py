@@ -1,7 +1,7 @@
-"""What the transforms share: patterns asked once per distinct frame, equal samples added up.
+"""Shared by the transforms: patterns matched once per distinct frame, equal samples added up.
 
-A profile may have 200,000 stacks of a dozen frames each, but few distinct frames. So a regular expression sees a frame
-once, and what is done for every frame of every stack is left to C: map, any, compress, the hash of a tuple.
+A profile may have 200,000 stacks of a dozen frames each, but few distinct frames. A regular expression is therefore
+applied to a frame once, and work for every frame of every stack is left to C: map, any, compress, the hash of a tuple.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
 
 Pattern = re.Pattern[str]
@@ -23,7 +23,7 @@ def compiled(option: str, text: str) -> Pattern:
     """The regular expression ``text`` (Python's syntax) of ``option``. StallscopeError (exit code 2) for a bad one."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what another version of Python may read otherwise
+            warnings.simplefilter("ignore")  # about syntax that other versions of Python may read differently
             return re.compile(text)
     except re.error as error:
         place = "" if error.pos is None else f" at position {error.pos} of {text!r}"
@@ -34,7 +34,7 @@ def compiled(option: str, text: str) -> Pattern:
 
 
 class ByFrame(dict[Frame, _Value]):
-    """Frame → what a function says of it, asked once per distinct frame."""
+    """Frame → the result of a function, called once per distinct frame."""
 
     def __init__(self, of: Callable[[Frame], _Value]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def matching(pattern: Pattern) -> ByFrame[bool]:
 
 
 def with_stacks(profile: Profile, change: Callable[[Stack], Stack]) -> Profile:
-    """``profile`` with other stacks, equal samples added up. What loses all its frames is left out."""
+    """``profile`` with other stacks, equal samples added up. Samples that lose all frames are left out."""
     samples = []
     for sample in profile.samples:
         stack = change(sample.stack)
@@ -66,12 +66,13 @@ def with_stacks(profile: Profile, change: Callable[[Stack], Stack]) -> Profile:
 
 
 def with_samples(profile: Profile, samples: Sequence[Sample]) -> Profile:
-    """``profile`` with other samples, equal ones added up, and without its timeline."""
-    return replace(profile, samples=add_up(samples, profile.value_types), timeline=None)
+    """``profile`` with other samples, equal ones added up, and without its timeline and its scheduler events."""
+    return replace(profile, samples=add_up(samples, profile.value_types), timeline=None, scheduling=None)
 
 
 def add_up(samples: Sequence[Sample], value_types: Sequence[ValueType]) -> list[Sample]:
     """One sample per stack and labels, in the order of their first sight; values joined as their columns say."""
+    joins = [value_type.joined for value_type in value_types]
     places: dict[tuple[Stack, Labels], int] = {}
     joined: list[Sample] = []
     for sample in samples:
@@ -81,11 +82,6 @@ def add_up(samples: Sequence[Sample], value_types: Sequence[ValueType]) -> list[
             joined.append(sample)
         else:
             known = joined[place]
-            joined[place] = Sample(known.stack, tuple(map(_join, value_types, known.values, values)), known.labels)
+            values = tuple([join(a, b) for join, a, b in zip(joins, known.values, values, strict=True)])
+            joined[place] = Sample(known.stack, values, known.labels)
     return joined
-
-
-def _join(value_type: ValueType, one: int, other: int) -> int:
-    if value_type.aggregate == "sum":
-        return one + other
-    return min(one, other) if value_type.aggregate == "min" else max(one, other)

@@ -1,26 +1,28 @@
-"""Which samples stay: by label, or by the frames on the stack. Stacks and values stay as they are."""
+"""Selects samples by label, or by the frames on the stack. Stacks and values stay unchanged."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..errors import StallscopeError
+from ..base.errors import StallscopeError
 from ..model import Labels, Profile, ThreadTimes
+from ..model.processes import ProcessTimes
 from .samples import ByFrame, Pattern, matching
 
 FRAME: Final = "frame"
-"""What stands for the names of functions where a label is asked for."""
+"""Used in place of a label for the names of functions."""
 
 _OF_THREADS = ("pid", "process", "thread", "tid")
-"""Labels that the accounts of threads have too."""
+"""Labels that the accounts of threads have, too."""
 
 
 def keep(profile: Profile, key: str, patterns: Sequence[Pattern]) -> Profile:
     """Samples with one of ``patterns`` in the label ``key`` or, for ``frame``, in the name of a function on the stack.
 
-    Labels of processes and threads select the accounts of the threads and the tracks of the timeline too. Raises
+    Labels of processes and threads also select the accounts of the threads and the tracks of the timeline. Raises
     StallscopeError (exit code 2) when no sample has the label.
     """
     return _selected(profile, key, patterns, wanted=True)
@@ -32,12 +34,12 @@ def drop(profile: Profile, key: str, patterns: Sequence[Pattern]) -> Profile:
 
 
 def focus(profile: Profile, pattern: Pattern) -> Profile:
-    """pprof's: samples with a frame that matches (see `samples.matching`)."""
+    """Like pprof's: samples with a frame that matches (see `samples.matching`)."""
     return _with_frames(profile, matching(pattern), wanted=True)
 
 
 def ignore(profile: Profile, pattern: Pattern) -> Profile:
-    """pprof's: samples without any frame that matches."""
+    """Like pprof's: samples without any frame that matches."""
     return _with_frames(profile, matching(pattern), wanted=False)
 
 
@@ -53,9 +55,11 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
             verdicts[sample.labels] = (value is not None and _any(patterns, str(value))) == wanted
     if verdicts and not seen:
         raise _no_label(key, verdicts)
-    changed = replace(profile, samples=[sample for sample in profile.samples if verdicts[sample.labels]])
+    kept = [sample for sample in profile.samples if verdicts[sample.labels]]
+    changed = replace(profile, samples=kept, scheduling=None)
     if key in _OF_THREADS:
         changed.threads = [thread for thread in profile.threads if _any(patterns, _of_thread(thread, key)) == wanted]
+        changed.processes = _with_threads(profile, changed.threads)
     if profile.timeline is not None:
         tracks = [track for track in profile.timeline.tracks if verdicts.get(track.labels, False)]
         changed.timeline = replace(profile.timeline, tracks=tracks)
@@ -65,7 +69,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
 def _with_frames(profile: Profile, matched: ByFrame[bool], *, wanted: bool) -> Profile:
     verdict = matched.__getitem__
     samples = [sample for sample in profile.samples if any(map(verdict, sample.stack)) == wanted]
-    return replace(profile, samples=samples, timeline=None)
+    return replace(profile, samples=samples, timeline=None, scheduling=None)
 
 
 def _any(patterns: Sequence[Pattern], text: str) -> bool:
@@ -74,6 +78,16 @@ def _any(patterns: Sequence[Pattern], text: str) -> bool:
 
 def _of_thread(thread: ThreadTimes, key: str) -> str:
     return str(getattr(thread, key))
+
+
+def _with_threads(profile: Profile, threads: Sequence[ThreadTimes]) -> list[ProcessTimes]:
+    """The processes of these threads. How long threads waited for a core is known of whole processes only."""
+    before, after = (Counter(thread.pid for thread in each) for each in (profile.threads, threads))
+    return [
+        process if before[process.pid] == after[process.pid] else replace(process, latencies=())
+        for process in profile.processes
+        if process.pid in after
+    ]
 
 
 def _no_label(key: str, known: dict[Labels, bool]) -> StallscopeError:

@@ -1,4 +1,4 @@
-"""What stays of the stacks: frames left out, ends cut off, recursion folded, the order reversed."""
+"""Changes stacks: removes frames, cuts ends, folds recursion, reverses the order."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from .samples import ByFrame, Pattern, matching, with_stacks
 
 
 def hide(profile: Profile, pattern: Pattern) -> Profile:
-    """pprof's: without the frames that match. A sample whose frames are all hidden is left out."""
+    """Like pprof's: removes the frames that match. A sample whose frames are all hidden is left out."""
     matched = matching(pattern)
     return _visible(profile, ByFrame(lambda frame: not matched[frame]))
 
 
 def show(profile: Profile, pattern: Pattern) -> Profile:
-    """pprof's: only the frames that match. A sample that has none is left out."""
+    """Like pprof's: keeps only the frames that match. A sample that has none is left out."""
     return _visible(profile, matching(pattern))
 
 
 def begin_at(profile: Profile, pattern: Pattern) -> Profile:
-    """Stacks begin at their outermost frame that matches; those without one stay whole."""
+    """Cuts stacks to begin at their outermost frame that matches; those without one stay whole."""
     return _cut(profile, pattern, lambda stack, place: stack[place:])
 
 
 def end_at(profile: Profile, pattern: Pattern) -> Profile:
-    """Stacks end at their outermost frame that matches; those without one stay whole."""
+    """Cuts stacks to end at their outermost frame that matches; those without one stay whole."""
     return _cut(profile, pattern, lambda stack, place: stack[: place + 1])
 
 
 def limit_depth(profile: Profile, depth: int) -> Profile:
-    """No stack has more than the ``depth`` (> 0) outermost of its frames."""
+    """Keeps at most the ``depth`` (> 0) outermost frames of each stack."""
     return with_stacks(profile, lambda stack: stack[:depth])
 
 
 def invert(profile: Profile) -> Profile:
-    """The caller view: innermost frames first. Twice gives the same again."""
+    """The caller view: innermost frames first. Applied twice, it restores the original."""
     samples = [Sample(stack[::-1], values, labels) for stack, values, labels in profile.samples]
-    return replace(profile, samples=samples, timeline=None)
+    return replace(profile, samples=samples, timeline=None, scheduling=None)
 
 
 def collapse_recursion(profile: Profile, *, cycles: bool = False) -> Profile:
-    """A function that calls itself stands once: a;a;a;b becomes a;b.
+    """Reduces a function that calls itself to one frame: a;a;a;b becomes a;b.
 
-    With ``cycles`` a function that comes back by way of others does too: what lies between the two is left out, so
-    a;b;a;b;c becomes a;b;c, and no stack has a function twice.
+    ``cycles`` also covers a function that is called again through others: the frames between the two are removed, so
+    a;b;a;b;c becomes a;b;c, and no stack contains a function twice.
     """
     numbers: dict[tuple[str, str, str, str], int] = {}
     number = ByFrame(lambda frame: numbers.setdefault(_function(frame), len(numbers))).__getitem__
@@ -60,7 +60,7 @@ def collapse_recursion(profile: Profile, *, cycles: bool = False) -> Profile:
 
 
 def _function(frame: Frame) -> tuple[str, str, str, str]:
-    """What call sites of one function have in common."""
+    """Key that is equal for all call sites of one function."""
     return frame.name, frame.kind, frame.module.path if frame.module else "", frame.file
 
 

@@ -1,4 +1,4 @@
-"""Time or count, whatever a profile calls it."""
+"""Finds the value of a profile that is the time or the count, whatever its name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _UNITS = {"time": ("nanoseconds", "microseconds", "milliseconds", "seconds"), "c
 
 
 def value_name(profile: Profile, wanted: str) -> str:
-    """The name of the sum that ``wanted`` means: a value's name or, where none is called so, ``time`` or ``count`` for
-    the first value in such a unit. What means nothing is given back."""
+    """The name of the sum that ``wanted`` refers to: a value's name or, if none has that name, ``time`` or ``count``
+    for the first value with such a unit. Anything else is returned unchanged."""
     sums = [value_type for value_type in profile.value_types if value_type.aggregate == "sum"]
     if any(value_type.name == wanted for value_type in sums):
         return wanted

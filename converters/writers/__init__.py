@@ -1,1 +1,1 @@
-"""One file per output format: Profile in, bytes out."""
+"""Writers turn a `Profile` into bytes: one module or folder per output format; `base.protocol` is the interface."""

@@ -1,10 +1,10 @@
 """Chrome's trace event format, JSON object form, for ui.perfetto.dev and chrome://tracing.
 
-As Google's "Trace Event Format" document describes it: complete events (``"ph": "X"``, ts and dur in µs, here with
+As in Google's "Trace Event Format" document: complete events (``"ph": "X"``, ts and dur in µs, here with
 three decimals so that no nanosecond is lost), a caller before the callees that begin with it, and metadata events
-(``"ph": "M"``) that name processes and threads. A profile with a timeline shows when things happened. Of any other the
-stacks of each process (or thread, or what other labels stand under them) are laid end to end: widths mean something,
-positions do not, and the labels of the processes say so.
+(``"ph": "M"``) that name processes and threads. A profile with a timeline shows when things happened. Otherwise the
+stacks of each process (or thread, or value of other requested labels) are laid end to end: widths are meaningful,
+positions are not, and the labels of the processes say so. A profile with the scheduler's events shows those.
 """
 
 from __future__ import annotations
@@ -12,24 +12,28 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from ..base.text import printable
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
-from ..options import WriteOptions, value_index
-from ..text import printable
-from ..timeline import Span, Timeline, Track
+from ..model.timeline import Span, Timeline, Track
+from .base.options import WriteOptions, missing, value_index
+
+if TYPE_CHECKING:
+    from ..model.scheduling import Scheduling
 
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _CHUNK = 1000
 _MAX_ID = 1 << 31
 """Perfetto keeps process and thread ids in 32 bits."""
 _FIRST_FREE_ID = 1 << 22
-"""The kernel's PID_MAX_LIMIT: no thread has this id or a higher one, so that one without any may get it."""
+"""The kernel's PID_MAX_LIMIT: no thread has this id or a higher one, so these are used for threads without an id."""
 
 
 class _Place(NamedTuple):
-    """Where a track is shown; a name that nobody knows is ""."""
+    """Where a track is shown; unknown names are ""."""
 
     pid: int
     tid: int
@@ -38,9 +42,15 @@ class _Place(NamedTuple):
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
-    """Writes the timeline, or one value of the stacks. Raises StallscopeError when ``options`` do not fit it."""
+    """Writes the scheduler's events, the timeline, or one value of the stacks.
+
+    Raises StallscopeError when ``options`` do not fit the profile.
+    """
     column = value_index(profile, options)
     value_type = profile.value_types[column]
+    if profile.scheduling is not None and value_type.unit in _NANOSECONDS:
+        file.writelines(piece.encode() for piece in _of_scheduler(profile, options, profile.scheduling))
+        return
     timeline = profile.timeline
     note = ""
     if timeline is None or timeline.unit != value_type.unit:
@@ -54,7 +64,19 @@ def _scale_note(value_type: ValueType) -> str:
     return "time" if value_type.unit in _NANOSECONDS else f"1 µs shown is 1 of its unit, {value_type.unit}"
 
 
-def _document(profile: Profile, options: WriteOptions, events: Iterator[str], note: str) -> Iterator[str]:
+def _of_scheduler(profile: Profile, options: WriteOptions, scheduling: Scheduling) -> Iterator[str]:
+    from ..model.scheduling import in_order
+    from .scheduling import chrome
+
+    scheduling = in_order(scheduling)
+    frames = chrome.StackFrames(scheduling.stacks)
+    told = replace(profile, lost={**profile.lost, **scheduling.lost()})
+    yield from _document(told, options, chrome.events(scheduling, frames), "", frames.members())
+
+
+def _document(
+    profile: Profile, options: WriteOptions, events: Iterator[str], note: str, stack_frames: Iterable[str] = ()
+) -> Iterator[str]:
     yield '{"traceEvents":[\n'
     separator = ""
     piece: list[str] = []
@@ -69,12 +91,15 @@ def _document(profile: Profile, options: WriteOptions, events: Iterator[str], no
         "exporter": "stallscope",
         "title": printable(options.title or profile.title),
         "host": printable(profile.host),
-        "lost": {printable(kind): number for kind, number in profile.lost.items()},
+        "lost": {printable(kind): number for kind, number in missing(profile, options).items()},
         "comments": [printable(comment) for comment in profile.comments],
     }
     if note:
         about["positions"] = note
-    yield f'\n],\n"displayTimeUnit":"ns",\n"otherData":{json.dumps(about)}}}\n'
+    yield "\n],\n"
+    if members := ",\n".join(stack_frames):
+        yield f'"stackFrames":{{\n{members}\n}},\n'
+    yield f'"displayTimeUnit":"ns",\n"otherData":{json.dumps(about)}}}\n'
 
 
 def _events(timeline: Timeline, note: str) -> Iterator[str]:
@@ -90,17 +115,17 @@ def _events(timeline: Timeline, note: str) -> Iterator[str]:
                 yield _metadata("process_labels", place, "labels", note)
         if place.thread:
             yield _metadata("thread_name", place, "name", place.thread)
-    known: dict[Frame, tuple[str, dict[str, str | int]]] = {}
+    known: dict[Frame, tuple[str, dict[str, str | int], str]] = {}
     for track, place in zip(timeline.tracks, places, strict=True):
         where = f'"pid":{place.pid},"tid":{place.tid}'
         for span in track.spans:
             if span.frame not in known:
                 known[span.frame] = _described(span.frame)
-            head, about = known[span.frame]
+            head, about, end = known[span.frame]
             if span.args:
-                about = {**about, **{printable(key): _shown(value) for key, value in span.args}}
+                end = _end({**about, **{printable(key): _shown(value) for key, value in span.args}})
             times = f'"ts":{_micros(span.start * scale)},"dur":{_micros((span.end - span.start) * scale)}'
-            yield f"{head},{times},{where}" + (f',"args":{json.dumps(about)}}}' if about else "}")
+            yield f"{head},{times},{where}{end}"
 
 
 def _metadata(kind: str, place: _Place, key: str, text: str) -> str:
@@ -108,8 +133,12 @@ def _metadata(kind: str, place: _Place, key: str, text: str) -> str:
     return json.dumps({"ph": "M", "name": kind, **ids, "args": {key: text}})
 
 
-def _described(frame: Frame) -> tuple[str, dict[str, str | int]]:
-    """The beginning of the frame's events, and their arguments."""
+def _end(about: dict[str, str | int]) -> str:
+    return f',"args":{json.dumps(about, separators=(",", ":"))}}}' if about else "}"
+
+
+def _described(frame: Frame) -> tuple[str, dict[str, str | int], str]:
+    """The beginning of the frame's events, their arguments, and the end of events without other arguments."""
     about: dict[str, str | int] = {}
     if frame.module is not None:
         about["module"] = printable(frame.module.path)
@@ -117,7 +146,8 @@ def _described(frame: Frame) -> tuple[str, dict[str, str | int]]:
         about["file"] = printable(frame.file)
     if frame.line:
         about["line"] = frame.line
-    return f'{{"ph":"X","name":{json.dumps(printable(frame.name))},"cat":"{frame.kind}"', about
+    kind = f',"cat":"{frame.kind}"' if frame.kind != "native" else ""
+    return f'{{"ph":"X","name":{json.dumps(printable(frame.name))}{kind}', about, _end(about)
 
 
 def _shown(value: str | int) -> str | int:
@@ -125,13 +155,13 @@ def _shown(value: str | int) -> str | int:
 
 
 def _micros(ns: int) -> str:
-    """Exact: a float of JavaScript has no nanoseconds left after 104 days, but a decimal number has."""
+    """Exact: JavaScript's floats lose nanoseconds after 104 days, but a decimal number does not."""
     whole, rest = divmod(ns, 1_000)
     return f"{whole}.{rest:03}" if rest else str(whole)
 
 
 def _places(tracks: Sequence[Track]) -> Iterator[_Place]:
-    """A place for each track, its own: what has no id, or one that is taken, gets a free one."""
+    """A separate place for each track: those without an id, or with one that is taken, get a free one."""
     used = {value for track in tracks for _, value in track.labels}
     free = (i for i in count(_FIRST_FREE_ID) if i not in used)
     taken: set[tuple[int, int]] = set()
@@ -155,15 +185,15 @@ def _identity(value: str | int | None) -> int | None:
 
 
 def _keys(options: WriteOptions) -> tuple[str, ...]:
-    """The labels that make a track."""
+    """The labels that identify a track."""
     if options.roots is not None:
         return options.roots
     return ("process", "thread") if options.per_thread else ("process",)
 
 
 def _laid_out(samples: Iterable[Sample], column: int, keys: Sequence[str]) -> Iterator[Track]:
-    """A track for each process, thread or what other labels tell apart: its stacks in their order, neighbours sharing
-    the frames that they share."""
+    """A track for each process, thread or value of other labels: its stacks in order, with neighbours merging the
+    frames that they share."""
     known: dict[Labels, tuple[Labels, str]] = {}
     functions: dict[Frame, Frame] = {}
     groups: defaultdict[tuple[Labels, str], defaultdict[Stack, int]] = defaultdict(lambda: defaultdict(int))
@@ -185,7 +215,7 @@ def _number(owner: tuple[Labels, str]) -> tuple[int, int, str]:
 
 
 def _owner(labels: Labels, keys: Sequence[str]) -> tuple[Labels, str]:
-    """The labels of a track, and its name where they do not say it."""
+    """The labels of a track, and its name if the labels do not give it."""
     numbers = {"process": "pid", "thread": "tid"}
     kept = {*keys, *(numbers[key] for key in keys if key in numbers)}
     known = dict(labels)
@@ -197,7 +227,7 @@ def _owner(labels: Labels, keys: Sequence[str]) -> tuple[Labels, str]:
 
 
 def _spans(weights: dict[Stack, int]) -> list[Span]:
-    """Callers before callees; the stacks that end in a frame come before those that go on from it."""
+    """Callers before callees; stacks that end in a frame come before those that continue from it."""
     starts: list[int] = []
     frames: list[Frame] = []
     ends: list[int] = []
@@ -226,5 +256,5 @@ def _spans(weights: dict[Stack, int]) -> list[Span]:
 
 
 def _order(stack: Stack) -> list[tuple[object, ...]]:
-    """Functions of one stack as keys that compare: a module may be None."""
+    """The functions of one stack as sortable keys: a module may be None."""
     return [(frame.name, frame.kind, frame.module or ("", "", 0), frame.file) for frame in stack]

@@ -1,11 +1,11 @@
 """Folded stacks, FlameGraph's text format: ``process-PID;frame;…;frame WEIGHT``, one line per distinct stack.
 
-Written as stackcollapse-perf.pl --all --pid does: spaces of the process name become ``_``, kernel frames end in
-``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, as its --tid does; with roots of other
-labels one field each. Nanoseconds become microseconds. A differential profile has two weights, before and after, as
-difffolded.pl prints them. So that every reader finds the weight again, names never begin or end with white space, nor
-end in a space and a number (flamegraph.pl takes that for a second weight): that space is written ``\\x20``; nor are
-functions called ``-`` or ``--`` as bcc's delimiters (which are frames of kind other): that is written ``\\x2d``.
+Written like stackcollapse-perf.pl --all --pid: spaces of the process name become ``_``, kernel frames end in
+``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, like its --tid; with roots of other
+labels one field each. Nanoseconds become microseconds. A differential profile has two weights, before and after, like
+the output of difffolded.pl. Every reader must be able to find the weight: a name therefore never begins or ends with
+white space, nor ends in a space and a number (a second weight for flamegraph.pl): that space is written ``\\x20``. No
+function is called ``-`` or ``--`` like bcc's delimiters (frames of kind other): that is written ``\\x2d``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import re
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from ..base.text import folded_name
 from ..model import Frame, Kind, Labels, Profile
-from ..options import WriteOptions, value_index
-from ..text import folded_name
 from ..transforms.diff import is_differential
 from ..transforms.labels import root_name
 from ..transforms.samples import ByFrame
+from .base.options import WriteOptions, value_index
 
 _SUFFIXES: dict[Kind, str] = {"kernel": "_[k]", "jit": "_[j]"}
 _EDGE = re.compile(r"(?!\A \Z)(?:\A\s+|\s+\Z|\s(?=\d+(?:\.\d*)?\Z))")
-"""Not a single space: perf has frames of that name, and stackcollapse-perf.pl prints them as they are."""
+"""Does not match a single space: perf has frames with that name, and stackcollapse-perf.pl prints them unchanged."""
 _DELIMITERS = ("-", "--")
-"""bcc's, between the parts of a stack."""
+"""bcc's delimiters between the parts of a stack."""
 _AFTER, _BEFORE = 0, 1
 """Columns of a differential profile."""
 
@@ -33,8 +33,8 @@ _AFTER, _BEFORE = 0, 1
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes the lines sorted, equal stacks merged. Raises StallscopeError when ``options`` do not fit the profile.
 
-    The weights of nanoseconds add up to the true total: what rounding takes from a line the next one gets, so
-    each is less than 1 µs off. A stack whose weights all come to 0 has no line.
+    The weights of nanoseconds add up to the true total: the remainder from rounding one line is carried to the next,
+    so each is less than 1 µs off. A stack whose weights are all 0 has no line.
     """
     index = value_index(profile, options)
     columns = (_BEFORE, _AFTER) if is_differential(profile) else (index,)
@@ -54,8 +54,8 @@ class _Weights:
         self._exact = self._written = 0
 
     def next(self, exact: int) -> int:
-        """What the next line says."""
-        self._exact += max(exact, 0)
+        """The weight for the next line."""
+        self._exact += exact
         weight = (self._exact + self._scale // 2) // self._scale - self._written
         self._written += weight
         return weight
@@ -76,7 +76,7 @@ def _merged(profile: Profile, columns: Sequence[int], options: WriteOptions) -> 
 
 
 class _Roots(dict[Labels, str]):
-    """Labels → what stands before the frames: fields that each end in ``;``, or "" where they say nothing."""
+    """Labels → the part before the frames: fields that each end in ``;``, or "" without any."""
 
     def __init__(self, profile: Profile, options: WriteOptions) -> None:
         self._per_thread = options.per_thread
@@ -87,7 +87,7 @@ class _Roots(dict[Labels, str]):
 
     def __missing__(self, labels: Labels) -> str:
         if self._keys is None:
-            names = [_thread_root(dict(labels)) if self._per_thread else root_name(labels, "process")]
+            names = [_thread_root(dict(labels)) if self._per_thread else root_name(labels, "process", always=True)]
             names = list(filter(None, names))
         else:
             names = [root_name(labels, key) or f"[unknown {key}]" for key in self._keys]
@@ -96,7 +96,7 @@ class _Roots(dict[Labels, str]):
 
 
 def _thread_root(labels: dict[str, str | int]) -> str:
-    """``thread-PID/TID``; "" for labels that say nothing of a process."""
+    """``thread-PID/TID``; "" for labels without a process."""
     pid, tid = labels.get("pid"), labels.get("tid")
     root = str(labels.get("thread") or labels.get("process") or "")
     if pid is not None:

@@ -1,26 +1,28 @@
-"""Where profiles go: the suffix of a path chooses the writer; ``-`` is standard output.
+"""Chooses the output: the suffix of a path determines the writer; ``-`` is standard output.
 
-A format that is named decides where the path does not: for ``-`` (else folded text) and for an unknown suffix.
+A format name is used if the path does not determine it: for ``-`` (default folded text) and for an unknown suffix.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from . import safefile
-from .errors import StallscopeError
-from .options import WriteOptions
-from .safefile import Owner, sudo_owner
-from .text import printable
+from ..base import safefile
+from ..base.errors import StallscopeError
+from ..base.safefile import Owner, sudo_owner
+from ..base.text import printable
+from .base.options import WriteOptions
+from .base.protocol import Writer
 
 if TYPE_CHECKING:
-    from .model import Profile
+    from ..model import Profile
 
 __all__ = [
     "STDOUT",
@@ -28,6 +30,7 @@ __all__ = [
     "WriteOptions",
     "check",
     "default_path",
+    "format_of",
     "formats",
     "sudo_owner",
     "suffixes",
@@ -36,8 +39,6 @@ __all__ = [
     "writer_for",
 ]
 
-Writer = Callable[["Profile", BinaryIO, WriteOptions], None]
-
 STDOUT = "-"
 _SUFFIXES = {
     ".folded": "folded",
@@ -45,36 +46,46 @@ _SUFFIXES = {
     ".html": "html",
     ".speedscope.json": "speedscope",
     ".trace.json": "chrome",
+    ".pftrace": "perfetto",
     ".pb.gz": "pprof",
     ".md": "markdown",
 }
 """Suffix → format."""
-_WRITERS = {"markdown": "table_markdown"}
-"""Format → module in `writers`, imported when it is needed, where it has another name."""
+_PACKED = {f"{suffix}.gz": name for suffix, name in _SUFFIXES.items() if name in ("folded", "speedscope", "chrome")}
+"""Formats that viewers also read compressed: their repetitive text shrinks to a tenth."""
+_WRITERS = {
+    "svg": "svg.writer",
+    "html": "html.writer",
+    "perfetto": "perfetto.writer",
+    "table": "table.plain",
+    "markdown": "table.markdown",
+}
+"""Format → module in `writers`, imported on demand, if its name differs."""
 _UNTOLD = ("table",)
 """Formats without a suffix."""
 
 
 def suffixes() -> list[str]:
-    """The suffixes that `write` knows."""
+    """The suffixes that `write` supports."""
     return list(_SUFFIXES)
 
 
 def formats() -> list[str]:
-    """The names of formats that `write` knows."""
+    """The formats that `write` supports."""
     return [*_SUFFIXES.values(), *_UNTOLD]
 
 
 def writer_for(path: str | Path, format_name: str = "") -> Writer:
-    """The writer for ``path``. StallscopeError (exit code 2) for an unknown suffix and no format."""
-    name = _format(path, format_name)
-    return cast(Writer, importlib.import_module(f"{__package__}.writers.{_WRITERS.get(name, name)}").write)
+    """The writer for ``path``. StallscopeError (exit code 2) for an unknown suffix without a format."""
+    name = format_of(path, format_name)
+    return cast(Writer, importlib.import_module(f"{__package__}.{_WRITERS.get(name, name)}"))
 
 
-def _format(path: str | Path, format_name: str) -> str:
+def format_of(path: str | Path, format_name: str = "") -> str:
+    """The name of the format in which ``path`` is written. Raises like `writer_for`."""
     if str(path) == STDOUT:
         return format_name or "folded"
-    for suffix, name in _SUFFIXES.items():
+    for suffix, name in (_SUFFIXES | _PACKED).items():
         if str(path).lower().endswith(suffix):
             return name
     if format_name:
@@ -87,10 +98,10 @@ def _format(path: str | Path, format_name: str) -> str:
 
 
 def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str = "") -> None:
-    """Finds out before a trace whether `write` could write ``paths`` afterwards. Raises StallscopeError."""
+    """Checks before a trace whether `write` could write ``paths`` afterwards. Raises StallscopeError."""
     seen: set[tuple[int, int, str]] = set()
     for path in map(str, paths):
-        _format(path, format_name)
+        format_of(path, format_name)
         key = (0, 0, STDOUT)
         if path != STDOUT:
             target = Path(path)
@@ -114,8 +125,8 @@ def write(
 ) -> None:
     """Writes ``profile`` in the format of ``path``'s suffix, else in ``options.format``: the whole file or none.
 
-    ``owner`` gets the file; a command passes `sudo_owner()`. Raises StallscopeError. On standard output a
-    reader that goes away is a normal end.
+    The file will belong to ``owner``; commands pass `sudo_owner()`. Raises StallscopeError. On standard output, a
+    reader that closes it is not an error.
     """
     options = options or WriteOptions()
     writer = writer_for(path, options.format)
@@ -123,7 +134,11 @@ def write(
         _write_stdout(writer, profile, options)
         return
     with safefile.create(Path(path), force=force, owner=owner) as file:
-        writer(profile, file, options)
+        if not str(path).lower().endswith(tuple(_PACKED)):
+            writer.write(profile, file, options)
+            return
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            writer.write(profile, cast(BinaryIO, packed), options)
 
 
 def write_all(
@@ -134,7 +149,7 @@ def write_all(
     force: bool = False,
     owner: Owner | None = None,
 ) -> None:
-    """Writes every path, whatever happens to the others; then raises one StallscopeError that names all failures."""
+    """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
     failures: list[StallscopeError] = []
     defect: Exception | None = None
     for path in paths:
@@ -142,7 +157,7 @@ def write_all(
             write(profile, path, options, force=force, owner=owner)
         except StallscopeError as error:
             failures.append(error)
-        except Exception as error:  # a defect in one writer must not cost the other outputs
+        except Exception as error:  # a bug in one writer must not cost the other outputs
             defect = defect or error
     if defect is not None:
         raise defect
@@ -172,7 +187,7 @@ def _write_stdout(writer: Writer, profile: Profile, options: WriteOptions) -> No
         raise StallscopeError("standard output is closed", "write a file: -o PATH")
     file = sys.stdout.buffer
     try:
-        writer(profile, file, options)
+        writer.write(profile, file, options)
         file.flush()
     except BrokenPipeError:
         _discard_stdout()
@@ -184,7 +199,7 @@ def _write_stdout(writer: Writer, profile: Profile, options: WriteOptions) -> No
 
 
 def _discard_stdout() -> None:
-    """What is still buffered must not fail again when Python flushes it at exit."""
+    """Discards buffered output, which would fail again when Python flushes it at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""pprof: the profile itself, with nothing left out."""
+"""pprof: the complete profile."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import BinaryIO
 
 from .. import pprof
 from ..model import Profile
-from ..options import WriteOptions
+from .base.options import WriteOptions
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
-    """Writes gzip'd profile.proto; of the options only the title matters. Raises like `converters.pprof.save`."""
+    """Writes gzip'd profile.proto; the title is the only option used. Raises like `converters.pprof.save`."""
     pprof.save(replace(profile, title=options.title or profile.title), file)

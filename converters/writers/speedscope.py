@@ -1,11 +1,14 @@
 """speedscope's JSON file format: the profile "all" first, then one per process (or thread, or what other labels stand
-under the stacks), all of type "sampled".
+under the stacks), all of type "sampled". Of all the time of threads, on a CPU and off it: "all", one per process, and
+one per thread, those with the most time first.
 
-A profile with a timeline becomes one profile of type "evented" per track instead, if its value is the time of that.
+A profile with a timeline becomes one profile of type "evented" per track instead, if its value is the timeline's time.
+A profile with the scheduler's events becomes one per thread.
 
 Valid against the schema that speedscope publishes (file-format-schema.json in its npm package). speedscope merges
 by frame index, so a frame here is a function (name and file), wherever in the function the address was. The
-counts of what was lost stand in the key "lost", which speedscope skips, and in the name if there are any.
+counts of what was lost stand in the key "lost", which speedscope skips, and in the name if there are any; "repeated"
+says of how many profiles at the beginning the samples are in those that follow, too.
 """
 
 from __future__ import annotations
@@ -13,16 +16,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
+from ..base.text import printable
+from ..base.units import counted
 from ..model import Frame, Profile, Sample
-from ..options import WriteOptions, value_index
-from ..text import printable
-from ..timeline import Span, Timeline, Track
+from ..model.timeline import Span, Timeline, Track
+from ..transforms.labels import runs_and_waits
+from .base.options import WriteOptions, missing, value_index
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"}
-"""The units that the schema knows; any other is "none"."""
+"""The units in the schema; any other is written as "none"."""
 _CHUNK = 1000
 
 _Stack = tuple[int, ...]
@@ -34,33 +40,54 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     index = value_index(profile, options)
     unit = profile.value_types[index].unit
     frames = _Frames()
-    if profile.timeline and profile.timeline.unit == unit:
-        parts = _tracks(profile.timeline, frames)
+    if profile.scheduling is not None and unit == "nanoseconds":
+        from ..model.scheduling import in_order
+        from .scheduling.speedscope import Profiles
+
+        scheduling = in_order(profile.scheduling)
+        profile = replace(profile, lost={**profile.lost, **scheduling.lost()})
+        parts, repeated = Profiles(scheduling, frames.index).all(), 0
+    elif profile.timeline and profile.timeline.unit == unit:
+        parts, repeated = _tracks(profile.timeline, frames), 0
     else:
-        parts = _groups(profile, index, options, frames)
-    file.writelines(piece.encode() for piece in _document(profile, options, frames, parts))
+        parts, repeated = _groups(profile, index, options, frames)
+    file.writelines(piece.encode() for piece in _document(profile, options, frames, parts, repeated))
 
 
-def _groups(profile: Profile, index: int, options: WriteOptions, frames: _Frames) -> list[Iterator[str]]:
-    """The profile of all samples, then those of the roots, unless there shall be none."""
+def _groups(profile: Profile, index: int, options: WriteOptions, frames: _Frames) -> tuple[list[Iterator[str]], int]:
+    """The profile of all samples, then those of the roots, unless there shall be none; and how many are repeated."""
+    several = _kinds_of_groups(profile, options)
+    groups: list[dict[str, _Weights]] = [{} for _ in several]
     everything: _Weights = defaultdict(int)
-    groups: dict[str, _Weights] = {}
-    keys = options.roots
-    if keys is None:
-        keys = ("process", "thread") if options.per_thread else ("process",)
     for sample in profile.samples:
         if (value := sample.values[index]) <= 0:
             continue
         stack = frames.indices(sample)
         everything[stack] += value
-        if keys:
-            groups.setdefault(_group(sample, keys), defaultdict(int))[stack] += value
+        for keys, group in zip(several, groups, strict=True):
+            group.setdefault(_group(sample, keys), defaultdict(int))[stack] += value
     unit = _unit(profile.value_types[index].unit)
-    return [_sampled(name, weights, unit) for name, weights in [("all", everything), *sorted(groups.items())]]
+    ordered = list(map(_by_time, groups)) if len(several) > 1 else [sorted(group.items()) for group in groups]
+    lists = [[("all", everything)], *ordered]
+    repeated = sum(map(len, lists[:-1]))
+    return [_sampled(name, weights, unit) for pairs in lists for name, weights in pairs], repeated
+
+
+def _kinds_of_groups(profile: Profile, options: WriteOptions) -> list[tuple[str, ...]]:
+    """The labels of which every value has a profile."""
+    if options.roots is not None:
+        return [options.roots] if options.roots else []
+    if options.per_thread:
+        return [("process", "thread")]
+    return [("process",), ("process", "thread")] if runs_and_waits(profile) else [("process",)]
+
+
+def _by_time(groups: dict[str, _Weights]) -> list[tuple[str, _Weights]]:
+    return sorted(groups.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
 
 
 def _tracks(timeline: Timeline, frames: _Frames) -> list[Iterator[str]]:
-    """One profile per track that has spans; all begin at 0, for their clock is the same."""
+    """One profile per track that has spans; all begin at 0, because they share a clock."""
     tracks = [track for track in timeline.tracks if track.spans]
     for track in tracks:
         frames.add(span.frame for span in track.spans)
@@ -72,13 +99,16 @@ def _unit(unit: str) -> str:
     return unit if unit in _UNITS else "none"
 
 
-def _document(profile: Profile, options: WriteOptions, frames: _Frames, profiles: list[Iterator[str]]) -> Iterator[str]:
+def _document(
+    profile: Profile, options: WriteOptions, frames: _Frames, profiles: list[Iterator[str]], repeated: int
+) -> Iterator[str]:
     head = {
         "$schema": _SCHEMA,
         "exporter": "stallscope",
         "name": _title(profile, options),
         "activeProfileIndex": 0,
-        "lost": {printable(kind): count for kind, count in profile.lost.items()},
+        "repeated": repeated,
+        "lost": {printable(kind): count for kind, count in missing(profile, options).items()},
     }
     yield json.dumps(head)[:-1] + ',\n"shared": {"frames": '
     yield from _array(map(json.dumps, frames.table))
@@ -110,7 +140,7 @@ def _evented(name: str, spans: list[Span], unit: str, frames: _Frames) -> Iterat
 
 
 def _events(spans: list[Span], frames: _Frames) -> Iterator[str]:
-    """Each span opened (O) and closed (C), in the order of time, the innermost closed first."""
+    """Opens (O) and closes (C) each span, in time order, the innermost closed first."""
     open_: list[tuple[int, int]] = []
     for span in spans:
         while open_ and open_[-1][0] <= span.start:
@@ -142,7 +172,7 @@ def _array(items: Iterator[str]) -> Iterator[str]:
 
 
 def _title(profile: Profile, options: WriteOptions) -> str:
-    lost = ", ".join(f"{count} {kind}" for kind, count in profile.lost.items() if count)
+    lost = ", ".join(counted(number, kind) for kind, number in missing(profile, options).items() if number)
     title = options.title or profile.title or "stallscope"
     return printable(f"{title} (lost: {lost})" if lost else title)
 
@@ -154,7 +184,7 @@ def _group(sample: Sample, keys: Iterable[str]) -> str:
 
 
 def _track_name(track: Track) -> str:
-    """As `_group` names a thread; what the labels do not say is left out."""
+    """The name that `_group` gives a thread; parts missing from the labels are left out."""
     owner = Sample((), (), track.labels)
     keys = {key for key, _ in track.labels}
     parts = [_numbered(owner, "process", "-", "pid")] if keys & {"process", "pid"} else []
@@ -170,7 +200,7 @@ def _numbered(sample: Sample, name: str, separator: str, number: str) -> str:
 
 
 class _Frames:
-    """The shared table: distinct functions in the order of their first sight."""
+    """The shared table: distinct functions in the order of first occurrence."""
 
     def __init__(self) -> None:
         self.table: list[dict[str, str]] = []
@@ -182,7 +212,7 @@ class _Frames:
         return tuple(self.index(frame) for frame in sample.stack)
 
     def add(self, frames: Iterable[Frame]) -> None:
-        """Gives each an index before the table is written."""
+        """Gives each frame an index before the table is written."""
         for frame in frames:
             self.index(frame)
 

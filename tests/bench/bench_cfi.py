@@ -29,7 +29,7 @@ USUAL = [
 def measure(path: str, folder: str) -> None:
     """In a process of its own: prints hits, wall ms, CPU ms, FDEs, rows and MB of the peak over the start."""
     import numpy as np
-    from stallscope.tracers.symbols.elf import ElfFile, FileSource
+    from stallscope.tracers.images.elf import ElfFile, FileSource
     from stallscope.tracers.unwind.cache import TableCache
     from stallscope.tracers.unwind.functions import function_bounds
 

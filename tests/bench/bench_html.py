@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.writers import html
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.html import writer as html
 
 STACKS = 200_000
 FUNCTIONS, DEPTH = 8_000, (8, 28)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import texts_stacks as stacks
+import texts_worst as worst
 
 try:
     import texts_python as python
@@ -32,7 +33,7 @@ except ImportError:
 _CHILD = """
 import resource, sys
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.readers.base.options import ReadOptions
 name, path = sys.argv[1:]
 reader, _, mode = name.partition("-")
 _, profile = detect.read(path, ReadOptions(timeline=mode == "timeline"), reader)
@@ -112,6 +113,8 @@ for name in ("pyspy", "austin", "faulthandler", "chrome", "vtune", "perf_sched")
 if python is not None:
     TARGETS["speedscope"] = Target(python.speedscope, 90)
     TARGETS["speedscope-evented"] = Target(python.speedscope_evented, 90)
+TARGETS["perf-offsets"] = Target(worst.perf_offsets, 90, "stackcollapse-perf.pl")
+TARGETS["chrome-distinct"] = Target(worst.chrome_distinct, 90)
 
 
 def measured(command: list[str]) -> Run:

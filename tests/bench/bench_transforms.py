@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
 from stallscope.converters.transforms import diff, labels, names, select, stacks
 from stallscope.converters.writers import folded
+from stallscope.converters.writers.base.options import WriteOptions
 
 STACKS, FUNCTIONS, DEPTH = 200_000, 8_000, (6, 20)
 GOAL = 1.0

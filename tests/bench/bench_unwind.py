@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import re
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from peers import LOAD_CPU
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
-from stallscope.tracers.core.libbpf import library
-from stallscope.tracers.core.records import RecordSink
-from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Session
+from peers import LOAD_CPU, bpf_stats
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.libbpf import library
+from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUNDS = 5
 SECONDS = 1.5
 PROCESSES = 1000
 GOAL_NS = 2500
-STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 PING_PONG = """
 import os
 def step(n):
@@ -46,17 +44,6 @@ def main() -> None:
     with bpf_stats():
         unwinding()
     many_processes()
-
-
-@contextlib.contextmanager
-def bpf_stats() -> Iterator[None]:
-    """The kernel counts what programs take, as long as this lasts."""
-    before = STATS.read_text()
-    STATS.write_text("1")
-    try:
-        yield
-    finally:
-        STATS.write_text(before)
 
 
 def unwinding() -> None:
@@ -86,8 +73,8 @@ def per_switch(pid: int, user: bool, knobs: dict[str, int]) -> tuple[float, int]
     """Median of (ns that the probe took) / (switches of the process) in windows of a trace, and the frames of the stack
     that most waits have."""
     sink = RecordSink()
-    options = EngineOptions(Scope(tgids={pid}, children=False), OFF_CPU_PROBES, knobs, user, kernel_stacks=False)
-    engine = Engine(options, sink)
+    options = ProbeOptions(Scope(tgids={pid}, children=False), (OffCpu(),), knobs, user, kernel_stacks=False)
+    engine = Probes(options, sink)
     windows: list[float] = []
     last: list[tuple[int, int]] = []
 
@@ -103,13 +90,13 @@ def per_switch(pid: int, user: bool, knobs: dict[str, int]) -> tuple[float, int]
     finally:
         engine.close()
     capture.spaces.close()
-    top = max(capture.waits, key=lambda wait: wait[1].waits)[0].ustack
+    top = max(capture.rows, key=lambda row: row.values[1]).origin.ustack
     return statistics.median(windows), len(capture.stacks.get(top, ()))
 
 
-def run_time(engine: Engine) -> int:
+def run_time(engine: Probes) -> int:
     """ns that the sched_switch program has taken so far: proc(5), fdinfo of a BPF program."""
-    program = engine.object.programs["offcpu_switch"]
+    program = engine.object.programs["sched_switch"]
     function = library().bpf_program__fd
     function.argtypes = [ctypes.c_void_p]
     text = Path(f"/proc/self/fdinfo/{function(program._pointer)}").read_text()
@@ -126,7 +113,7 @@ def many_processes() -> None:
     try:
         sink = RecordSink()
         begin = time.monotonic()
-        engine = Engine(EngineOptions(Scope(everything=True), OFF_CPU_PROBES), sink)
+        engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
         started: list[float] = []
         try:
             session = Session(engine, None, 3)

@@ -28,10 +28,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 MAX_INPUT = 16 << 10

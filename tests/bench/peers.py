@@ -14,19 +14,48 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OURS = "trace-offcpu"
+WALL = "trace-wall"
 PEER = "offcputime"
 LOAD_CPU, TRACER_CPU = "1", "0"
 """The load has a core for itself: across cores `perf bench sched pipe` measures remote wake-ups."""
 
+PERF_EVENT = 7
+"""BPF_PROG_TYPE_PERF_EVENT of include/uapi/linux/bpf.h."""
+_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
+
+
+@contextmanager
+def bpf_stats() -> Iterator[None]:
+    """The kernel counts what programs take, as long as this lasts."""
+    before = _STATS.read_text()
+    _STATS.write_text("1")
+    try:
+        yield
+    finally:
+        _STATS.write_text(before)
+
+
+def run_times(pid: int, kind: int = 0) -> tuple[int, int]:
+    """ns and runs of the BPF programs of a process, or of those of a type: proc(5), fdinfo."""
+    programs = {}
+    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            found = dict(re.findall(r"^(\w+):\t(\d+)$", path.read_text(), re.MULTILINE))
+        except OSError:
+            continue
+        if "run_cnt" in found and kind in (0, int(found["prog_type"])):
+            programs[found["prog_id"]] = int(found["run_time_ns"]), int(found["run_cnt"])
+    return sum(ns for ns, _ in programs.values()), sum(runs for _, runs in programs.values())
+
 
 def command(name: str) -> list[str]:
-    """A whole-host off-CPU trace with both kinds of stacks that runs until it is interrupted.
+    """A whole-host trace with both kinds of stacks that runs until it is interrupted.
 
-    Ours is the one beside this Python, or the bench's first argument: an installed one starts faster than an editable.
+    Ours are those beside this Python, or the bench's first argument: an installed one starts faster than an editable.
     """
-    if name == OURS:
-        ours = sys.argv[1] if len(sys.argv) > 1 else str(Path(sys.executable).with_name(OURS))
-        return [ours, "-a", "-o", "-"]
+    if name in (OURS, WALL):
+        ours = Path(sys.argv[1] if len(sys.argv) > 1 else Path(sys.executable).with_name(OURS))
+        return [str(ours.with_name(name)), "-a", "-o", "-"]
     path = shutil.which(PEER, path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None:
         sys.exit(f"{PEER} is missing: apt-get install libbpf-tools")

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of what opens in a browser."""
+"""Pages of the browser (`chromium` of tests/conftest.py) for tests of what opens in one."""
 
 from __future__ import annotations
 
@@ -10,32 +10,6 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def chromium(require: Callable[[bool, str], None]) -> Iterator[Browser]:
-    """The browser of the distribution, driven through playwright."""
-    require(CHROMIUM.exists(), f"there is no {CHROMIUM}: apt-get install chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        require(False, "playwright is not installed: pip install -e .[test]")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

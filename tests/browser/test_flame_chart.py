@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stallscope.converters.flame import Node, Tree
-from stallscope.converters.flame_chart import build
+from stallscope.converters.base.units import duration, share
+from stallscope.converters.flame.chart import build
+from stallscope.converters.flame.tree import Node, Tree
 from stallscope.converters.model import Frame, Profile, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
-from stallscope.converters.units import duration, share
-from stallscope.converters.writers import svg
-from stallscope.converters.writers.svg_axis import position
-from stallscope.converters.writers.svg_text import Unit
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.svg import writer as svg
+from stallscope.converters.writers.svg.axis import position
+from stallscope.converters.writers.svg.text import Unit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -311,6 +311,6 @@ def test_folded_lines_in_order_have_a_scale_of_samples(show: Callable[..., Chart
     profile = Profile([ValueType("samples", "count")], [], timeline=timeline)
     chart = show(profile)
     assert chart.page.locator("#axis text").all_text_contents() == [str(i) for i in range(0, 100, 10)]
-    assert chart.hover(chart.find("b"))[1:3] == ["60 · 60.0 % of all", "from 40 to 100"]
+    assert chart.hover(chart.find("b"))[1:3] == ["60 samples · 60.0 % of all", "from 40 to 100"]
     assert chart.search("a") == "matched 100.0 % (100)", "the root is called all"
     assert chart.search("^a$") == "matched 40.0 % (40)"

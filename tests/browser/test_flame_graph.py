@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stallscope.converters.flame import Tree, build
+from stallscope.converters.base.units import duration, share
+from stallscope.converters.flame.tree import Tree, build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.units import duration, share
-from stallscope.converters.writers import svg
-from stallscope.converters.writers.svg_text import human
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.svg import writer as svg
+from stallscope.converters.writers.svg.text import human
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -284,7 +284,8 @@ def test_hovering_tells_name_value_shares_and_module(show: Callable[..., Graph])
     node = nodes[topk]
     amount = f"{duration(node.total)} · {share(node.total, graph.tree.total)} of all"
     times = f"{node.events:,} times, {duration(round(node.total / node.events))} on average"
-    assert graph.hover(topk) == ["topk", amount, times, f"native · {LIBC.path}"]
+    own = f"{duration(node.own)} in itself, {duration(node.total - node.own)} in what it calls"
+    assert graph.hover(topk) == ["topk", amount, times, own, f"native · {LIBC.path}"]
     graph.click(worker)
     graph.page.mouse.move(0, 0)
     assert graph.page.locator("#tip").get_attribute("display") == "none"
@@ -399,10 +400,12 @@ def test_keys(show: Callable[..., Graph]) -> None:
 def test_a_tall_graph_opens_at_its_roots_with_the_bar_in_sight(show: Callable[..., Graph]) -> None:
     deep = Profile(TYPES, [Sample(stack(*(f"f{i}" for i in range(1500))), (5, 1), labels(1, "deep"))])
     graph = show(deep)
-    root, bar = graph.page.locator("#frames rect").nth(0).bounding_box(), graph.page.locator("#bar").bounding_box()
+    root = graph.page.locator("#frames rect").nth(0).bounding_box()
     assert root is not None
-    assert bar is not None
     assert 0 < root["y"] < 900
+    graph.page.mouse.move(600, 300)
+    bar = graph.page.locator("#bar").bounding_box()
+    assert bar is not None
     assert 0 <= bar["y"] < 60
     inverted = show(deep, wanted=WriteOptions(inverted=True))
     assert inverted.page.evaluate("() => window.scrollY") == 0
@@ -673,6 +676,43 @@ def test_a_small_graph_prints_on_one_page_and_light(show: Callable[..., Graph]) 
     graph.page.emulate_media(media="print")
     assert contrasts(graph.page) >= 4.5
     assert graph.overflowing() == []
+
+
+def test_a_graph_that_is_taller_than_the_window_is_whole_on_paper_and_in_a_picture(show: Callable[..., Graph]) -> None:
+    deep = Profile(TYPES, [Sample(stack(*(f"f{i}" for i in range(200))), (5, 1), labels(1, "deep"))])
+    graph = show(deep)
+    page = graph.page
+    # Nobody has touched it: a picture of all of it has the bar over no frame.
+    frames, bar = page.locator("#frames").bounding_box(), page.locator("#bar").bounding_box()
+    assert frames is not None
+    assert bar is not None
+    assert bar["y"] + bar["height"] <= frames["y"]
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
+    page.emulate_media(media="print")
+    height = page.evaluate("() => document.documentElement.getBoundingClientRect().height")
+    boxes = [page.locator("#frames rect").nth(i).bounding_box() for i in (0, graph.tree.levels - 1)]
+    assert height <= 900
+    assert all(box is not None and 0 <= box["y"] <= height for box in boxes)
+
+
+def test_the_pressed_button_can_be_read_under_the_mouse(show: Callable[..., Graph]) -> None:
+    for scheme in ("light", "dark"):
+        page = show(training_node(), color_scheme=scheme).page
+        button = page.get_by_role("button", name="Match case")
+        button.click()
+        button.hover()
+        colours = button.evaluate("(b) => [getComputedStyle(b).color, getComputedStyle(b).backgroundColor]")
+        assert colours == ["rgb(255, 255, 255)", "rgb(9, 105, 218)"], scheme
+
+
+def test_a_path_loses_its_beginning(show: Callable[..., Graph]) -> None:
+    names = [f"/srv/{'long/' * 20}main.py", f"std::{'long::' * 20}main", "https://x.org/" + "a/" * 60 + "app.js"]
+    samples = [Sample(stack(name), (5, 1), labels(1, "p")) for name in names]
+    graph = show(Profile(TYPES, samples))
+    shown = graph.page.locator("#labels text").all_text_contents()
+    assert any(text.startswith("..") and text.endswith("/main.py") for text in shown)
+    assert any(text.startswith("..") and text.endswith("/app.js") for text in shown)
+    assert any(text.startswith("std::long") and text.endswith("..") for text in shown)
 
 
 def test_the_policy_of_the_file_lets_nothing_else_run_or_load(chromium: Any, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stallscope.converters.flame import Node, Tree, build
+from stallscope.converters.base.text import printable
+from stallscope.converters.base.units import counted, duration, share
+from stallscope.converters.flame.tree import Node, Tree, build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.units import duration, share
-from stallscope.converters.writers import html, svg_palette
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.colors import palette as palettes
+from stallscope.converters.writers.html import writer as html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -221,7 +222,7 @@ def test_every_box_is_where_it_belongs_with_its_numbers(show: Callable[..., Show
 def test_boxes_have_the_colours_of_the_svg(show: Callable[..., Shown]) -> None:
     profile = training_node()
     shown = show(profile)
-    palette = svg_palette.choose("", profile, "off-cpu")
+    palette = palettes.choose("", profile, "off-cpu")
     for node in shown.tree.nodes:
         assert shown.color(*shown.corner(node)) == shown.fill(palette.css_class(node)), node
     legend = shown.page.locator("#legend > span").all_text_contents()
@@ -300,6 +301,16 @@ def test_search_says_its_share(show: Callable[..., Shown]) -> None:
     assert shown.search("") == ""
 
 
+def test_the_pressed_tab_can_be_read_under_the_mouse(show: Callable[..., Shown]) -> None:
+    for scheme in ("light", "dark"):
+        page = show(training_node(), color_scheme=scheme).page
+        tab = page.locator("#views button[aria-pressed=true]")
+        tab.hover()
+        ink, paper = tab.evaluate("(b) => [getComputedStyle(b).color, getComputedStyle(b).backgroundColor]")
+        assert ink == "rgb(255, 255, 255)"
+        assert paper in ("rgb(9, 105, 218)", "rgb(31, 111, 235)"), scheme
+
+
 def test_another_value(show: Callable[..., Shown]) -> None:
     profile = training_node()
     shown = show(profile)
@@ -308,7 +319,7 @@ def test_another_value(show: Callable[..., Shown]) -> None:
     for node in shown.tree.nodes:
         assert shown.hover(node)[:2] == [
             node.key.name,
-            f"{node.total:,} · {share(node.total, shown.tree.total)} of all",
+            f"{counted(node.total, 'times')} · {share(node.total, shown.tree.total)} of all",
         ]
     assert show(profile, given=WriteOptions(value="count")).page.locator("#value").input_value() == "1"
 
@@ -372,9 +383,9 @@ def test_a_long_table_comes_in_parts(show: Callable[..., Shown]) -> None:
 def test_what_changed_is_coloured_as_in_the_svg(show: Callable[..., Shown]) -> None:
     profile = compared()
     shown = show(profile)
-    palette = svg_palette.choose("", profile, "after")
+    palette = palettes.choose("", profile, "after")
     classes = set()
-    for node in shown.tree.nodes[1:]:
+    for node in shown.tree.nodes:
         classes.add(palette.css_class(node))
         assert shown.color(*shown.corner(node)) == shown.fill(palette.css_class(node)), node
     assert len(classes) >= 5

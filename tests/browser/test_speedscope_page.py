@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.writers import speedscope
+from stallscope.converters.writers.base.options import WriteOptions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -93,6 +93,22 @@ def test_sampled_profiles_have_their_names_and_weights(load: Callable[..., Page]
     next_profile(page)
     assert title(page).endswith("python3 a-7 (3/3)")
     assert rows(page) == {"main": (50_000_000, 100, 20_000_000), "call": (30_000_000, 60, 30_000_000)}
+
+
+def test_all_of_the_time_has_its_processes_and_its_threads(load: Callable[..., Page]) -> None:
+    samples = [
+        Sample((MAIN,), (20_000_000,), tuple(sorted((*ONE, ("state", "running"))))),
+        Sample((MAIN, CALL), (30_000_000,), tuple(sorted((*TWO, ("state", "interruptible"))))),
+    ]
+    page = load(Profile([ValueType("wall", "nanoseconds")], samples))
+    seen = [title(page)]
+    for _ in range(4):
+        next_profile(page)
+        seen.append(title(page))
+    names = ("all", "<i>rank</i>-8", "python3 a-7", "<i>rank</i>-8 loader/9", "python3 a-7 main/7")
+    for i, (name, shown) in enumerate(zip(names, seen, strict=True)):
+        assert shown.endswith(f"{name} ({i + 1}/5)")
+    assert rows(page) == {"main": (20_000_000, 100, 20_000_000)}
 
 
 def test_a_timeline_opens_as_its_tracks(load: Callable[..., Page]) -> None:

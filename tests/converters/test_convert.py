@@ -114,11 +114,100 @@ def test_value_and_event_of_perf(capfd: pytest.CaptureFixture[str]) -> None:
     path = DATA / "perf" / "two_events.txt"
     assert convert(path) == 0
     first = capfd.readouterr()
-    assert convert(path, "--value", "period", "--event-filter", "task-clock") == 0
+    assert convert(path, "--event-filter", "task-clock") == 0
     second = capfd.readouterr()
-    assert sum(int(line.rsplit(None, 1)[1]) for line in first.out.splitlines()) == 12
-    assert sum(int(line.rsplit(None, 1)[1]) for line in second.out.splitlines()) == 12 * 5025125
+    assert convert(path, "--value", "samples") == 0
+    third = capfd.readouterr()
+    totals = [sum(int(line.rsplit(None, 1)[1]) for line in told.out.splitlines()) for told in (first, second, third)]
+    assert totals == [12 * 5025125, 12 * 5025125, 12]
     assert "12 samples of other events" in first.err
+
+
+def test_names_are_demangled_unless_raw_ones_are_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folded, perf = tmp_path / "x.folded", tmp_path / "x.perf"
+    folded.write_text("_ZN1a1bEi;core::f::h7bfab8630dda96cf 1\n")
+    perf.write_text("a 1 1.5: 3 cycles:\n\t 40 _ZN1a1bEi (/bin/a)\n\n")
+    for path, options, line in (
+        (folded, (), "a::b(int);core::f 1\n"),
+        (folded, ("--raw-names",), folded.read_text()),
+        (perf, (), "a;a::b 3\n"),
+        (perf, ("--raw-names",), "a;_ZN1a1bEi 3\n"),
+    ):
+        assert convert(path, *options) == 0
+        assert capfd.readouterr().out == line
+
+
+def test_an_event_that_is_not_there_is_told_with_those_that_are(capfd: pytest.CaptureFixture[str]) -> None:
+    for path, events in (
+        (DATA / "perf" / "two_events.txt", "cpu-clock, task-clock"),
+        (DATA / "bpftrace" / "maps.txt", "@"),
+    ):
+        assert convert(path, "--event-filter", "nosuch") == 2
+        cause, remedy = capfd.readouterr().err.splitlines()
+        assert "nosuch" in cause
+        assert remedy.startswith("choose one of: ") and events in remedy
+
+
+def test_threads_are_told_apart_where_they_are_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "perf" / "two_events_pid_tid.txt"
+    assert convert(path, "--per-thread") == 0
+    per_thread = capfd.readouterr().out
+    assert convert(path, "--tid") == 0
+    assert per_thread == capfd.readouterr().out
+    assert "/" in per_thread.split(";")[0]
+
+
+def test_an_input_without_threads_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("a;b 3\n")
+    assert convert(path, "--per-thread") == 0
+    told = capfd.readouterr()
+    assert told.out == "a;b 3\n"
+    assert "the input names no threads" in told.err
+    assert convert(path) == 0
+    assert "threads" not in capfd.readouterr().err
+
+
+def test_an_event_of_a_format_without_events(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("a;b 3\n")
+    assert convert(path, "--event-filter", "cycles") == 2
+    assert "is folded: it has no events to choose from" in capfd.readouterr().err
+
+
+def test_inputs_with_one_value_in_common(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("a 1 1.5: 3 cycles:\n\t 40 f (/bin/a)\n\n")
+    other.write_text("a 1 1.5: 5 instructions:\n\t 40 f (/bin/a)\n\n")
+    assert convert(one, other) == 2
+    cause, remedy = capfd.readouterr().err.splitlines()
+    assert "period (cycles)" in cause and "period (instructions)" in cause
+    assert remedy == "choose with --value what all have: samples"
+    assert convert(one, other, "--value", "samples") == 0
+    assert capfd.readouterr().out == "a;f 2\n"
+    other.write_text("a;f 7\n")
+    assert convert(one, other, "--value", "count") == 0
+    assert capfd.readouterr().out == "a;f 8\n"
+
+
+@pytest.mark.parametrize("suffix", [".folded", ".svg", ".html", ".speedscope.json", ".trace.json", ".md"])
+def test_nothing_to_show_is_no_empty_file(tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("a;b 0\na;c 0\n")
+    assert convert(path, "-o", tmp_path / f"out{suffix}") == 1
+    assert "every samples is 0: there is nothing to show\nwas anything recorded?" in capfd.readouterr().err
+    assert not (tmp_path / f"out{suffix}").exists()
+
+
+def test_another_value_is_named_where_one_is_0(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kinds = [ValueType("alloc_space", "bytes"), ValueType("inuse_space", "bytes")]
+    profile = Profile(kinds, [Sample((Frame("f"),), (7, 0))], default_value="inuse_space")
+    with (tmp_path / "x.pb.gz").open("wb") as file:
+        pprof.save(profile, file)
+    assert convert(tmp_path / "x.pb.gz") == 1
+    assert "choose another value: --value alloc_space" in capfd.readouterr().err
+    assert convert(tmp_path / "x.pb.gz", "-o", tmp_path / "y.pb.gz") == 0
+    assert convert(tmp_path / "x.pb.gz", "--value", "alloc_space") == 0
 
 
 def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> None:
@@ -140,11 +229,11 @@ def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> Non
     ("text", "status", "message"),
     [
         ("", 1, "is empty"),
-        ("hello\n", 1, "line 1: expected one of the formats pprof, "),
+        ("hello\n", 1, "looks like none of the formats that are read: pprof, "),
         ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
-        ("# nothing\n\n", 1, "line 1: expected one of"),
-        ("PERFILE2\0\0", 1, "is a recording of perf, not its text\nperf script -i FILE"),
-        ("a 1 1.0: 1 x:\n\t 40 f (a)\n", 1, "no samples; skipped: 1 samples cut short at the end"),
+        ("# nothing\n\n", 1, "has nothing but comments"),
+        ("PERFILE2\0\0", 1, "is a recording of perf, not its text, which is not read\nperf script -i FILE"),
+        ("a 1 1.0: 1 x:\n\t 40 f (a", 1, "no samples; skipped: 1 sample cut short at the end"),
     ],
 )
 def test_bad_input(text: str, status: int, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +246,7 @@ def test_bad_input(text: str, status: int, message: str, tmp_path: Path, capfd: 
 def test_usage_errors(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert convert(folded, "-o", tmp_path / "x.unknown") == 2
     assert convert(folded, "--value", "nothing") == 2
-    assert convert(folded, DATA / "perf" / "default.txt") == 2
+    assert convert(folded, DATA / "pstats" / "python3.8.prof") == 2
     assert "measure different things" in capfd.readouterr().err
     assert convert(tmp_path / "missing") == 1
     assert convert(folded, "--from", "speedscope") == 1
@@ -241,6 +330,7 @@ def test_time_and_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
         (["--keep", "proces=x"], "no sample has the label 'proces'"),
         (["--normalize"], "--normalize scales the base of --diff"),
         (["--root", "process", "--per-thread"], "exclude each other"),
+        (["--to", "perfetto"], "made of the scheduler's events"),
         (["--callers", "--reverse"], "both turn the stacks over"),
         (["--context"], "use --inline --context"),
         (["--diff", "-", "-"], "standard input cannot be both sides"),
@@ -279,3 +369,49 @@ def test_times_are_kept_for_the_outputs_that_show_them(tmp_path: Path) -> None:
     odd = tmp_path / "odd"
     assert convert(path, "-o", odd, "--to", "speedscope") == 0
     assert json.loads(odd.read_text()) == json.loads(evented.read_text())
+
+
+def test_where_samples_come_from(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ranks = [tmp_path / f"rank{i}.folded" for i in range(3)]
+    for i, path in enumerate(ranks):
+        path.write_text(f"python3-1;main;f {10 + i}\n")
+    assert convert(*ranks) == 0
+    out, err = capfd.readouterr()
+    assert out == "python3-1;main;f 33\n"
+    assert "trace-convert: added up: python3-1 of several inputs; --root input,process tells them apart\n" in err
+    assert convert("--root", "input,process", *ranks) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines() == [f"rank{i}.folded;python3-1;main;f {10 + i}" for i in range(3)]
+    assert "added up" not in err
+    assert convert("--keep", "input=rank[01]", *ranks) == 0
+    assert capfd.readouterr().out == "python3-1;main;f 21\n"
+    assert convert("--diff", ranks[0], "--drop", "input=rank1", *ranks[1:]) == 0
+    assert capfd.readouterr().out == "python3;main;f 10 12\n"
+
+
+def test_the_rank_that_is_not_like_the_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ranks = [tmp_path / f"rank{i}.folded" for i in range(4)]
+    for i, path in enumerate(ranks):
+        path.write_text(f"python3-{i};main;f 90\npython3-{i};main;{'decode' if i == 2 else 'g'} 12\n")
+    others = [part for i in (0, 1, 3) for part in ("--diff", ranks[i])]
+    assert convert("--merge", "--normalize", *others, ranks[2], "--to", "table", "--form", "functions") == 0
+    out, err = capfd.readouterr()
+    changes = {line.split()[-2]: line.split()[2] for line in out.splitlines() if line.endswith("[native]")}
+    assert changes == {"g": "-12", "decode": "+12", "main": "0", "f": "0"}
+    assert "added up" not in err
+
+
+def test_a_comparison_needs_what_is_after(folded: Path) -> None:
+    code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "--diff", str(folded)]
+    nothing = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+    assert "--diff needs IN, the profile after" in nothing.stderr
+    piped = subprocess.run(command, input="a;c 9\n", capture_output=True, text=True)
+    assert (piped.returncode, piped.stdout) == (0, "a;b;read_[k] 3 0\na;c 4 9\n")
+
+
+def test_the_title_names_the_input(folded: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "x.svg"
+    assert convert(folded, "-o", picture) == 0
+    assert '<title id="title">folded stacks of in.folded</title>' in picture.read_text()

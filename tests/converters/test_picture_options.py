@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from stallscope.converters import convert, picture
-from stallscope.converters.options import WriteOptions
+from stallscope.converters import convert
+from stallscope.converters import picture_options as picture
+from stallscope.converters.writers.base.options import WriteOptions
 
 
 def wanted(*arguments: str) -> WriteOptions:

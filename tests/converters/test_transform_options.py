@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 import pytest
-from stallscope.converters import pipeline
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters import transform_options as pipeline
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
 
 NS, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")

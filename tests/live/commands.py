@@ -1,4 +1,4 @@
-"""trace-offcpu as a user runs it: a process of its own with a terminal for standard error."""
+"""trace-offcpu, or another command, as a user runs it: a process of its own with a terminal for standard error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATIENCE = 90.0
 """Seconds after which a process that did not do what it should has failed."""
 NOBODY = 65534
 
-_PROGRESS = re.compile(r"\r\x1b\[K(?:tracing [^\r\n]*)?")
+_PROGRESS = re.compile(r"\r\x1b\[K(?:(?:tracing|compiling) [^\r\n]*)?")
 _BPF_PROG_GET_FD_BY_ID = 13  # include/uapi/linux/bpf.h, enum bpf_cmd
 _SYS_BPF = {"x86_64": 321, "aarch64": 280}
 
@@ -57,12 +57,12 @@ class Finished:
         found: dict[str, Any] = json.loads(self.out)
         return found
 
-    def check_failed(self, status: int = 1) -> tuple[str, str]:
+    def check_failed(self, status: int = 1, program: str = "trace-offcpu") -> tuple[str, str]:
         """Cause and remedy, which are all that was said."""
         assert "Traceback" not in self.err
         assert self.status == status, (self.out, self.err)
         cause, remedy = self.err.splitlines()
-        prefix = "trace-offcpu: "
+        prefix = f"{program}: "
         assert cause.startswith(prefix)
         assert "internal error" not in cause
         assert remedy.strip()
@@ -90,7 +90,7 @@ def command_line(*arguments: object) -> list[str]:
 
 
 class Tracer:
-    """A running trace-offcpu. A context manager: on the way out the process is gone, whatever happened."""
+    """A running tracer. A context manager: on the way out the process is gone, whatever happened."""
 
     def __init__(
         self,
@@ -98,9 +98,10 @@ class Tracer:
         cwd: Path | None = None,
         prefix: tuple[str, ...] = (),
         columns: int = 0,
+        command: str = TRACE_OFFCPU,
         **changes: str,
     ) -> None:
-        """``prefix`` comes before the command, ``changes`` go into its environment. With ``columns``, the width of its
+        """``prefix`` comes before ``command``, ``changes`` go into its environment. With ``columns``, the width of its
         terminal, standard output goes there too."""
         self._out = tempfile.TemporaryFile()  # noqa: SIM115  # closed in __exit__
         self._tty = bytearray()
@@ -108,7 +109,7 @@ class Tracer:
         tty.setraw(slave)  # no \r before \n
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.process = subprocess.Popen(
-            [*prefix, *command_line(*arguments)],
+            [*prefix, command, *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=slave if columns else self._out,
             stderr=slave,
@@ -155,7 +156,7 @@ class Tracer:
 
     def finish(self) -> Finished:
         """Waits for its end."""
-        self.wait_until(lambda: self.process.poll() is not None, "the end of trace-offcpu")
+        self.wait_until(lambda: self.process.poll() is not None, "the end of the tracer")
         while self._read_tty(0):
             pass
         self._out.seek(0)
@@ -266,3 +267,19 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@contextlib.contextmanager
+def new_group(parent: Path) -> Iterator[Path]:
+    """A control group in ``parent``, removed with the one ``below`` when their processes are gone."""
+    group = parent / f"stallscope-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    try:
+        yield group
+    finally:
+        deadline = time.monotonic() + PATIENCE
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)  # its processes were killed, and are not gone at once
+        for folder in (group / "below", group):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()

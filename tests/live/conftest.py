@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from runner import Workload
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import engine as engine_module
-from stallscope.tracers.core import privilege
-from stallscope.tracers.core.assemble import Filter
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions, Shape
-from stallscope.tracers.core.scope import Scope
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base import privilege
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes as engine_module
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.kernel.shapes import Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
 from tracing import Trace, Traced, run_traced
 
 
@@ -21,7 +23,7 @@ def live(require: Callable[[bool, str], None]) -> None:
     """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
     require(privilege.allowed(), "tracing needs root")
     try:
-        Engine(EngineOptions(Scope(), OFF_CPU_PROBES), lambda data: None).close()
+        Probes(ProbeOptions(Scope(), (OffCpu(),)), lambda data: None).close()
     except StallscopeError as error:
         require(False, f"BPF cannot run here: {error}")
 
@@ -33,16 +35,19 @@ def trace(live: None, monkeypatch: pytest.MonkeyPatch) -> Trace:
         *arguments: object,
         scope: Scope | None = None,
         shape: Shape | None = None,
-        chosen: Filter | None = None,
+        measure: Measure | None = None,
+        also: tuple[Measure, ...] = (),
+        measures: tuple[Measure, ...] = (),
         duration: float | None = None,
         **options: Any,
     ) -> Traced:
         """Attaches to a workload that waits at its gate, lets it run to its end, and looks at the trace."""
         if shape is not None:
-            monkeypatch.setattr(engine_module, "_RAW_SHAPES" if options.get("btf") else "_BTF_SHAPES", (shape,))
+            monkeypatch.setattr(engine_module, "RAW_SHAPES" if options.get("btf") else "BTF_SHAPES", (shape,))
         with Workload(name, *arguments, linger=True) as workload:
             scope = scope or Scope(pids=list(workload.pids))
             scope.resolve()
-            return run_traced(workload, EngineOptions(scope, OFF_CPU_PROBES, **options), chosen or Filter(), duration)
+            chosen = measures or (measure or OffCpu(), *also)
+            return run_traced(workload, ProbeOptions(scope, chosen, **options), duration)
 
     return run

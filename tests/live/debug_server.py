@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from stallscope.tracers.symbols.elf import ElfFile, FileSource
+from stallscope.tracers.images.elf import ElfFile, FileSource
 
 _PATIENCE = 60
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from commands import Finished, Tracer, check_counts, folded, load, run, traced_run
 from runner import Workload
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Profile
-from stallscope.converters.text import printable
 from tracing import Traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 
-from stallscope.tracers.core.assemble import Filter, off_cpu_profile
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
-from stallscope.tracers.core.interrupts import Interrupts
-from stallscope.tracers.core.records import RecordSink
-from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Session
+from stallscope.tracers.base.interrupts import Interrupts
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUND_TRIPS = 200_000
 LOAD = ["taskset", "-c", "1", "perf", "bench", "sched", "pipe", "-l", str(ROUND_TRIPS)]
@@ -20,7 +21,7 @@ LOAD = ["taskset", "-c", "1", "perf", "bench", "sched", "pipe", "-l", str(ROUND_
 def test_no_interval_is_lost(live: None, require: Callable[[bool, str], None]) -> None:
     require(bool(shutil.which("perf")), "perf is missing: apt-get install linux-perf")
     sink = RecordSink()
-    engine = Engine(EngineOptions(Scope(everything=True), OFF_CPU_PROBES), sink)
+    engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
     load: subprocess.Popen[bytes] | None = None
     with Interrupts() as interrupts:
 
@@ -38,7 +39,7 @@ def test_no_interval_is_lost(live: None, require: Callable[[bool, str], None]) -
             if load is not None:
                 load.kill()
                 load.wait()
-    profile = off_cpu_profile(capture, Filter())
+    profile = profile_of(capture, "Off-CPU time")
     ends = {times.pid: times.switches for times in profile.threads if times.switches > ROUND_TRIPS // 2}
     waits = dict.fromkeys(ends, 0)
     for sample in profile.samples:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from commands import (
     check_counts,
     command_truth,
     load,
+    new_group,
     program_ids,
     run,
     traced_run,
@@ -134,21 +133,6 @@ def _hierarchies() -> dict[str, Path]:
         elif kind == "cgroup" and {"pids", "freezer"} & set(options.split(",")):
             found["v1"] = Path(mount)
     return found
-
-
-@contextlib.contextmanager
-def new_group(parent: Path) -> Iterator[Path]:
-    group = parent / f"stallscope-{os.getpid()}-{time.monotonic_ns()}"
-    group.mkdir()
-    try:
-        yield group
-    finally:
-        deadline = time.monotonic() + PATIENCE
-        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
-            time.sleep(0.01)  # its processes were killed, and are not gone at once
-        for folder in (group / "below", group):
-            with contextlib.suppress(FileNotFoundError):
-                folder.rmdir()
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])

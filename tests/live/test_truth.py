@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import ThreadTimes
-from stallscope.tracers.core.assemble import Filter
-from stallscope.tracers.core.engine import KERNEL_BTF, SHAPES, Shape
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import RUNNABLE, Trace, Traced
 
 MS = 1_000_000
@@ -171,16 +172,16 @@ def test_open_intervals_are_counted_up_to_the_end(trace: Trace) -> None:
 
 
 def test_filters(trace: Trace) -> None:
-    shortest = trace("sleeps", 5, knobs={"min_wait": 5 * MS}, chosen=Filter(shortest=5 * MS))
+    shortest = trace("sleeps", 5, measure=OffCpu(shortest=5 * MS))
     assert shortest.blocks("sleep_10ms") == 10
     # On a busy machine a short sleep can wait long for a core: then it belongs here.
     for stack in {sample.stack for sample in shortest.samples("sleep_1ms")}:
         assert sum(s.values[3] for s in shortest.profile.samples if s.stack == stack) >= 5 * MS
-    longest = trace("sleeps", 5, knobs={"max_wait": 5 * MS}, chosen=Filter(longest=5 * MS))
+    longest = trace("sleeps", 5, measure=OffCpu(longest=5 * MS))
     assert longest.blocks("sleep_1ms") > 0
     assert longest.blocks("sleep_10ms") == 0
     assert all(sample.values[3] <= 5 * MS for sample in longest.profile.samples)
-    runnable = trace("two_spinners", 300, chosen=Filter(states=frozenset({"runnable-preempted"})))
+    runnable = trace("two_spinners", 300, measure=OffCpu(states=frozenset({"runnable-preempted"})))
     assert {s.label("state") for s in runnable.profile.samples} == {"runnable-preempted"}
 
 
@@ -195,7 +196,7 @@ def test_one_kind_of_stacks(trace: Trace) -> None:
 
 @pytest.mark.parametrize("workload", [("demo", 500), ("pipe_chain", 4, 500), ("fork_storm", "--exec", 50, 4)])
 def test_recognised_kernel_stacks_are_right(trace: Trace, workload: tuple[object, ...]) -> None:
-    """bpf/include/memo.bpf.h, with every second recognised stack walked in full and compared."""
+    """bpf/include/kernel_stack.bpf.h, with every second recognised stack walked in full and compared."""
     traced = trace(*workload, knobs={"memo_check": 2})
     assert traced.counters["memo_wrong"] == 0
     assert traced.counters["memo_checks"] > 50 or workload[0] == "fork_storm"

@@ -31,12 +31,14 @@ from stacks_truth import (
     same_name,
 )
 from stallscope.converters.model import Frame, Profile, Sample
-from stallscope.tracers.core.assemble import Filter, off_cpu_profile
-from stallscope.tracers.core.engine import KERNEL_BTF, OFF_CPU_PROBES, SHAPES, Engine, EngineOptions, Shape
-from stallscope.tracers.core.records import MAX_FRAMES, RecordSink
-from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Session
-from stallscope.tracers.symbols.elf import BytesSource, ElfFile
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.images.elf import BytesSource, ElfFile
+from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
+from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.unwind.cache import TableCache
 from tracing import RUNNABLE, Trace, Traced, run_traced
 
@@ -80,16 +82,16 @@ class SettledContainer(SettledWorkload, Container):
 def trace_workload(workload: Workload, knobs: Mapping[str, int] | None = None) -> Traced:
     scope = Scope(pids=list(workload.pids))
     scope.resolve()
-    return run_traced(workload, EngineOptions(scope, OFF_CPU_PROBES, knobs=knobs or {}), Filter(), None)
+    return run_traced(workload, ProbeOptions(scope, (OffCpu(),), knobs=knobs or {}), None)
 
 
 def trace_process(pid: int, seconds: float) -> Profile:
     scope = Scope(pids=[pid])
     scope.resolve()
     sink = RecordSink()
-    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), sink)
+    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
     try:
-        return off_cpu_profile(Session(engine, None, seconds).run(sink), Filter())
+        return profile_of(Session(engine, None, seconds).run(sink), "Off-CPU time")
     finally:
         engine.close()
 

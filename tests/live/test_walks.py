@@ -13,17 +13,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from runner import Workload
 from stacks_truth import reaches_start
 from stallscope.converters.model import Profile
-from stallscope.tracers.core.assemble import Filter, off_cpu_profile
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
-from stallscope.tracers.core.records import STATES, RecordSink
-from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Capture, Session
-from stallscope.tracers.core.unwinding import Unwinding
-from stallscope.tracers.symbols.elf import ElfFile
-from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes as engine_module
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes, load_shape
+from stallscope.tracers.engines.ebpf.session import Capture, Session
+from stallscope.tracers.engines.ebpf.unwinding import Unwinding
+from stallscope.tracers.images.elf import ElfFile
+from stallscope.tracers.images.maps import Mapping
+from stallscope.tracers.kernel.records import ENDS, RecordSink
+from stallscope.tracers.kernel.shapes import BTF_SHAPES
+from stallscope.tracers.kernel.sleepers import Sleepers
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.unwind import loader
+from stallscope.tracers.unwind.compiling import Compiling
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -156,10 +162,10 @@ def trace(pid: int, seconds: float, on_poll: Callable[[], None] = lambda: None) 
     scope = Scope(pids=[pid])
     scope.resolve()
     sink = RecordSink()
-    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), sink)
+    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
     try:
         capture = Session(engine, None, seconds).run(sink, lambda *_: on_poll())
-        return capture, off_cpu_profile(capture, Filter())
+        return capture, profile_of(capture, "Off-CPU time")
     finally:
         engine.close()
 
@@ -182,7 +188,7 @@ def test_a_guess_for_want_of_a_table_is_no_whole_stack_and_is_not_remembered(
     )
     late = time.monotonic() + 2
     found: list[ElfFile | None] = []
-    find, put = Unwinding._find, loader._Compiler.put
+    find, put = Unwinding._find, Compiling.put
 
     def noting(self: Unwinding, pid: int, mapping: Mapping) -> ElfFile | None:
         elf = find(self, pid, mapping)
@@ -190,22 +196,19 @@ def test_a_guess_for_want_of_a_table_is_no_whole_stack_and_is_not_remembered(
             found.append(elf)
         return elf
 
-    def hesitating(self: loader._Compiler, file: loader._File, *, urgent: bool) -> None:
+    def hesitating(self: Compiling[loader._File, object], file: loader._File, *, urgent: bool) -> None:
         if file.elf not in found or time.monotonic() > late:
             put(self, file, urgent=urgent)
 
     monkeypatch.setattr(Unwinding, "_find", noting)
-    monkeypatch.setattr(loader._Compiler, "put", hesitating)
+    monkeypatch.setattr(Compiling, "put", hesitating)
     with running(program) as child:
         capture, _ = trace(child.pid, 5)
     waits: Counter[tuple[bool, int]] = Counter()
-    for key, total in capture.waits:
-        if STATES[key.state] == "interruptible" and key.ustack in capture.stacks:
-            waits[key.ustack not in capture.ends, len(capture.stacks[key.ustack])] += total.waits
-    for record in capture.threads:
-        key, total = record.thread.sum_key, record.thread.sum
-        if total.waits:
-            waits[key.ustack not in capture.ends, len(capture.stacks[key.ustack])] += total.waits
+    for row in capture.rows:
+        stack = row.origin.ustack
+        if row.state == "interruptible" and not row.is_open and stack in capture.stacks:
+            waits[stack not in capture.ends, len(capture.stacks[stack])] += row.values[1]
     whole = [frames for is_whole, frames in waits if is_whole]
     assert sum(waits[False, frames] for is_whole, frames in waits if not is_whole) > 100, "the table came too early"
     assert len(set(whole)) == 1, waits
@@ -258,9 +261,7 @@ def test_32_bit_code_is_not_walked_by_the_rules_of_64(tmp_path: Path, require: R
         require(False, "the kernel runs no 32-bit programs")
     with running(tmp_path / "bits") as child:
         capture, _ = trace(child.pid, 1)
-    stacks = {key.ustack for key, total in capture.waits if key.ustack} | {
-        record.thread.sum_key.ustack for record in capture.threads if record.thread.sum_key.ustack
-    }
+    stacks = {row.origin.ustack for row in capture.rows if row.origin.ustack}
     assert stacks
     for stack in stacks:
         assert len(capture.stacks[stack]) == 1, list(map(hex, capture.stacks[stack]))
@@ -271,7 +272,7 @@ def test_walking_again_takes_nobody_into_the_scope() -> None:
     """The process id of a target that ended may come back."""
     gone, stays = pausing(), pausing()
     scope = Scope(pids=[gone, stays])
-    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), lambda data: None)
+    engine = Probes(ProbeOptions(scope, (OffCpu(),)), lambda data: None)
     other = 0
     try:
         scope.resolve()
@@ -290,6 +291,40 @@ def test_walking_again_takes_nobody_into_the_scope() -> None:
         engine.close()
         for pid in (other, stays):
             end(pid)
+
+
+def test_sleeping_threads_have_the_same_stacks_in_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait at the workload's gate: every program of the walk reads the same memory."""
+    found: list[dict[int, tuple[int, ...]]] = []
+    with Workload("python_threads", 1) as workload:
+        tids = workload.tids
+        for shape in BTF_SHAPES:
+            monkeypatch.setattr(engine_module, "BTF_SHAPES", (shape,))
+            capture, profile = trace(workload.pid, 0.5)
+            waits = {record.thread.key.tid: record.thread.key.ustack for record in capture.threads}
+            assert waits.keys() == set(tids), shape.name
+            assert all(reaches_start(sample.stack) for sample in profile.samples), shape.name
+            assert not any(stack in capture.ends for stack in waits.values()), shape.name
+            found.append({tid: capture.stacks[stack] for tid, stack in waits.items()})
+    assert all(len(stack) > 3 for stack in found[0].values())
+    assert found[0] == found[1] == found[2]
+
+
+def test_walk_by_user_space_ends_where_memory_cannot_be_read() -> None:
+    scope = Scope(pids=[child := pausing()])
+    scope.resolve()
+    loaded = load_shape(ProbeOptions(scope, (OffCpu(),)), BTF_SHAPES[1])
+    sleepers = Sleepers(loaded, BTF_SHAPES[1].sleepers)
+    memory = os.open(f"/proc/{child}/mem", os.O_RDONLY)
+    try:
+        for sp in (0, 8, 0xFFFF_8000_0000_0000, (1 << 64) - 8, 7):
+            stack, why = sleepers._stack(memory, child, 0x1234, sp, 0x10)
+            assert stack and ENDS[why] != "complete", (hex(sp), ENDS[why])
+    finally:
+        os.close(memory)
+        sleepers.close()
+        loaded.close()
+        end(child)
 
 
 def pausing() -> int:

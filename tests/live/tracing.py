@@ -12,10 +12,10 @@ from typing import Any
 
 from runner import Workload
 from stallscope.converters.model import Profile, Sample, ThreadTimes
-from stallscope.tracers.core.assemble import Filter, off_cpu_profile
-from stallscope.tracers.core.engine import Engine, EngineOptions
-from stallscope.tracers.core.records import RecordSink
-from stallscope.tracers.core.session import Session
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.records import RecordSink
 
 RUNNABLE = ("runnable-woken", "runnable-preempted")
 
@@ -40,7 +40,7 @@ class Traced:
 
     @property
     def unseen(self) -> int:
-        """Waits without a stack, because the kernel did not report the switch (`missed_…` in bpf/offcpu.bpf.c)."""
+        """Waits without a stack, because the kernel did not report the switch (`missed_…` in bpf/sched.bpf.c)."""
         return sum(s.values[1] for s in self.profile.samples if s.label("state") == "other" and len(s.stack) == 1)
 
     def samples(self, function: str, tid: int | None = None) -> list[Sample]:
@@ -75,10 +75,10 @@ class Traced:
 Trace = Callable[..., Traced]
 
 
-def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, duration: float | None) -> Traced:
+def run_traced(workload: Workload, options: ProbeOptions, duration: float | None) -> Traced:
     """Releases the workload when every thread has been taken in; Ctrl-C when it has told its truth and lingers."""
-    sink = RecordSink()
-    engine = Engine(options, sink)
+    sink = RecordSink(measure.on_record for measure in options.measures)
+    engine = Probes(options, sink)
     truth: dict[str, Any] = {}
     before: dict[int, tuple[int, int]] = {}
     after: dict[int, tuple[int, int]] = {}
@@ -102,7 +102,9 @@ def run_traced(workload: Workload, options: EngineOptions, chosen: Filter, durat
     finally:
         engine.close()
     kernel = {tid: (after[tid][0] - before[tid][0], after[tid][1] - before[tid][1]) for tid in after}
-    return Traced(off_cpu_profile(capture, chosen), truth, capture.counters, kernel, _stolen() - stolen)
+    traced = Traced(profile_of(capture, "Off-CPU time"), truth, capture.counters, kernel, _stolen() - stolen)
+    capture.spaces.close()
+    return traced
 
 
 def _schedstats(tids: list[int]) -> dict[int, tuple[int, int]]:

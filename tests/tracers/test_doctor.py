@@ -4,13 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.core import health, privilege
-from stallscope.tracers.core.health import Finding
+from stallscope.tracers.base import privilege
 from stallscope.tracers.doctor import main
+from stallscope.tracers.engines.ebpf import health
+from stallscope.tracers.engines.ebpf.health import Finding
 
 GOOD = Finding("libbpf", True, True, "v1.1")
 USEFUL = Finding("perf events", False, False, "refused", "allow them")
 BAD = Finding("privilege", False, True, "uid 1000", "sudo trace-doctor")
+SAMPLES = Finding("samples", True, False, "a clock", lacking=("trace-oncpu", "trace-wall"))
+NO_SAMPLES = Finding("samples", False, False, "refused", "allow", lacking=("trace-oncpu", "trace-wall"))
+ALL = "trace-offcpu, trace-oncpu and trace-wall"
 NO_REMEDY = Finding("kernel symbols", False, False, "hidden")
 
 
@@ -34,10 +38,12 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path | None]]:
 @pytest.mark.parametrize(
     ("findings", "status", "verdict"),
     [
-        ((GOOD,), 0, "trace-offcpu can run here"),
-        ((GOOD, USEFUL, NO_REMEDY), 0, "trace-offcpu can run here"),
-        ((BAD,), 1, "trace-offcpu cannot run here: mend what failed, first to last"),
-        ((GOOD, BAD, USEFUL, GOOD), 1, "trace-offcpu cannot run here: mend what failed, first to last"),
+        ((GOOD,), 0, f"{ALL} can run here"),
+        ((GOOD, USEFUL, NO_REMEDY), 0, f"{ALL} can run here"),
+        ((GOOD, SAMPLES), 0, f"{ALL} can run here"),
+        ((GOOD, NO_SAMPLES, GOOD), 0, "trace-offcpu can run here, trace-oncpu and trace-wall cannot"),
+        ((BAD,), 1, f"{ALL} cannot run here: mend what failed, first to last"),
+        ((GOOD, BAD, USEFUL, NO_SAMPLES), 1, f"{ALL} cannot run here: mend what failed, first to last"),
     ],
 )
 def test_exit_status(
@@ -92,3 +98,27 @@ def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 def test_here(root: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "FAIL" not in capsys.readouterr().out
+
+
+def test_preparing(
+    found: Callable[..., list[Path | None]],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "broken").write_bytes(b"\x7fELF")
+    checks = found(BAD)
+    assert main(["--prepare", "/bin/true", str(tmp_path / "broken")]) == 0
+    assert checks == [], "nothing else is checked"
+    out = capsys.readouterr()
+    first, second = out.out.splitlines()
+    assert first.startswith("4 files: 3 compiled, 0 were there already, 1 have no table; ")
+    assert first.endswith(" s")
+    assert second == "without a table: 1 (truncated, or offsets beyond its end)"
+    assert out.err == "", "no terminal"
+    assert main(["--prepare", "/no/such"]) == 1
+    assert capsys.readouterr().err.startswith("trace-doctor: there is no file, program or process /no/such")
+    monkeypatch.setenv("STALLSCOPE_CACHE", "/dev/null/x")
+    assert main(["--prepare", "/bin/true"]) == 1
+    assert "trace-doctor: the tables cannot be kept in /dev/null/x: no cache: " in capsys.readouterr().err

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import ctypes
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers import offcpu
-from stallscope.tracers.core import privilege
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, EngineOptions
-from stallscope.tracers.core.records import STATES
-from stallscope.tracers.offcpu import _state_mask, main
+from stallscope.tracers.base import privilege
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.kernel import libbpf
+from stallscope.tracers.kernel.records import RUNNABLE, STATES, WaitSum, pack_thread, parse_thread
+from stallscope.tracers.kernel.shapes import RAW_SHAPES
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.offcpu import main
 
 FOREVER = (1 << 64) - 1
 ALL = (1 << 32) - 1
@@ -22,15 +31,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[EngineOptions, tuple[str, ...], float | None]]:
-    """What was to be recorded; nothing is."""
-    seen: list[tuple[EngineOptions, tuple[str, ...], float | None]] = []
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Ebpf, Request]]:
+    """What was to be traced; nothing is."""
+    seen: list[tuple[Ebpf, Request]] = []
 
-    def record(*arguments: Any, quiet: bool) -> None:
-        seen.append(arguments)
+    def trace(engine: Ebpf, request: Request) -> None:
+        seen.append((engine, request))
         raise StallscopeError("recorded")
 
-    monkeypatch.setattr(offcpu, "record", record)
+    monkeypatch.setattr(Ebpf, "trace", trace)
     return seen
 
 
@@ -109,24 +118,26 @@ def test_lines_without_a_tool(
 
 def test_defaults(recorded: list[Any]) -> None:
     assert main(["-p", "4711"]) == 1
-    ((engine, command, duration),) = recorded
-    assert engine.probes == OFF_CPU_PROBES
-    assert engine.knobs == {"min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
-    assert engine.scope.pids == [4711]
-    assert engine.scope.children
-    assert (command, duration) == ((), None)
+    ((engine, request),) = recorded
+    assert engine == Ebpf()
+    (measure,) = request.measures
+    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
+    assert request.scope.pids == [4711]
+    assert request.scope.children
+    assert request == Request(request.scope, (measure,), "Off-CPU time")
 
 
 def test_all_options_arrive(recorded: list[Any]) -> None:
     filters = ["--min-block", "10", "--max-block", "1000.5", "--state", "uninterruptible"]
-    kernel_side = ["-U", "--table-size", "4096", "--buffer", "1"]
-    main(["-d", "2.5", "--no-children", *filters, *kernel_side, "--", "./train", "-p", "1"])
-    ((engine, command, duration),) = recorded
-    assert engine.knobs == {"min_wait": 10_000, "max_wait": 1_000_500, "state_mask": 1 << 2}
-    assert (engine.user_stacks, engine.kernel_stacks) == (True, False)
-    assert (engine.table_entries, engine.buffer_bytes) == (4096, 1 << 20)
-    assert not engine.scope.children
-    assert (command, duration) == (("./train", "-p", "1"), 2.5)
+    kernel_side = ["-U", "--table-size", "4096", "--buffer", "1", "--unwind-memory", "7", "--btf", "/btf"]
+    main(["-d", "2.5", "--no-children", "--container-pid", *filters, *kernel_side, "--", "./train", "-p", "1"])
+    ((engine, request),) = recorded
+    (measure,) = request.measures
+    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 10_000, "max_wait": 1_000_500, "state_mask": 1 << 2}
+    assert engine == Ebpf(True, False, Path("/btf"), 4096, 1 << 20, 7 << 20)
+    assert not request.scope.children
+    assert (request.command, request.duration) == (("./train", "-p", "1"), 2.5)
+    assert request.container_pids
 
 
 def bits(*states: str) -> int:
@@ -149,34 +160,39 @@ def bits(*states: str) -> int:
 )
 def test_states(states: list[str], mask: int, recorded: list[Any]) -> None:
     main(["-a", *(argument for state in states for argument in ("--state", state))])
-    ((engine, _, _),) = recorded
-    assert engine.knobs["state_mask"] == mask
+    ((_, request),) = recorded
+    assert request.measures[0].knobs()["state_mask"] == mask
 
 
 def test_every_state_that_is_not_new_can_be_asked_for() -> None:
     assert set(offcpu._STATE_NAMES) - {"blocked", "runnable", "runnable-woken", "runnable-preempted"} == {
         state for state in STATES if state not in ("new", "preempted")
     }
-    assert _state_mask(frozenset()) == ALL
 
 
-def test_states_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stallscope.tracers.core import assemble
+@pytest.mark.parametrize(("option", "wait"), [([], True), (["--no-wait"], False)])
+def test_whether_tables_are_waited_for(option: list[str], wait: bool, recorded: list[Any]) -> None:
+    main(["-p", "1", *option])
+    assert [request.wait for _, request in recorded] == [wait]
 
-    filters: list[assemble.Filter] = []
-    namings: list[assemble.Naming] = []
 
-    def off_cpu_profile(_: object, chosen: assemble.Filter, naming: assemble.Naming) -> None:
-        filters.append(chosen)
-        namings.append(naming)
-        raise StallscopeError("assembled")
-
-    monkeypatch.setattr(offcpu, "record", lambda *_, quiet: None)
-    monkeypatch.setattr(assemble, "off_cpu_profile", off_cpu_profile)
-    main(["-a", "--state", "runnable", "--state", "idle", "--min-block", "1", "--max-block", "2"])
-    main(["-a", "--container-pid"])
-    assert namings == [assemble.Naming(), assemble.Naming(container_pids=True)]
-    assert filters == [
-        assemble.Filter(1000, 2000, frozenset({"runnable-woken", "runnable-preempted", "idle"})),
-        assemble.Filter(0, FOREVER, None),
-    ]
+def test_a_switch_that_began_before_its_thread_was_taken_into_the_scope(root: None) -> None:
+    asked = ProbeOptions(Scope(everything=True), (OffCpu(),), user_stacks=False, kernel_stacks=False)
+    loaded = probes.load_shape(asked, RAW_SHAPES[0])
+    try:
+        tid, start = 0, time.monotonic_ns() + 10**12
+        threads = loaded.find_map("thread_hash")
+        threads.update(tid.to_bytes(4, "little"), pack_thread(tid, tid, "preempted", RUNNABLE, start))
+        loaded.set_variable("run", 1)
+        # Null pointers are read as zeros: a switch of thread 0 to itself.
+        context = (ctypes.c_uint64 * 4)()
+        size = ctypes.sizeof(libbpf.TestRunOptions)
+        given = libbpf.TestRunOptions(sz=size, ctx_in=ctypes.addressof(context), ctx_size_in=ctypes.sizeof(context))
+        program = libbpf.library().bpf_program__fd(loaded.programs["sched_switch_raw"]._pointer)
+        assert libbpf.library().bpf_prog_test_run_opts(program, ctypes.byref(given)) == 0
+        ((_, value),) = threads.items()
+        thread = parse_thread(value)
+        assert thread.sum == WaitSum(2, 0, 0, 0, 0, 0, 0)
+        assert (thread.since, thread.on_cpu, thread.runnable) == (start, 0, 0)
+    finally:
+        loaded.close()

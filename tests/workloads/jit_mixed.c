@@ -23,7 +23,7 @@ struct call {
 /* call(function, argument) and call_often(function, argument): a thousand times. */
 typedef long made_code_t(long (*function)(struct call *), struct call *argument);
 
-static made_code_t *call_once, *call_often;
+static made_code_t *call_first, *call_often;
 static atomic_int tids[THREADS];
 
 #if defined(__x86_64__)
@@ -92,7 +92,7 @@ static NAMED long through_jit(struct call *call)
 	long result;
 
 	locals[0] = call->left;
-	result = call_once(called_back, call);
+	result = call_first(called_back, call);
 	return result + locals[0];
 }
 
@@ -150,7 +150,7 @@ static void make_code(void)
 	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
 		die("mprotect");
 	__builtin___clear_cache(page, page + 4096);
-	call_once = (made_code_t *)(page + 64);
+	call_first = (made_code_t *)(page + 64);
 	call_often = (made_code_t *)(page + 256);
 }
 

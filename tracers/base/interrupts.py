@@ -1,17 +1,20 @@
-"""Signals that ask for the end of a trace."""
+"""Signals that end a trace."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from types import FrameType, TracebackType
 
 
 class Interrupts:
-    """Ctrl-C (or SIGTERM, SIGHUP) asks for the end; a second Ctrl-C is a KeyboardInterrupt."""
+    """Ctrl-C (or SIGTERM, SIGHUP) requests the end; a second Ctrl-C raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.requested = False
+        self._mild = False
+        """Only Ctrl-C has requested the end."""
         self._old: dict[int, object] = {}
         self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -32,7 +35,17 @@ class Interrupts:
         os.close(self.wakeup)
         os.close(self._write)
 
+    def take(self) -> bool:
+        """Whether only Ctrl-C, and no other signal, has requested the end; that request is then cleared."""
+        if not (self.requested and self._mild):
+            return False
+        self.requested = False
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.wakeup, 4096)
+        return True
+
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
+        self._mild = number == signal.SIGINT and (self._mild or not self.requested)
         self.requested = True

@@ -1,4 +1,4 @@
-"""``-- COMMAND ARGS…``: a process that waits before its first instruction until the trace has begun."""
+"""``-- COMMAND ARGS…``: starts a process that waits before its first instruction until the trace has begun."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import os
 import pwd
 import signal
 
-from ...converters.errors import StallscopeError
+from ...converters.base.errors import StallscopeError
 
 
 class Launch:
     """A forked child, stopped before exec. It runs as SUDO_UID's user when the tracer runs under sudo."""
 
     def __init__(self, command: list[str], *, quiet: bool = False) -> None:
-        """``quiet``: what it writes to standard output goes to standard error."""
+        """``quiet``: its standard output goes to standard error."""
         self._command = command
         self._status: int | None = None
-        # Who ignores SIGCHLD, perhaps because his parent did, is told no exit status.
+        # If SIGCHLD is ignored, which is inherited, the kernel keeps no exit status.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gate_read, self._gate = os.pipe2(os.O_CLOEXEC)
         self._report, report_write = os.pipe2(os.O_CLOEXEC)
@@ -25,6 +25,7 @@ class Launch:
         if self.pid == 0:
             try:
                 os.close(self._gate)
+                _wait_quietly()
                 if os.read(gate_read, 1):  # end of file: the tracer is gone
                     _become_invoker()
                     _default_signals()
@@ -40,9 +41,14 @@ class Launch:
         os.close(gate_read)
         os.close(report_write)
 
+    @property
+    def command(self) -> list[str]:
+        """The command and its arguments."""
+        return self._command
+
     def go(self) -> None:
-        """Let it run. StallscopeError when the command cannot be executed."""
-        with contextlib.suppress(BrokenPipeError):  # ended already, by a Ctrl-C perhaps
+        """Lets it run. StallscopeError when the command cannot be executed."""
+        with contextlib.suppress(BrokenPipeError):  # already ended, perhaps by Ctrl-C
             os.write(self._gate, b"g")
         os.close(self._gate)
         self._gate = -1
@@ -56,7 +62,7 @@ class Launch:
             )
 
     def poll(self) -> int | None:
-        """Its exit status as a shell gives it (128 + signal), None while it runs."""
+        """Its exit status as a shell reports it (128 + signal), None while it runs."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -69,7 +75,7 @@ class Launch:
         return self._status
 
     def stop(self) -> None:
-        """End it if it still runs: Ctrl-C reached it already, as it is in our process group; others get SIGTERM."""
+        """Ends it if it still runs. Ctrl-C has reached it already (same process group); otherwise sends SIGTERM."""
         if self._gate >= 0:
             os.close(self._gate)
             self._gate = -1
@@ -83,13 +89,13 @@ def _shell_status(status: int) -> int:
 
 
 def _become_invoker() -> None:
-    """In the child: the user who called sudo, with his groups and home."""
+    """In the child: switches to the user who called sudo, with his groups and home."""
     uid, gid = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
     if os.geteuid() != 0 or not (uid.isascii() and uid.isdigit()) or int(uid) == 0:
         return
     try:
         user = pwd.getpwuid(int(uid))
-    except KeyError:  # of a directory service that does not answer
+    except KeyError:  # from a directory service that does not answer
         os.setgroups([])
         os.setgid(int(gid))
         os.setuid(int(uid))
@@ -100,7 +106,14 @@ def _become_invoker() -> None:
     os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name, SHELL=user.pw_shell or "/bin/sh")
 
 
+def _wait_quietly() -> None:
+    """In the child: until it may begin, Ctrl-C is left to the tracer, and SIGTERM has its default effect."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _default_signals() -> None:
-    """In the child: what Python ignores or handles for itself."""
+    """In the child: resets the signals that Python ignores or handles."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -1,19 +1,19 @@
-"""Whether this process may trace at all."""
+"""Checks whether this process may trace."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from ...converters.errors import StallscopeError
+from ...converters.base.errors import StallscopeError
 from . import procfs
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
-"""include/uapi/linux/capability.h; the last two since 5.8."""
+"""Bit numbers from include/uapi/linux/capability.h; the last two exist since 5.8."""
 
 
 def effective_capabilities() -> int:
-    """The bits of CapEff in /proc/self/status."""
+    """CapEff from /proc/self/status, as a bit mask."""
     with open("/proc/self/status") as file:
         for line in file:
             if line.startswith("CapEff:"):
@@ -37,7 +37,7 @@ def require() -> None:
 
 
 def require_host_pids() -> None:
-    """StallscopeError where processes are numbered apart from the host's: others than those meant would be traced."""
+    """StallscopeError unless process ids are the host's: otherwise the wrong processes would be traced."""
     if not procfs.in_host_pid_namespace():
         raise StallscopeError(
             "process ids here are a container's own, not those that the kernel reports",

@@ -1,4 +1,4 @@
-"""Reading /proc: who is there. Everything tolerates processes that end meanwhile."""
+"""Reads processes and threads from /proc. All functions tolerate processes that exit meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 _LIMIT = 1 << 16
-"""Bytes: a process may say that its command line is all of its memory (PR_SET_MM_ARG_END)."""
+"""Maximum in bytes: a process may declare all of its memory to be its command line (PR_SET_MM_ARG_END)."""
 
 
 def pids() -> Iterator[int]:
@@ -35,13 +35,13 @@ def tgid_of(tid: int) -> int | None:
 
 
 def comm(pid: int, tid: int | None = None) -> str:
-    """The name of a process or thread as it gave it itself (hostile input); "" when it is gone."""
+    """The name of a process or thread, which it may set itself (hostile input); "" when it has exited."""
     path = PROC / str(pid) / "comm" if tid is None else PROC / str(pid) / "task" / str(tid) / "comm"
     return os.fsdecode(_read(path).removesuffix(b"\n"))
 
 
 def command_line(pid: int) -> str:
-    """The arguments joined by spaces, the first 64 KiB; "" for kernel threads and where it is gone."""
+    """The arguments joined by spaces, the first 64 KiB; "" for kernel threads and processes that have exited."""
     return os.fsdecode(_read(PROC / str(pid) / "cmdline").rstrip(b"\0").replace(b"\0", b" "))
 
 
@@ -52,7 +52,7 @@ def state(tid: int) -> str:
 
 
 def ancestors(pid: int) -> set[int]:
-    """The processes that ``pid`` descends from, as far as they are seen."""
+    """The ancestors of ``pid``, as far as they are visible."""
     found: set[int] = set()
     while (parent := _parent(pid)) and parent not in found:
         found.add(parent)
@@ -66,7 +66,7 @@ def _parent(pid: int) -> int:
 
 
 def in_host_pid_namespace() -> bool:
-    """Whether our pids are the kernel's own: include/linux/proc_ns.h, PROC_PID_INIT_INO."""
+    """Whether we are in the initial pid namespace: include/linux/proc_ns.h, PROC_PID_INIT_INO."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
     except OSError:

@@ -1,4 +1,4 @@
-"""One line on the terminal that says how far a trace is. Nothing where standard error is not a terminal."""
+"""A line on the terminal that shows the progress of a trace; nothing if standard error is not a terminal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-from ...converters.units import plural
+from ...converters.base.units import plural
 
 _INTERVAL = 0.25
-"""Seconds between two writes, at least."""
+"""Minimum interval between two writes, in seconds."""
 _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Shows elapsed time and what was seen so far; gone when the ``with`` block ends.
+    """Shows the elapsed time and the counts so far; removed when the ``with`` block ends.
 
     ``update()`` may be called as often as is convenient: it writes at most four times a second. The
-    line is never longer than the terminal is wide. A terminal that goes away ends the display, not
+    line is never wider than the terminal. If the terminal goes away, the display ends, not
     the trace.
 
         with Progress(planned=10.0) as progress:
@@ -35,7 +35,7 @@ class Progress:
         file: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``planned`` in seconds, None for a trace that Ctrl-C ends. ``file`` is standard error by default."""
+        """``planned`` in seconds, None for a trace that is ended by Ctrl-C. ``file`` is standard error by default."""
         self._file = sys.stderr if file is None else file
         self._planned = planned
         self._clock = clock
@@ -44,12 +44,16 @@ class Progress:
         self._shown = False
         self._enabled = _is_capable(self._file)
 
+    def restart(self) -> None:
+        """Restarts the clock: the trace begins now."""
+        self._start = self._next = self._clock()
+
     def update(self, *, threads: int, stacks: int, lost: int) -> None:
-        """``threads`` and ``stacks`` seen, intervals ``lost``, so far."""
+        """``threads`` and ``stacks`` seen so far, intervals ``lost`` so far."""
         self.show(_line(self._clock() - self._start, self._planned, threads, stacks, lost))
 
     def show(self, line: str) -> None:
-        """Any other line, which a terminal can be shown; as seldom as `update`."""
+        """Shows any other line, if there is a terminal; limited in rate like `update`."""
         now = self._clock()
         if not self._enabled or now < self._next:
             return
@@ -59,7 +63,7 @@ class Progress:
         self._shown = True
 
     def clear(self) -> None:
-        """Takes the line away, so that something else can be printed; the next update shows it again."""
+        """Removes the line, so that something else can be printed; the next update shows it again."""
         if self._shown:
             self._write(_CLEAR)
             self._shown = False

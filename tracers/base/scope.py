@@ -1,4 +1,4 @@
-"""Which processes and threads a trace is about."""
+"""The processes and threads that a trace covers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...converters.errors import StallscopeError
+from ...converters.base.errors import StallscopeError
 from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
@@ -15,9 +15,9 @@ _CGROUP_MOUNT = Path("/sys/fs/cgroup")
 
 @dataclass
 class Scope:
-    """What the user asked for. At least one of the first five is given; they add up.
+    """The user's choice. At least one of the first five is given; they are combined.
 
-    ``tgids`` / ``tids`` come to hold what has been resolved so far.
+    ``tgids`` / ``tids`` also hold the processes and threads resolved so far.
     """
 
     pids: list[int] = field(default_factory=list)
@@ -28,10 +28,12 @@ class Scope:
     children: bool = True
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
+    ours: set[int] = field(default_factory=set)
+    """Processes that work for the tracer; always excluded."""
     _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False)
 
     def resolve(self) -> None:
-        """Find the processes that are there. StallscopeError when what was asked for does not exist."""
+        """Finds the existing processes. StallscopeError when a requested one does not exist."""
         for pid in self.pids:
             tgid = procfs.tgid_of(pid)
             if tgid is None:
@@ -60,16 +62,16 @@ class Scope:
             )
 
     def newcomers(self) -> set[int]:
-        """Processes that belong to the scope by name or cgroup, and are not in it yet."""
+        """Processes that match the scope by name or cgroup and are not in it yet."""
         found: set[int] = set()
         if self.name is not None:
             found |= {pid for pid in procfs.pids() if pid not in self.tgids and self.matches(pid)}
         if self.cgroup is not None:
             found |= _members(self.cgroup) - self.tgids
-        return found - {os.getpid()}
+        return found - {os.getpid()} - self.ours
 
     def matches(self, pid: int) -> bool:
-        """Whether ``-n`` means this process. The command lines of sudo and the shell hold ours, expression and all."""
+        """Whether ``-n`` matches this process; ignores the command lines of sudo and the shell, which contain ours."""
         if self.name is None or pid == os.getpid():
             return False
         if self.name.search(procfs.comm(pid)):
@@ -78,17 +80,17 @@ class Scope:
 
     @property
     def grows(self) -> bool:
-        """Whether processes can come into the scope other than by fork."""
+        """Whether processes can join the scope other than by fork."""
         return self.name is not None or self.cgroup is not None
 
     @property
     def ends_with(self) -> list[int]:
-        """The processes and threads with whose end the trace ends; empty: it has no such end."""
+        """The processes and threads whose end ends the trace; empty if the trace does not end that way."""
         return [] if self.everything or self.grows else [*self.tgids, *self.tids]
 
 
 def _cgroup_folder(path: Path) -> Path:
-    """The folder of a cgroup given as a path, or as its name below a hierarchy (``/proc/PID/cgroup`` shows those)."""
+    """The folder of a cgroup given as a path, or as its name below a hierarchy (as in ``/proc/PID/cgroup``)."""
     relative = str(path).lstrip("/")
     candidates = [path, _CGROUP_MOUNT / relative, *(mount / relative for mount in sorted(_CGROUP_MOUNT.glob("*/")))]
     for candidate in candidates:
@@ -100,7 +102,7 @@ def _cgroup_folder(path: Path) -> Path:
 
 
 def _members(folder: Path) -> set[int]:
-    """The processes of a cgroup and of all groups below it."""
+    """The processes of a cgroup and of all its descendants."""
     members: set[int] = set()
     for current, _, _ in os.walk(folder):
         try:

@@ -9,15 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...converters import cli
-from ...converters.errors import StallscopeError
-from .engine import EngineOptions
-from .scope import Scope
+from ...converters.base import cli
+from ...converters.base.errors import StallscopeError
+from ...converters.writers.output import format_of
+from ..base.scope import Scope
+from ..engines.ebpf.engine import Ebpf
+from ..engines.protocol import Engine
+from ..measures.timeline import LIMIT, Timeline
 
 if TYPE_CHECKING:
     from ..symbols.lines import LineTool
 
+if TYPE_CHECKING:
+    _Type = click.ParamType[tuple[int, str]]
+else:
+    _Type = click.ParamType
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PERFETTO = "perfetto"
+"""The format that a profile without a timeline cannot have."""
+TIMELINES = (PERFETTO, "chrome", "speedscope")
+"""Those that show one."""
+MOST = 100_000_000
+"""Events of a timeline, at most: 64 bytes each."""
 
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,8 +76,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "outputs",
             multiple=True,
             metavar="PATH",
-            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .md or .pb.gz (repeatable); - is folded "
-            "text on standard output. Default: an SVG in the current folder.",
+            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
+            "is folded text on standard output. Default: an SVG in the current folder.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
@@ -71,6 +86,76 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-v", "--verbose", is_flag=True, help="Say how the stacks were taken, on standard error."),
     ]
     return _apply(options, function)
+
+
+def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--timeline --max-events --event-buffer: what `make_timeline` is made from."""
+    options: list[Decorator] = [
+        click.option(
+            "--timeline",
+            is_flag=True,
+            help="Record switches and wake-ups one by one, so that .trace.json and .speedscope.json show when "
+            "something happened; .pftrace always does.",
+        ),
+        click.option(
+            "--max-events",
+            type=_MaxEvents(),
+            metavar=_MaxEvents.name,
+            default=f"{LIMIT}",
+            show_default=True,
+            help="Events that a timeline keeps: the newest N, or with N,first those from the beginning on.",
+        ),
+        click.option(
+            "--event-buffer",
+            "event_mb",
+            type=click.Choice(["16", "32", "64", "128", "256", "512", "1024"]),
+            default="64",
+            show_default=True,
+            help="MB of kernel memory for a timeline's events until they are read.",
+        ),
+    ]
+    return _apply(options, function)
+
+
+class _MaxEvents(_Type):
+    """``N`` or ``N,first`` or ``N,newest``: how many, and which."""
+
+    name = "N[,first]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, str]:
+        """Usage error for anything else."""
+        match = re.fullmatch(r"([0-9]{1,9})(?:,(first|newest))?", str(value))
+        if not match or not 0 < int(match[1]) <= MOST:
+            self.fail(f"{value!r} is not a number from 1 to {MOST}, or one with ',first'", param, ctx)
+        return int(match[1]), match[2] or "newest"
+
+
+def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
+    """The measure, if an output or an option asks for it. Usage errors where it would be of no use."""
+    shown = [path for path in given["outputs"] if format_of(path) in TIMELINES]
+    if not given["timeline"] and not any(format_of(path) == PERFETTO for path in shown):
+        return ()
+    if not shown:
+        raise click.UsageError("--timeline shows in no output: add -o x.pftrace, -o x.trace.json or x.speedscope.json")
+    if given["merge"]:
+        raise click.UsageError("--merge puts processes together, a timeline shows each: leave out one of them")
+    limit, kept = given["max_events"]
+    size = int(given["event_mb"]) << 20
+    return (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
+
+
+def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """-F: ``frequency``."""
+    option = click.option(
+        "-F",
+        "--frequency",
+        type=click.IntRange(1, 10_000),
+        default=99,
+        show_default=True,
+        metavar="HZ",
+        help="Samples per second and core.",
+    )
+    return option(function)
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +188,7 @@ def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer --unwind-memory: how the probes work."""
+    """-U -K --btf --table-size --buffer --unwind-memory --no-wait: how the probes work."""
     options: list[Decorator] = [
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -133,20 +218,20 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="MB of kernel memory, at most, for tables of unwind rules; 0: user stacks by frame pointers.",
         ),
+        click.option(
+            "--no-wait",
+            is_flag=True,
+            help="Begin at once, also where unwind tables are still to be compiled: the first stacks may be cut short.",
+        ),
     ]
     return _apply(options, function)
 
 
-def make_engine_options(
-    given: Mapping[str, Any], scope: Scope, probes: tuple[str, ...], knobs: Mapping[str, int]
-) -> EngineOptions:
-    """What `engine_options` were given, for these programs. Usage error when no stacks would be left."""
+def make_engine(given: Mapping[str, Any]) -> Engine:
+    """The engine, with what `engine_options` were given. Usage error when no stacks would be left."""
     if given["user_only"] and given["kernel_only"]:
         raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
-    return EngineOptions(
-        scope,
-        probes,
-        knobs,
+    return Ebpf(
         user_stacks=not given["kernel_only"],
         kernel_stacks=not given["user_only"],
         btf=given["btf"],

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...converters import output
-from ...converters.options import WriteOptions
-from ...converters.safefile import sudo_owner
-from ...converters.text import printable
+from ...converters.base.safefile import sudo_owner
+from ...converters.base.text import printable
+from ...converters.writers import output
+from ...converters.writers.base.options import WriteOptions
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
 
 
 @dataclass(frozen=True)
-class Report:
+class Results:
     """Where the results go. Check before the trace, write after it."""
 
     paths: tuple[str, ...]
@@ -29,7 +30,7 @@ class Report:
     verbose: bool = False
 
     @classmethod
-    def plan(cls, stem: str, given: Mapping[str, Any]) -> Report:
+    def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
         """From the values of `options.output_options`. StallscopeError when an output could not be written: better now
         than after the trace."""
         paths = given["outputs"] or (str(output.default_path(stem)),)
@@ -44,7 +45,8 @@ class Report:
     def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file. With -v also the
         ``details``."""
-        stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout
+        # Standard output may be closed (>&-): the files are wanted all the same.
+        stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout or io.StringIO()
         try:
             self._print_summary(profile, stream)
         finally:  # nobody may read the summary to its end: the files are written all the same
@@ -68,7 +70,7 @@ class Report:
                     print(f"wrote {printable(path)}", file=listing)
 
     def _print_summary(self, profile: Profile, stream: TextIO) -> None:
-        from ...converters.summarize import summarize
+        from ...converters.summary.summarize import summarize
 
         summary = summarize(profile)
         if self.as_json:
@@ -77,7 +79,7 @@ class Report:
             json.dump(summary.to_json(), stream, indent=2)
             print(file=stream)
         else:
-            from ...converters.summary_text import render
+            from ...converters.summary.render import render
 
             render(summary, stream)
         stream.flush()

@@ -1,7 +1,7 @@
-"""Separate debug files, by build-id and by .gnu_debuglink, where GDB's manual says that they are.
+"""Finds separate debug files, by build-id and by .gnu_debuglink, in the places that GDB's manual names.
 
-A debug file must carry the program's build-id; where neither has one, it must have the CRC-32 that the
-link states. That holds for one from elsewhere, such as a debuginfod server, too.
+A debug file must have the program's build-id; if neither has one, it must have the CRC-32 that the link states.
+That also applies to files from elsewhere, such as a debuginfod server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_CRC_BYTES = 1 << 30
 
 
 def find_debug_file(elf: ElfFile, path: str, roots: Iterable[Root]) -> tuple[ElfFile, int] | None:
-    """The debug file of the program that is at ``path`` in its root, as (file, its descriptor: the caller's).
+    """The debug file of the program at ``path`` in its root, as (file, descriptor, which becomes the caller's).
 
     None when no root has one that matches and has symbols or source lines.
     """
@@ -56,12 +56,12 @@ def _open(root: Root, path: str, build_id: str, crc: int | None) -> tuple[ElfFil
 
 def verified(fd: int, build_id: str, crc: int | None = None) -> tuple[ElfFile, int] | None:
     """An open file, if it is the debug file of the program with this ``build_id`` (or, without one, ``crc``) and has
-    symbols or source lines; else None, and it is closed."""
+    symbols or source lines; otherwise closes it and returns None."""
     try:
         elf = ElfFile(FileSource(fd))
         if elf.build_id() != build_id:
             raise ElfError("another build-id")
-        # A build-id is the better proof, and the CRC of a debug file of gigabytes takes seconds.
+        # A build-id is the better proof, and computing the CRC of a debug file of gigabytes takes seconds.
         if not (has_symtab(elf) or has_lines(elf)) or (not build_id and _crc32(fd) != crc):
             raise ElfError("of no use")
     except (ElfError, OSError):
@@ -71,7 +71,7 @@ def verified(fd: int, build_id: str, crc: int | None = None) -> tuple[ElfFile, i
 
 
 def has_lines(elf: ElfFile) -> bool:
-    """Whether it has DWARF: source lines, and which functions were inlined where."""
+    """Whether it has DWARF: source lines and inlined functions."""
     return any(elf.section_header(name) is not None for name in (b".debug_info", b".zdebug_info"))
 
 

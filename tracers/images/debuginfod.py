@@ -1,7 +1,10 @@
 """Debug files from debuginfod servers, through elfutils' own client: debuginfod_find_debuginfo(3).
 
-Servers are those of $DEBUGINFOD_URLS, the cache is the client's. A server that fails must not hold a person up: one
-that says nothing for a while is asked no more, and Ctrl-C only ends the asking.
+The servers are those of $DEBUGINFOD_URLS, the cache is the client's. A failing server must not hold the user up: after
+a server has been silent for a while no more requests are made, and Ctrl-C only ends the download.
+
+Until a server has answered, the client of elfutils 0.192 and newer makes no callback and cannot be stopped. Requests
+are therefore made in a thread, and one that is given up is left to finish by itself; there is never more than one.
 """
 
 from __future__ import annotations
@@ -9,35 +12,39 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 _LIBRARY = "libdebuginfod.so.1"
 _PATIENCE = 15.0
-"""Seconds without a byte; $DEBUGINFOD_TIMEOUT instead, where that is set."""
+"""Seconds without a byte before giving up; overridden by $DEBUGINFOD_TIMEOUT."""
+_LOOK = 0.1
+"""Interval in seconds at which a request's progress is checked."""
 _MAX_FAILURES = 3
 _IN_VAIN = 60.0
-"""Seconds, of all requests together, that may be spent without getting a file."""
+"""Total seconds that may be spent on requests without getting a file."""
 _BUILD_ID_BYTES = range(8, 33)
-"""XXH3 is the shortest in use, SHA-256 the longest. What is hardly an identity would get someone else's file."""
+"""XXH3 is the shortest in use, SHA-256 the longest. A shorter id could match someone else's file."""
 _ONGOING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
-"""debuginfod_progressfn_t: (client, bytes so far, bytes in all or 0); what is not 0 ends the request."""
+"""debuginfod_progressfn_t: (client, bytes so far, total bytes or 0); a non-zero result ends the request."""
 
 
 class Debuginfod:
-    """One client. ``problem`` says why it asks no more, "" while it does."""
+    """One client. ``problem`` says why it makes no more requests; "" while it does."""
 
     def __init__(self, on_progress: Callable[[str], None] | None = None) -> None:
-        """``on_progress`` gets a line of text now and then while a file is on its way."""
+        """``on_progress`` gets a line of text now and then during a download."""
         self.problem = ""
         self._on_progress = on_progress
         self._failures = 0
         self._in_vain = 0.0
         self._client: int | None = None
-        self._name = ""
+        self._given_up = False
         self._moved_at = 0.0
-        self._bytes = -1
+        self._bytes = self._size = -1
         self._callback = _ONGOING(self._ongoing)
         try:
             self._library = _load()
@@ -57,14 +64,13 @@ class Debuginfod:
         return cls(on_progress) if os.environ.get("DEBUGINFOD_URLS", "").strip() else None
 
     def find(self, build_id: str, name: str) -> int | None:
-        """A descriptor (the caller's) of the debug file with this build-id; None when no server has it, or after a
-        ``problem``. ``name`` is for the display."""
+        """A descriptor (the caller's to close) of the debug file with this build-id; None when no server has it, or
+        after a ``problem``. ``name`` is for display."""
         if self.problem or not _is_build_id(build_id):
             return None
         began = time.monotonic()
-        self._name, self._moved_at, self._bytes = name, began, -1
-        raw = bytes.fromhex(build_id)
-        found = int(self._library.debuginfod_find_debuginfo(self._client, raw, len(raw), None))
+        self._moved_at, self._bytes = began, -1
+        found = self._ask(bytes.fromhex(build_id), name)
         if found >= 0:
             self._failures = 0
             return found
@@ -78,27 +84,47 @@ class Debuginfod:
         return None
 
     def close(self) -> None:
-        """Let go of the client."""
-        if self._client:
+        """Closes the client."""
+        if self._client and not self._given_up:
             self._library.debuginfod_end(self._client)
             self._client = None
         self.problem = self.problem or "closed"
 
-    def _ongoing(self, _: int, done: int, whole: int) -> int:
+    def _ask(self, build_id: bytes, name: str) -> int:
+        """A descriptor or a negative errno; -EINTR when the request was given up."""
+        answer: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+        def ask() -> None:
+            answer.put(self._library.debuginfod_find_debuginfo(self._client, build_id, len(build_id), None))
+
         try:
-            now = time.monotonic()
-            # Until a server has answered, the client counts its own rounds where later the bytes are.
-            answered = bool(self._library.debuginfod_get_url(self._client))
-            if answered and done != self._bytes:
-                self._bytes, self._moved_at = done, now
-            if now - self._moved_at > _patience():
-                self.problem = "debuginfod was asked no more: nothing came from the server"
-            elif self._on_progress:
-                of = f" of {whole >> 20}" if whole > 0 else ""
-                self._on_progress(f"debuginfod: {self._name}{f', {done >> 20}{of} MB' if answered else ''}")
+            threading.Thread(target=ask, name="debuginfod", daemon=True).start()
+            while not self.problem:
+                try:
+                    return answer.get(timeout=_LOOK)
+                except queue.Empty:
+                    self._look(name)
         except KeyboardInterrupt:
             self.problem = "debuginfod was asked no more: interrupted"
-        return int(bool(self.problem))
+        self._given_up = True
+        return -errno.EINTR
+
+    def _look(self, name: str) -> None:
+        """Gives the request up when no data has arrived for a while; else reports its progress."""
+        if time.monotonic() - self._moved_at > _patience():
+            self.problem = "debuginfod was asked no more: nothing came from the server"
+        elif self._on_progress:
+            of = f" of {self._size >> 20}" if self._size > 0 else ""
+            self._on_progress(f"debuginfod: {name}{f', {self._bytes >> 20}{of} MB' if self._bytes >= 0 else ''}")
+
+    def _ongoing(self, _: int, done: int, whole: int) -> int:
+        """Callback during a download, in older clients also before it; 1 ends the request."""
+        if self.problem:
+            return 1
+        # Until a server has answered, older clients pass the number of their polls where the bytes come later.
+        if self._library.debuginfod_get_url(self._client) and done != self._bytes:
+            self._bytes, self._size, self._moved_at = done, whole, time.monotonic()
+        return 0
 
 
 def _patience() -> float:
@@ -117,7 +143,7 @@ def _is_build_id(text: str) -> bool:
 
 
 def _keep_cache_our_own() -> None:
-    """$HOME may still be that of the user who called sudo: root must not write to a folder whose links others make."""
+    """$HOME may still be that of the user who called sudo: root must not write to a folder where others make links."""
     import pwd
 
     if os.environ.get("DEBUGINFOD_CACHE_PATH"):

@@ -1,8 +1,8 @@
-"""What naming addresses needs of an ELF file: segments, sections, notes, links to debug files, raw symbols.
+"""The parts of an ELF file that symbolising needs: segments, sections, notes, links to debug files, raw symbols.
 
 Layouts are those of the System V ABI (elf(5)). Files are hostile: each offset and size is checked
 against the file before anything is read, and what does not fit is refused with an `ElfError`. Files
-are read by pread, never mapped: whoever owns the file could cut it short and kill us by SIGBUS.
+are read by pread, never mapped: their owner could truncate one and kill us by SIGBUS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_SYMBOLS = 1 << 23
 _MAX_NAME = 1 << 16
 _MAX_NAMES = 1 << 24
 _MAX_EMBEDDED = 64 << 20
-"""Bytes of a decompressed .gnu_debugdata."""
+"""Maximum size of a decompressed .gnu_debugdata."""
 
 _SHDR32 = [(n, "<u4") for n in ("name", "type", "flags", "addr", "offset", "size", "link", "info", "align", "entsize")]
 _SHDR64 = [
@@ -41,7 +41,7 @@ _SYM64 = [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("
 
 
 class ElfError(Exception):
-    """A file that is not used, and why."""
+    """Why a file is not used."""
 
 
 class Source(Protocol):
@@ -50,14 +50,14 @@ class Source(Protocol):
     size: int
 
     def read(self, offset: int, size: int) -> bytes:
-        """Exactly ``size`` bytes from ``offset`` on; ElfError when they are not there."""
+        """Exactly ``size`` bytes at ``offset``; ElfError when they are not there."""
 
 
 class FileSource:
     """An open file. The descriptor stays the caller's."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self.fd = fd
         try:
             self.size = os.fstat(fd).st_size
         except OSError as error:
@@ -68,9 +68,9 @@ class FileSource:
         if offset < 0 or size < 0 or offset + size > self.size:
             raise ElfError("truncated, or offsets beyond its end")
         try:
-            data = os.pread(self._fd, size, offset)
+            data = os.pread(self.fd, size, offset)
             while 0 < len(data) < size:
-                more = os.pread(self._fd, size - len(data), offset + len(data))
+                more = os.pread(self.fd, size - len(data), offset + len(data))
                 if not more:
                     break
                 data += more
@@ -137,7 +137,7 @@ class ElfFile:
         return max((s.vaddr + s.memsz for s in self.segments if s.type == _PT_LOAD and s.flags & _PF_X), default=0)
 
     def to_vaddrs(self, offsets: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """File offsets as virtual addresses, by the executable PT_LOAD segments; and which have exactly one."""
+        """File offsets as virtual addresses, by the executable PT_LOAD segments, and which are in exactly one."""
         import numpy as np
 
         vaddrs = np.zeros(len(offsets), np.uint64)
@@ -156,7 +156,7 @@ class ElfFile:
         return vaddrs, hits == 1
 
     def section(self, name: bytes) -> bytes | None:
-        """Content of the first section called ``name``, None when there is none; at most 64 MiB."""
+        """Content of the first section called ``name``, at most 64 MiB; None when there is none."""
         row = self.section_header(name)
         if row is None:
             return None
@@ -165,7 +165,7 @@ class ElfFile:
         return self.source.read(int(row["offset"]), int(row["size"]))
 
     def section_header(self, name: bytes) -> Any:
-        """The row of `sections` of the first section called ``name`` with content in the file; None without one."""
+        """The row of `sections` of the first section called ``name`` that has content in the file; None without one."""
         names, kinds = self._section_names()
         for i, (kind, at) in enumerate(kinds):
             if kind != SHT_NOBITS and names.startswith(name + b"\0", at):
@@ -184,7 +184,7 @@ class ElfFile:
         return ""
 
     def debug_link(self) -> tuple[str, int] | None:
-        """(file name, CRC-32 of that file) of .gnu_debuglink; None when there is none or it is no plain name."""
+        """(file name, CRC-32 of that file) from .gnu_debuglink; None when there is none or it is not a plain name."""
         data = self.section(b".gnu_debuglink")
         if data is None or len(data) > 4096:
             return None
@@ -253,14 +253,14 @@ class ElfFile:
             return np.zeros(0, dtype)
         if entsize != dtype.itemsize:
             raise ElfError("absurd section headers")
-        if not count:  # more than fit into the header: the first section's size tells
+        if not count:  # too many for the header: the first section's size is the number
             count = int(np.frombuffer(self.source.read(offset, entsize), dtype)[0]["size"])
         if count > _MAX_HEADERS:
             raise ElfError("absurd section headers")
         return np.frombuffer(self.source.read(offset, count * entsize), dtype)
 
     def _section_names(self) -> tuple[bytes, list[tuple[int, int]]]:
-        """The table of names, and of each section the type and the place of its name there; read once."""
+        """The table of names, and for each section its type and the offset of its name; read once."""
         if self._names is None:
             table = b""
             if 0 < self._shstrndx < len(self.sections):

@@ -1,8 +1,8 @@
-"""Opening the very file that a process has mapped, in its own root and without side effects.
+"""Opens exactly the file that a process has mapped, in the process's root and without side effects.
 
-Every path here is the traced process's, so it may name a device, a pipe or a link that leads out of a
-container. A file is first opened with O_PATH, which touches nothing, then looked at, and only a
-regular one that proves to be the mapped one is opened for reading.
+Every path here comes from the traced process, so it may name a device, a pipe or a link that leads out of a
+container. A file is first opened with O_PATH, which has no side effects, and checked; only a regular file that proves
+to be the mapped one is opened for reading.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .maps import Mapping, read_maps
 _PATH_FLAGS = os.O_PATH | os.O_CLOEXEC
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CTIME_GRAIN_NS = 10_000_000
-"""Files get the time of the last tick (HZ >= 100)."""
+"""File times are those of the last tick (HZ >= 100)."""
 
 _SYS_OPENAT2 = 437  # the same on all architectures; openat2(2)
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
 
 
 class NotThisFile(OSError):
-    """What lies at the path is another file than the mapped one."""
+    """The file at the path is not the mapped one."""
 
 
 class Root:
@@ -49,7 +49,7 @@ class Root:
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EPERM):
                 raise
-        # Before Linux 5.6 an absolute link leads to our root: whoever opens a file checks what he got.
+        # Before Linux 5.6 an absolute link resolves in our root: callers check which file they got.
         return os.open(path.lstrip("/") or ".", _PATH_FLAGS | flags, dir_fd=self._fd)
 
     def open_regular(self, path: str, flags: int = 0) -> int:
@@ -57,7 +57,7 @@ class Root:
         return _reopen_regular(self.open_path(path, flags))
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Closes the directory."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -69,8 +69,8 @@ HOST = Root(None)
 def open_mapped(pid: int, mapping: Mapping, root: Root) -> int:
     """A readable descriptor of the file behind ``mapping`` of the live process ``pid``.
 
-    Through map_files, which needs root and reaches deleted and replaced files and other mount
-    namespaces; else by path, where (device, inode) or build-id must be the mapping's. OSError when neither leads there.
+    Uses map_files, which needs root and reaches deleted and replaced files and other mount namespaces; else the
+    path, whose (device, inode) or build-id must be the mapping's. OSError when neither works.
     """
     for start, end in _ranges(pid, mapping):
         link = f"/proc/{pid}/map_files/{start:x}-{end:x}"
@@ -86,7 +86,7 @@ def open_mapped(pid: int, mapping: Mapping, root: Root) -> int:
 
 
 def open_left(roots: list[Root], mapping: Mapping, mapped_ns: int) -> int:
-    """A readable descriptor of a file whose process is gone, by its path in the first root that has it.
+    """A readable descriptor of a file whose process has exited, by its path in the first root that has it.
 
     ``mapped_ns`` is when it was mapped (Unix epoch): a file changed since may have got the inode
     number of a deleted one. OSError when no root has it.
@@ -101,13 +101,13 @@ def open_left(roots: list[Root], mapping: Mapping, mapped_ns: int) -> int:
 
 
 def wall_from_monotonic(time_ns: int) -> int:
-    """A CLOCK_MONOTONIC time of today's boot as Unix epoch ns; the present for 0."""
+    """Converts a CLOCK_MONOTONIC time of this boot to Unix epoch ns; 0 means now."""
     now = time.time_ns()
     return now - max(time.monotonic_ns() - time_ns, 0) if time_ns else now
 
 
 def _ranges(pid: int, mapping: Mapping) -> list[tuple[int, int]]:
-    # The kernel may have split or merged the mapping since we heard of it.
+    # The kernel may have split or merged the mapping since it was reported.
     try:
         now = read_maps(pid)
     except OSError:
@@ -126,7 +126,7 @@ def _is_mapped(fd: int, link: str, mapping: Mapping) -> bool:
     status = os.fstat(fd)
     if not mapping.inode or status.st_ino == mapping.inode:
         return True
-    # overlayfs and btrfs show other device and inode numbers in maps than in stat.
+    # overlayfs and btrfs show different device and inode numbers in maps than in stat.
     try:
         return status.st_dev != mapping.dev and os.readlink(link) == mapping.path
     except OSError:
@@ -183,7 +183,7 @@ def _openat2(dir_fd: int, path: str, flags: int, resolve: int) -> int:
     name = os.fsencode(path)
     if b"\0" in name:
         raise OSError(errno.EINVAL, "NUL in path")
-    for _ in range(8):  # EAGAIN: something was renamed under way
+    for _ in range(8):  # EAGAIN: something was renamed meanwhile
         size = ctypes.c_size_t(ctypes.sizeof(how))
         fd = _syscall()(ctypes.c_long(_SYS_OPENAT2), ctypes.c_int(dir_fd), name, ctypes.byref(how), size)
         if fd >= 0:

@@ -1,4 +1,4 @@
-"""Executable mappings of a process: /proc/PID/maps, and the address space that mmap events build from there."""
+"""Executable mappings of a process: /proc/PID/maps, and the address space that mmap events build on it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REMAPPED = "[remapped]"
-"""Path of a range that belonged to two different files in turn, so that its addresses name neither."""
+"""Path of a range that belonged first to one file, then to another, so that its addresses cannot be attributed."""
 
 _DELETED = " (deleted)"
 
-# proc(5): start-end perms offset major:minor inode    path. Only lines with x are of use.
+# proc(5): start-end perms offset major:minor inode    path. Only lines with x matter.
 _LINE = re.compile(
     rb"^([0-9a-f]{1,16})-([0-9a-f]{1,16}) [r-][w-]x[ps] ([0-9a-f]{1,16}) "
     rb"([0-9a-f]{1,8}):([0-9a-f]{1,8}) (\d{1,20}) *(.*)$",
@@ -28,9 +28,9 @@ _LINE = re.compile(
 class Mapping(NamedTuple):
     """One executable mapping: addresses [start, end) show the file from byte ``offset`` on.
 
-    ``path`` as the kernel gives it to the process, with `` (deleted)`` where the kernel added it, ""
-    for anonymous memory; ``dev`` is an st_dev; ``build_id`` is lower-case hex where the source of the
-    mapping carries one (perf's MMAP2 records can), else "".
+    ``path`` is as the kernel gives it to the process, with `` (deleted)`` where the kernel added it, "" for anonymous
+    memory; ``dev`` is an st_dev; ``build_id`` is lower-case hex if the source of the mapping has one (perf's MMAP2
+    records can), else "".
     """
 
     start: int
@@ -48,17 +48,17 @@ class Mapping(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether a file stands behind it, as opposed to anonymous memory, [vdso] and the like."""
+        """Whether it maps a file, as opposed to anonymous memory, [vdso] and the like."""
         return self.path.startswith("/") and bool(self.inode or self.build_id)
 
     @property
     def key(self) -> tuple[int, int] | str:
-        """What tells its file from all others: (dev, inode), or the build-id where only that is known."""
+        """Identifies its file: (dev, inode), or the build-id where only that is known."""
         return (self.dev, self.inode) if self.inode else self.build_id
 
 
 def parse_maps(text: bytes) -> list[Mapping]:
-    """The executable mappings in ``text``, which is a /proc/PID/maps; lines of another form are left out."""
+    """The executable mappings in ``text``, the content of a /proc/PID/maps; malformed lines are left out."""
     mappings = []
     for start, end, offset, major, minor, inode, path in _LINE.findall(text):
         low, high = int(start, 16), int(end, 16)
@@ -72,14 +72,14 @@ def parse_maps(text: bytes) -> list[Mapping]:
 
 
 def read_maps(pid: int) -> list[Mapping]:
-    """The executable mappings of a live process. OSError when it is gone or not ours to see."""
+    """The executable mappings of a live process. OSError when it has exited or we may not read them."""
     with open(f"/proc/{pid}/maps", "rb") as file:
         text = file.read()
     return parse_maps(text or _maps_of_another_thread(pid))
 
 
 def _maps_of_another_thread(pid: int) -> bytes:
-    """Of a process whose main thread has ended: what the others have."""
+    """The maps as another thread shows them, for a process whose main thread has exited."""
     for tid in os.listdir(f"/proc/{pid}/task"):
         if tid != str(pid):
             try:
@@ -92,7 +92,7 @@ def _maps_of_another_thread(pid: int) -> bytes:
 
 
 def same_code(old: Mapping, new: Mapping) -> bool:
-    """Whether an address in both stands for the same byte of the same file."""
+    """Whether an address in both refers to the same byte of the same file."""
     if not (old.is_file and new.is_file):
         return old.path == new.path and old.is_file == new.is_file
     if old.start - old.offset != new.start - new.offset:
@@ -105,7 +105,7 @@ def same_code(old: Mapping, new: Mapping) -> bool:
 
 
 class AddressSpace:
-    """Mappings that do not overlap, by address. A later one takes the place of what was there, as mmap does."""
+    """Mappings that do not overlap, by address. A later one replaces what it covers, as with mmap."""
 
     def __init__(self, mappings: Iterable[Mapping] = ()) -> None:
         self._mappings: list[Mapping] = []
@@ -127,7 +127,7 @@ class AddressSpace:
         return other
 
     def find(self, address: int) -> Mapping | None:
-        """The mapping that ``address`` lies in."""
+        """The mapping that contains ``address``."""
         i = bisect_right(self._starts, address) - 1
         if i >= 0 and address < self._mappings[i].end:
             return self._mappings[i]
@@ -139,7 +139,7 @@ class AddressSpace:
         return self._mappings[first:last]
 
     def map(self, mapping: Mapping) -> None:
-        """Put ``mapping`` in, cutting away what it covers. Nothing happens when it is empty."""
+        """Adds ``mapping`` and cuts away what it covers. An empty one is ignored."""
         if mapping.start >= mapping.end:
             return
         first, last = self._span(mapping.start, mapping.end)
@@ -156,8 +156,8 @@ class AddressSpace:
     def map_unless_other(self, mapping: Mapping) -> None:
         """Like :meth:`map`, but where another file was mapped before, the range becomes ``[remapped]``.
 
-        The stacks of an address space carry no time: of an address that two files had in turn, nobody
-        can say whose it is.
+        The stacks of an address space carry no time: an address that belonged first to one file, then to another,
+        cannot be attributed to either.
         """
         others = [old for old in self.overlapping(mapping.start, mapping.end) if not same_code(old, mapping)]
         self.map(mapping)
@@ -166,7 +166,7 @@ class AddressSpace:
             self.map(Mapping(start, end, 0, REMAPPED))
 
     def map_in_gaps(self, mapping: Mapping) -> None:
-        """Put in only those parts of ``mapping`` that lie where nothing is mapped."""
+        """Adds only those parts of ``mapping`` where nothing is mapped."""
         start = mapping.start
         for old in self.overlapping(mapping.start, mapping.end):
             self._map_part(mapping, start, old.start)
@@ -182,7 +182,7 @@ class AddressSpace:
         starts = np.array(self._starts, np.uint64)
         ends = np.array([mapping.end for mapping in self._mappings], np.uint64)
         found = np.searchsorted(starts, addresses, side="right") - 1
-        # Index -1 wraps to the last mapping, whose end may well be above: told apart by the sign.
+        # Index -1 wraps to the last mapping, whose end may well be above: the sign check excludes it.
         inside = (found >= 0) & (addresses < ends[found])
         return np.where(inside, found, -1)
 

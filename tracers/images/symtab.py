@@ -1,13 +1,13 @@
-"""Function symbols of one file: from an address to the one name that covers it, or to none.
+"""Function symbols of one file: maps an address to the one name that covers it, or to none.
 
-Rules, so that no name is ever wrong:
+Rules that keep every name correct:
 
 - A sized symbol covers [value, value + size), cut at the end of its section. Of nested ones the
   innermost (highest start) wins.
-- A symbol without size (hand-written assembly) is believed only where it comes from a .symtab whose
-  local symbols were not stripped, and covers addresses up to the next symbol of any type, the next
-  function that the unwinder knows, the end of the one that it lies in, or the end of its section,
-  whichever comes first; never where a sized symbol covers its start.
+- A symbol without size (hand-written assembly) is trusted only if it comes from a .symtab whose
+  local symbols were not stripped. It covers addresses up to the next symbol of any type, the next
+  function that the unwinder knows, the end of the function that contains it, or the end of its section,
+  whichever comes first; it is ignored if a sized symbol covers its start.
 - Of several names for one function: exported before local, fewer leading underscores first, strong
   before weak, then the shortest, then by alphabet.
 """
@@ -34,37 +34,37 @@ _MANGLED = re.compile(r"_+(?:Z|R[A-Z])")
 
 
 class Bounds(NamedTuple):
-    """Functions as the unwinder knows them: first addresses and ends, sorted, without overlaps."""
+    """Functions known from unwind rules: first addresses and ends, sorted, without overlaps."""
 
     start: NDArray[np.uint64]
     end: NDArray[np.uint64]
 
     @classmethod
     def none(cls) -> Bounds:
-        """No function at all."""
+        """Bounds without any function."""
         import numpy as np
 
         return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
 
     def holding(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """For each address the index of the function that it lies in, -1 in a gap."""
+        """For each address the index of the function that contains it, -1 in a gap."""
         import numpy as np
 
         found = np.searchsorted(self.start, addresses, side="right") - 1
         if not len(self.end):
             return found
-        # Index -1 wraps to the last function: told apart by the sign.
+        # Index -1 wraps to the last function: the sign check excludes it.
         return np.where((found >= 0) & (addresses < self.end[found]), found, -1)
 
 
 class _Part(NamedTuple):
-    """What one symbol table contributes. Arrays of equal length, but ``marks``."""
+    """The contribution of one symbol table. Arrays have equal length, except ``marks``."""
 
     elf: ElfFile
     strings: tuple[int, int]
     start: NDArray[np.uint64]
     end: NDArray[np.uint64]
-    """Equal to start: without size."""
+    """Equal to start for a symbol without size."""
     limit: NDArray[np.uint64]
     """End of the section."""
     name: NDArray[np.uint32]
@@ -72,7 +72,7 @@ class _Part(NamedTuple):
     marks: NDArray[np.uint64]
     """Where any symbol of the executable sections starts."""
     complete: bool
-    """Local symbols are there: what has no symbol is not hidden behind one without size."""
+    """Local symbols are present: a function without a symbol is not mistaken for part of one without size."""
 
 
 def better_name(name: str, *, local: bool, weak: bool) -> tuple[bool, int, bool, int, str]:
@@ -86,7 +86,7 @@ class SymbolTable:
     """The function symbols of ``files`` (a program, its debug file, its embedded table), merged."""
 
     def __init__(self, files: list[ElfFile], functions: Callable[[], Bounds]) -> None:
-        """``functions`` is asked where there are symbols without size."""
+        """``functions`` is called if there are symbols without size."""
         self._parts = [part for elf in files for part in _read_parts(elf)]
         self._sized = _Ranges.empty()
         self._sizeless = _Ranges.empty()
@@ -108,7 +108,7 @@ class SymbolTable:
         for i, (group, address) in enumerate(zip(ranges.groups(addresses).tolist(), addresses.tolist(), strict=True)):
             if group < 0 or names[i] is not None:
                 continue
-            # Where the ends in a group differ, other names may hold at another address.
+            # If the ends in a group differ, another address may have another name.
             key = (group, 0 if ranges.uniform[group] else address)
             if key not in cache:
                 cache[key] = self._best(ranges, ranges.aliases(group, address))
@@ -144,7 +144,7 @@ class SymbolTable:
         loose = loose[self._sized.groups(start[loose]) < 0]
         if not len(loose):
             return
-        # The end of a function is a mark too: nobody described what lies behind it.
+        # The end of a function is a mark, too: nothing describes the code after it.
         marks = np.sort(np.concatenate([p.marks for p in parts] + list(functions())))
         after = np.searchsorted(marks, start[loose], side="right")
         limit = np.concatenate([p.limit for p in parts])[loose]
@@ -174,7 +174,7 @@ class _Ranges:
         self._first = np.append(first, len(start))
         self._group_end = np.maximum.reduceat(self.end, first) if len(first) else self.end
         self.uniform = np.minimum.reduceat(self.end, first) == self._group_end if len(first) else self.end
-        """Per group, whether all its ranges end at the same address."""
+        """For each group, whether all its ranges end at the same address."""
         self._reach = np.maximum.accumulate(self._group_end)
         """Highest end of this group and all before it."""
 
@@ -200,7 +200,7 @@ class _Ranges:
             if not len(open_):
                 return found
             found[open_] -= 1
-        # A pathological table: the outermost range that covers the address is right too.
+        # A pathological table: the outermost range that covers the address is correct, too.
         found[open_] = np.searchsorted(self._reach, addresses[open_], side="right")
         return found
 

@@ -1,4 +1,4 @@
-"""Names of code that the kernel itself puts into every process: [vdso] and [vsyscall]."""
+"""Names of code that the kernel maps into every process: [vdso] and [vsyscall]."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def image() -> ElfFile | None:
 def special_name(mapping: Mapping, address: int) -> tuple[int, str | None]:
     """(offset in the mapping, name or None) of an address in [vdso] or [vsyscall].
 
-    A 64-bit process has the same vdso as we have; one of another length, or below 4 GiB as those of
-    32-bit processes are, is not ours, and names nothing.
+    A 64-bit process has the same vdso as this one; a vdso of another length, or below 4 GiB like those of 32-bit
+    processes, is not ours and gets no names.
     """
     import numpy as np
 

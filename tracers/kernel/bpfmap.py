@@ -49,7 +49,7 @@ class Map:
         check(library().bpf_map_update_elem(self.fd, key, value, 0), f"map {self.name}")
 
     def delete(self, key: bytes) -> None:
-        """No error when it is not there."""
+        """Deletes an entry; no error when there is none."""
         error = library().bpf_map_delete_elem(self.fd, key)
         if error != -errno.ENOENT:
             check(error, f"map {self.name}")
@@ -66,7 +66,7 @@ class Map:
         return sum(memoryview(values.raw).cast("Q"))
 
     def items(self, batch: int = 4096) -> Iterator[tuple[bytes, bytes]]:
-        """All (key, value) of a hash that nobody changes meanwhile."""
+        """All (key, value) of a hash that is not modified meanwhile."""
         batch = min(batch, self.max_entries)
         while (found := self._read_batches(batch)) is None:
             batch *= 2
@@ -93,10 +93,10 @@ class Map:
 
 
 class MappedArray:
-    """An array map of one value that user space reads and writes as memory, to be put into a map of maps."""
+    """An array map with one value that user space accesses as memory; used as an inner map of a map of maps."""
 
     def __init__(self, name: str, size: int) -> None:
-        """``size`` of the value in bytes, whole pages. BpfError when the kernel has no room."""
+        """``size`` of the value in bytes, a multiple of the page size. BpfError when the kernel has no room."""
         options = MapOptions(sz=ctypes.sizeof(MapOptions), map_flags=_MMAPABLE)
         created = library().bpf_map_create(_ARRAY, name.encode(), 4, size, 1, byref(options))
         self.fd: int = check(created, f"map {name}")
@@ -107,13 +107,13 @@ class MappedArray:
             raise
 
     def release(self) -> None:
-        """Lets go of the descriptor; the memory stays."""
+        """Closes the descriptor; the memory stays mapped."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
 
     def close(self) -> None:
-        """What holds the map in the kernel goes on holding it. BufferError while the memory is looked at."""
+        """Unmaps the memory; the kernel may go on using the map. BufferError while the memory is in use."""
         self.memory.close()
         self.release()
 
@@ -123,7 +123,7 @@ def _cut(data: bytes, size: int) -> Iterator[bytes]:
 
 
 class RingBuffer:
-    """A ring buffer whose records go to ``callback`` when `consume` is called."""
+    """A ring buffer whose records are passed to ``callback`` by `consume`."""
 
     def __init__(self, source: Map, callback: Callable[[bytes], None]) -> None:
         self._failure: BaseException | None = None
@@ -142,7 +142,7 @@ class RingBuffer:
         )
 
     def consume(self) -> int:
-        """Delivers the records that are there; returns how many."""
+        """Delivers the available records; returns how many."""
         count = int(library().ring_buffer__consume(self._pointer))
         if self._failure is not None:
             failure, self._failure = self._failure, None

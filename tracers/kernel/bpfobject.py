@@ -15,6 +15,7 @@ from .libbpf import (
     BtfType,
     BtfVarSecinfo,
     OpenOptions,
+    TestRunOptions,
     check,
     check_pointer,
     library,
@@ -23,7 +24,7 @@ from .libbpf import (
 
 
 class Link:
-    """An attached program. Detached by `close` or by the end of the process, whatever ends it."""
+    """An attached program. Detached by `close` or when the process ends, however it ends."""
 
     def __init__(self, pointer: int) -> None:
         self._pointer: int | None = pointer
@@ -34,7 +35,7 @@ class Link:
         self._pointer = None
 
     def read_iterator(self) -> bytes:
-        """Runs an iterator program over everything and returns what it wrote."""
+        """Runs an iterator program over all its objects and returns its output."""
         fd = check(library().bpf_iter_create(library().bpf_link__fd(self._pointer)), "BPF iterator")
         chunks = []
         try:
@@ -55,8 +56,24 @@ class Program:
     def set_autoload(self, wanted: bool) -> None:
         check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is in the kernel."""
+        return int(library().bpf_program__fd(self._pointer)) >= 0
+
+    def run_as_test(self) -> None:
+        """Runs a raw tracepoint program immediately, without its tracepoint (1b4d60ec162f, 5.10)."""
+        options = TestRunOptions(sz=ctypes.sizeof(TestRunOptions))
+        fd = library().bpf_program__fd(self._pointer)
+        check(library().bpf_prog_test_run_opts(fd, byref(options)), f"run {self.name}")
+
     def attach(self) -> Link:
         return Link(check_pointer(library().bpf_program__attach(self._pointer), f"attach {self.name}"))
+
+    def attach_perf_event(self, fd: int) -> Link:
+        """Runs the program at each sample of the event; the link takes over ``fd``."""
+        link = library().bpf_program__attach_perf_event(self._pointer, fd)
+        return Link(check_pointer(link, f"attach {self.name}"))
 
     def attach_iterator(self) -> Link:
         return Link(check_pointer(library().bpf_program__attach_iter(self._pointer, None), f"attach {self.name}"))
@@ -65,7 +82,7 @@ class Program:
 class Object:
     """A BPF object file: opened, configured, then loaded.
 
-    ``btf``: an external BTF file of the kernel, for kernels that carry none.
+    ``btf``: an external BTF file, for kernels without BTF of their own.
     """
 
     def __init__(self, path: Path, btf: Path | None = None) -> None:
@@ -107,15 +124,15 @@ class Object:
         return Map(check_pointer(pointer, f"map {name}"), name)
 
     def set_variable(self, name: str, value: int) -> None:
-        """Sets a global variable: a knob (`const volatile`) before load, others at any time. KeyError: no such one."""
+        """Sets a global variable: a knob (`const volatile`) before load, others at any time. KeyError: unknown name."""
         section, offset, size = self._variables[name]
         memory = self.find_map(section).memory()
         ctypes.memmove(ctypes.addressof(memory) + offset, value.to_bytes(size, "little"), size)
-        if self._loaded:  # the mapped memory only ever was the initial value
+        if self._loaded:  # the mapped memory was only the initial value
             self.find_map(section).update(bytes(4), memory.raw)
 
     def select(self, names: set[str]) -> None:
-        """Loads these programs and no others. KeyError: no such program."""
+        """Selects the programs to load. KeyError: no such program."""
         if missing := names - self.programs.keys():
             raise KeyError(*sorted(missing))
         for name, program in self.programs.items():

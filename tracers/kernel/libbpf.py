@@ -1,6 +1,6 @@
-"""libbpf.so.1 through ctypes: the one place that knows its C interface.
+"""libbpf.so.1 through ctypes: the only module that knows its C interface.
 
-What is made of it: `bpfobject.py` (objects, programs, links) and `bpfmap.py` (maps, ring buffers). Signatures:
+Built on it: `bpfobject.py` (objects, programs, links) and `bpfmap.py` (maps, ring buffers). Signatures:
 libbpf.h, bpf.h and btf.h of libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 
-from ...converters.errors import StallscopeError
+from ...converters.base.errors import StallscopeError
 
-BTF_KIND_DATASEC = 15
+BTF_KIND_ENUM, BTF_KIND_DATASEC, BTF_KIND_ENUM64 = 6, 15, 19
 _LOG_BYTES = 1 << 24
-"""The longest message: the verifier's log (BPF_LOG_BUF_SIZE in libbpf)."""
+"""Size of the longest message: the verifier's log (BPF_LOG_BUF_SIZE in libbpf)."""
 _LOG_KEPT = 1 << 14
 
 RingCallback = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
@@ -22,7 +23,7 @@ _PrintCallback = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
 
 class OpenOptions(ctypes.Structure):
-    """struct bpf_object_open_opts up to btf_custom_path (libbpf 1.0); sz tells libbpf how much of it we know."""
+    """struct bpf_object_open_opts up to btf_custom_path (libbpf 1.0); sz is the size of the part that we define."""
 
     _fields_ = [
         ("sz", c_size_t),
@@ -49,6 +50,28 @@ class MapOptions(ctypes.Structure):
     ]
 
 
+class TestRunOptions(ctypes.Structure):
+    """struct bpf_test_run_opts (libbpf 1.0)."""
+
+    _fields_ = [
+        ("sz", c_size_t),
+        ("data_in", c_void_p),
+        ("data_out", c_void_p),
+        ("data_size_in", c_uint32),
+        ("data_size_out", c_uint32),
+        ("ctx_in", c_void_p),
+        ("ctx_out", c_void_p),
+        ("ctx_size_in", c_uint32),
+        ("ctx_size_out", c_uint32),
+        ("retval", c_uint32),
+        ("repeat", c_int),
+        ("duration", c_uint32),
+        ("flags", c_uint32),
+        ("cpu", c_uint32),
+        ("batch_size", c_uint32),
+    ]
+
+
 class BtfType(ctypes.Structure):
     """struct btf_type."""
 
@@ -70,7 +93,14 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_object__next_program": (c_void_p, [c_void_p, c_void_p]),
     "bpf_program__name": (c_char_p, [c_void_p]),
     "bpf_program__set_autoload": (c_int, [c_void_p, ctypes.c_bool]),
+    "bpf_program__fd": (c_int, [c_void_p]),
+    "bpf_program__set_log_buf": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "bpf_program__set_log_level": (c_int, [c_void_p, c_uint32]),
+    "bpf_program__insns": (c_void_p, [c_void_p]),
+    "bpf_program__insn_cnt": (c_size_t, [c_void_p]),
+    "bpf_prog_test_run_opts": (c_int, [c_int, POINTER(TestRunOptions)]),
     "bpf_program__attach": (c_void_p, [c_void_p]),
+    "bpf_program__attach_perf_event": (c_void_p, [c_void_p, c_int]),
     "bpf_program__attach_iter": (c_void_p, [c_void_p, c_void_p]),
     "bpf_link__fd": (c_int, [c_void_p]),
     "bpf_link__destroy": (c_int, [c_void_p]),
@@ -87,6 +117,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_map_update_elem": (c_int, [c_int, c_void_p, c_void_p, ctypes.c_uint64]),
     "bpf_map_delete_elem": (c_int, [c_int, c_void_p]),
     "bpf_map_lookup_batch": (c_int, [c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p]),
+    "btf__load_vmlinux_btf": (c_void_p, []),
+    "btf__free": (None, [c_void_p]),
     "btf__find_by_name_kind": (ctypes.c_int32, [c_void_p, c_char_p, c_uint32]),
     "btf__type_by_id": (c_void_p, [c_void_p, c_uint32]),
     "btf__name_by_offset": (c_char_p, [c_void_p, c_uint32]),
@@ -107,21 +139,21 @@ _log: list[str] = []
 
 
 def _collect_log(level: int, fmt: bytes, arguments: int) -> int:
-    """libbpf's own messages: kept, and shown only where they explain an error."""
+    """Collects libbpf's own messages, which are shown only where they explain an error."""
     if level > 1 or len(_log) > 200:  # LIBBPF_WARN 0, LIBBPF_INFO 1, LIBBPF_DEBUG 2
         return 0
-    memory = mmap.mmap(-1, _LOG_BYTES)  # only what is written to takes memory
+    memory = mmap.mmap(-1, _LOG_BYTES)  # only pages that are written take memory
     text = (ctypes.c_char * _LOG_BYTES).from_buffer(memory)
     # A va_list parameter is passed as a pointer on x86-64 and arm64 alike.
     size = ctypes.CDLL(None).vsnprintf(text, c_size_t(_LOG_BYTES), c_char_p(fmt), c_void_p(arguments))
     end = min(size, _LOG_BYTES - 1)
-    # The verifier says why at the end.
+    # The reason is at the end of the verifier's log.
     _log.append(memory[max(end - _LOG_KEPT, 0) : end].decode(errors="replace").rstrip())
     return 0
 
 
 _PRINT = _PrintCallback(_collect_log)
-"""libbpf keeps a pointer to it: it must live as long as the library."""
+"""libbpf keeps a pointer to it, so it must live as long as the library."""
 
 
 _library: ctypes.CDLL | None = None
@@ -150,16 +182,25 @@ def version() -> str:
 
 
 class BpfError(StallscopeError):
-    """A refusal by the kernel or by libbpf: ``number`` is the errno, ``log`` what the verifier or libbpf said."""
+    """A refusal by the kernel or by libbpf: ``number`` is the errno, ``log`` the verifier's or libbpf's messages."""
 
     def __init__(self, what: str, number: int, log: list[str]) -> None:
         super().__init__(f"{what}: {_describe(number)}")
         self.number = number
         self.log = log
+        self.program = _refused_program(log)
+        """The name of the program that the verifier rejected; empty for other errors."""
+
+
+def _refused_program(log: list[str]) -> str:
+    for entry in log:
+        if found := re.search(r"^libbpf: prog '([^']+)': BPF program load failed", entry, re.MULTILINE):
+            return found[1]
+    return ""
 
 
 def _describe(number: int) -> str:
-    """An errno, or one of libbpf's own numbers from 4000 on, in words."""
+    """Description of an errno, or of one of libbpf's own numbers from 4000 on."""
     if not number:
         return "unknown error"
     text = ctypes.create_string_buffer(256)
@@ -182,6 +223,6 @@ def check_pointer(result: int | None, what: str) -> int:
 
 
 def take_log() -> list[str]:
-    """What libbpf said since the last time."""
+    """Returns and clears the collected messages of libbpf."""
     lines, _log[:] = list(_log), []
     return lines

@@ -1,4 +1,4 @@
-"""Build step: ``python -m stallscope.tracers.core.linker OUT IN…`` links BPF objects, without bpftool."""
+"""Build step: ``python -m stallscope.tracers.kernel.linker OUT IN…`` links BPF objects, without bpftool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFINES_MAPS = "scope.bpf.o"
 
 
 def link_objects(output: Path, inputs: list[Path]) -> None:
-    """Static linking of BPF object files into one. BpfError when they do not fit together."""
+    """Statically links BPF object files into one. BpfError when they are incompatible."""
     linker = check_pointer(library().bpf_linker__new(os.fsencode(output), None), "BPF linker")
     try:
         for path in inputs:
@@ -24,7 +24,7 @@ def link_objects(output: Path, inputs: list[Path]) -> None:
 
 def main(arguments: list[str]) -> int:
     output, *inputs = map(Path, arguments)
-    # libbpf 1.1 writes offset 0 for a map that it meets as `extern` first: the definitions have to come first.
+    # libbpf 1.1 writes offset 0 for a map that it first sees as `extern`: the definitions have to come first.
     inputs.sort(key=lambda path: path.name != _DEFINES_MAPS)
     try:
         link_objects(output, inputs)

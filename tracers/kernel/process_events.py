@@ -1,25 +1,22 @@
-"""What processes do to their address spaces, as the kernel tells it: fork, exec, mmap and exit through perf events.
+"""Changes of processes' address spaces as reported by the kernel: fork, exec, mmap and exit through perf events.
 
-/proc/PID/maps comes too late for a process that lives for a millisecond; these records do not. Format: the manual page
-perf_event_open(2) and include/uapi/linux/perf_event.h.
+Reading /proc/PID/maps is too late for a process that lives for a millisecond; these records are not. Format: the
+manual page perf_event_open(2) and include/uapi/linux/perf_event.h.
 """
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
-import platform
 import struct
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SYSCALL = {"x86_64": 298, "aarch64": 241}
-_PERF_TYPE_SOFTWARE = 1
+from . import perf_events
+
 _PERF_COUNT_SW_DUMMY = 9
 _PERF_SAMPLE_TIME = 1 << 2
-_PERF_FLAG_FD_CLOEXEC = 1 << 3
 
 # Bits of the flag word of struct perf_event_attr.
 _MMAP, _COMM, _TASK, _SAMPLE_ID_ALL = 1 << 8, 1 << 9, 1 << 13, 1 << 18
@@ -34,17 +31,17 @@ _HEADER = struct.Struct("<IHH")
 _TIME = struct.Struct("<Q")
 _POSITIONS = struct.Struct("QQ")
 _POSITION = struct.Struct("Q")
-"""data_head and data_tail, in native form: that one is read and written whole, "<Q" byte by byte."""
+"""data_head or data_tail in native format, which struct accesses as a whole; with "<Q" it would go byte by byte."""
 _TASK_BODY = struct.Struct("<IIII")
 _MMAP2_BODY = struct.Struct("<IIQQQ24sII")
 _RING_BYTES = 4 << 20
-"""For all CPUs together, within the limits of a ring."""
+"""Total for all CPUs, within the limits for one ring."""
 _HEAD_OFFSET = 1024
-"""data_head and data_tail in struct perf_event_mmap_page."""
+"""Offset of data_head and data_tail in struct perf_event_mmap_page."""
 
 
 class Fork(NamedTuple):
-    """Process ``parent`` made process ``pid``."""
+    """Process ``parent`` forked process ``pid``."""
 
     time: int
     pid: int
@@ -52,7 +49,7 @@ class Fork(NamedTuple):
 
 
 class Exec(NamedTuple):
-    """``pid`` began another program, called ``comm``."""
+    """``pid`` executed another program, whose name is ``comm``."""
 
     time: int
     pid: int
@@ -60,7 +57,7 @@ class Exec(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """The main thread of ``pid`` ended."""
+    """The main thread of ``pid`` has exited."""
 
     time: int
     pid: int
@@ -83,50 +80,25 @@ class Mmap(NamedTuple):
 Event = Fork | Exec | Exit | Mmap
 
 
-class _Attr(ctypes.Structure):
-    """struct perf_event_attr, PERF_ATTR_SIZE_VER5 (112 bytes)."""
-
-    _fields_ = [
-        ("type", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("config", ctypes.c_uint64),
-        ("sample_period", ctypes.c_uint64),
-        ("sample_type", ctypes.c_uint64),
-        ("read_format", ctypes.c_uint64),
-        ("flags", ctypes.c_uint64),
-        ("wakeup_watermark", ctypes.c_uint32),
-        ("bp_type", ctypes.c_uint32),
-        ("bp_addr", ctypes.c_uint64),
-        ("bp_len", ctypes.c_uint64),
-        ("branch_sample_type", ctypes.c_uint64),
-        ("sample_regs_user", ctypes.c_uint64),
-        ("sample_stack_user", ctypes.c_uint32),
-        ("clockid", ctypes.c_int32),
-        ("sample_regs_intr", ctypes.c_uint64),
-        ("aux_watermark", ctypes.c_uint32),
-        ("sample_max_stack", ctypes.c_uint16),
-        ("_reserved", ctypes.c_uint16),
-    ]
-
-
 def _open_event(cpu: int) -> int:
-    """File descriptor of a dummy event on one CPU. OSError when the kernel refuses."""
-    attr = _Attr(
-        type=_PERF_TYPE_SOFTWARE,
-        size=ctypes.sizeof(_Attr),
+    """File descriptor for a dummy event on one CPU. OSError when the kernel refuses."""
+    attr = perf_events.Attr(
+        type=perf_events.TYPE_SOFTWARE,
         config=_PERF_COUNT_SW_DUMMY,
         sample_type=_PERF_SAMPLE_TIME,
         clockid=time.CLOCK_MONOTONIC,
         wakeup_watermark=1,
     )
-    flags = _WATERMARK | _MMAP | _COMM | _TASK | _SAMPLE_ID_ALL | _EXCLUDE_KERNEL | _MMAP2 | _COMM_EXEC | _USE_CLOCKID
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    # Build-ids in MMAP2 since 5.12 (88a16a130933, "perf: Add build id data in mmap2 event"); else device and inode.
-    for attr.flags in (flags | _BUILD_ID, flags):
-        fd = int(syscall(_SYSCALL[platform.machine()], ctypes.byref(attr), -1, cpu, -1, _PERF_FLAG_FD_CLOEXEC))
-        if fd >= 0:
-            return fd
-    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    attr.flags = (
+        _WATERMARK | _MMAP | _COMM | _TASK | _SAMPLE_ID_ALL | _EXCLUDE_KERNEL | _MMAP2 | _COMM_EXEC | _USE_CLOCKID
+    )
+    try:
+        # Build-ids in MMAP2 since 5.12 (88a16a130933, "perf: Add build id data in mmap2 event"); else device and inode.
+        attr.flags |= _BUILD_ID
+        return perf_events.open_event(attr, cpu)
+    except OSError:
+        attr.flags &= ~_BUILD_ID
+        return perf_events.open_event(attr, cpu)
 
 
 class _Ring:
@@ -155,15 +127,15 @@ class _Ring:
         os.close(self.fd)
 
 
-class Sideband:
-    """The events of all processes, in the order of time. ``lost`` counts the records that found the ring full."""
+class ProcessEvents:
+    """The events of all processes, in time order. ``lost`` counts the records dropped because a ring was full."""
 
     def __init__(self) -> None:
-        """OSError when the kernel has no perf events for us."""
+        """OSError when the kernel does not allow us perf events."""
         self.lost = 0
         self._pending: list[Event] = []
         self._rings: list[_Ring] = []
-        cpus = _online_cpus()
+        cpus = perf_events.online_cpus()
         pages = max(16, min(128, _RING_BYTES // mmap.PAGESIZE // len(cpus)))
         size = (1 << (pages.bit_length() - 1)) * mmap.PAGESIZE
         try:
@@ -175,14 +147,14 @@ class Sideband:
 
     @property
     def fds(self) -> list[int]:
-        """Descriptors of which one becomes readable when something happened."""
+        """Descriptors; one of them becomes readable when there are events."""
         return [ring.fd for ring in self._rings]
 
     def poll(self, *, final: bool = False) -> list[Event]:
-        """What happened since the last call.
+        """The events since the last call.
 
-        The rings are read one after the other: what is newer than the beginning of this call waits for the next one,
-        or events would come out of order. ``final``: nothing waits.
+        The rings are read one after another: events newer than the start of this call are held back for the next call,
+        to keep events in order. ``final``: nothing is held back.
         """
         until = (1 << 64) if final else time.monotonic_ns()
         for ring in self._rings:
@@ -228,13 +200,3 @@ def _event(kind: int, misc: int, body: bytes) -> Event | None:
         major, minor, inode = struct.unpack_from("<IIQ", identity)
         return Mmap(when, pid, start, length, offset, path, os.makedev(major, minor), inode, "")
     return None
-
-
-def _online_cpus() -> list[int]:
-    with open("/sys/devices/system/cpu/online") as file:
-        text = file.read().strip()
-    cpus: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        cpus.extend(range(int(first), int(last or first) + 1))
-    return cpus

@@ -1,18 +1,24 @@
-"""The records and map values of the BPF programs: bpf/include/records.h, mirrored.
+"""The records and map values of the BPF programs, mirroring bpf/include/records.h.
 
-All times are CLOCK_MONOTONIC nanoseconds. tests/tracers/core/test_records.py compares the layouts with the header.
+All times are CLOCK_MONOTONIC nanoseconds. tests/tracers/kernel/test_records.py compares the layouts with the header.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+from ...converters.model import processes, states
 
 MAX_FRAMES = 127
 
-STATES = ("preempted", "interruptible", "uninterruptible", "stopped", "traced", "idle", "other", "new")
+STATES = ("preempted", *states.BLOCKED, "new")
 """enum wait_state, in its order."""
 PREEMPTED, OTHER, NEW = STATES.index("preempted"), STATES.index("other"), STATES.index("new")
+
+RUNNING = len(STATES)
+"""The state of a thread that was sampled on a CPU."""
 
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
@@ -42,9 +48,10 @@ COUNTERS = (
 )
 """enum counter, in its order."""
 
-WAIT_KEY = struct.Struct("<QQIIII")
+ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct("<8Q8QQ32s32s56sQQBBB5x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQBBBxI8x")
+_LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
 _STACK_HEAD = struct.Struct("<IHHQ")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
@@ -53,11 +60,15 @@ THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
 
 
-class WaitKey(NamedTuple):
-    """What a wait is counted by. ``ustack`` / ``kstack``: a stack's id, 0 none. ``state``: index into STATES."""
+class Origin(NamedTuple):
+    """Where something happened; the key of all counts. ``ustack``, ``kstack``, ``python``: a stack's id, 0 for none.
+
+    ``execs``: how many execs of the process had been seen. ``state``: index into STATES, or `RUNNING`.
+    """
 
     ustack: int
     kstack: int
+    python: int
     tid: int
     tgid: int
     execs: int
@@ -76,7 +87,7 @@ class WaitSum(NamedTuple):
     runnable_max: int
 
     def __add__(self, other: object) -> WaitSum:
-        """Both together."""
+        """The sum of both."""
         if not isinstance(other, WaitSum):
             return NotImplemented
         return WaitSum(
@@ -91,7 +102,7 @@ class WaitSum(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """Accounting of one thread, see struct thread."""
+    """Accounting of one thread; see struct thread."""
 
     start: int
     since: int
@@ -101,23 +112,33 @@ class Thread(NamedTuple):
     runnable: int
     blocked: tuple[int, ...]
     switches: int
-    key: WaitKey
-    sum_key: WaitKey
+    latencies: tuple[int, ...]
+    """Waits for a core that have ended, by `processes.latency_bucket`."""
+    key: Origin
+    sum_key: Origin
     sum: WaitSum
     phase: int
+    creator: int
+    """The thread that created it while it was traced; 0: nobody did."""
 
 
 class ThreadRecord(NamedTuple):
-    """The last word on a thread: at its exit, or when the trace ended."""
+    """The final record of a thread: from its exit, or from the end of the trace."""
 
     end: int
     comm: bytes
     thread: Thread
     exited: bool
 
+    @property
+    def on_cpu(self) -> int:
+        """ns on a CPU, including the interval that had not ended."""
+        thread = self.thread
+        return thread.on_cpu + (self.end - thread.since if thread.phase == ON_CPU and not self.exited else 0)
+
 
 class ExecRecord(NamedTuple):
-    """A traced process began another program: its ``execs``-th since it is traced."""
+    """A traced process executed another program: its ``execs``-th since it has been traced."""
 
     tgid: int
     time: int
@@ -125,7 +146,7 @@ class ExecRecord(NamedTuple):
 
 
 ENDS = ("complete", "too deep", "no unwind table", "no unwind rule", "memory not readable", "lost its way")
-"""enum walk_end, in its order: why the walk up a stack ended."""
+"""enum walk_end, in its order: why a stack walk ended."""
 
 
 class StackRecord(NamedTuple):
@@ -153,7 +174,8 @@ def parse_record(data: bytes) -> StackRecord | ExecRecord | ThreadRecord:
 def parse_thread_record(data: bytes, *, exited: bool) -> ThreadRecord:
     _, _, end, comm = _THREAD_RECORD_HEAD.unpack_from(data)
     thread = parse_thread(data[_THREAD_RECORD_HEAD.size :])
-    return ThreadRecord(end, comm.split(b"\0")[0], thread, exited)
+    # A switch that had begun when the trace was stopped may have been counted after the end.
+    return ThreadRecord(max(end, thread.since), comm.split(b"\0")[0], thread, exited)
 
 
 def parse_thread(data: bytes) -> Thread:
@@ -161,9 +183,9 @@ def parse_thread(data: bytes) -> Thread:
     fields = _THREAD.unpack_from(data)
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
-    key, sum_key, total = fields[17:20]
-    late_out, late_ustack, phase, _, _ = fields[20:]
-    wait = WaitKey(*WAIT_KEY.unpack(key))
+    latencies, key, sum_key, total = fields[17:21]
+    late_out, late_ustack, phase, _, _, creator = fields[21:]
+    wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
     return Thread(
@@ -175,59 +197,66 @@ def parse_thread(data: bytes) -> Thread:
         runnable,
         blocked,
         switches,
+        _LATENCIES.unpack(latencies),
         wait,
-        WaitKey(*WAIT_KEY.unpack(sum_key)),
+        Origin(*ORIGIN.unpack(sum_key)),
         WaitSum(*WAIT_SUM.unpack(total)),
         phase,
+        creator,
     )
 
 
 def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
-    """A new ``struct thread``, as new_thread() in thread.bpf.h makes it, in ``state`` (of STATES) since ``now``."""
-    key = WAIT_KEY.pack(0, 0, tid, tgid, 0, STATES.index(state))
-    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, key, bytes(32), bytes(56), 0, 0, phase, 0, 0)
+    """A new ``struct thread``, like new_thread() in thread.bpf.h, in ``state`` (of STATES) since ``now``."""
+    key = ORIGIN.pack(0, 0, 0, tid, tgid, 0, STATES.index(state))
+    latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
+    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, phase, 0, 0, 0)
 
 
-def parse_wait(key: bytes, value: bytes) -> tuple[WaitKey, WaitSum]:
-    """One entry of the map of waits."""
-    return WaitKey(*WAIT_KEY.unpack(key)), WaitSum(*WAIT_SUM.unpack(value))
+def parse_wait(key: bytes, value: bytes) -> tuple[Origin, WaitSum]:
+    """Parses one entry of the map of waits."""
+    return Origin(*ORIGIN.unpack(key)), WaitSum(*WAIT_SUM.unpack(value))
 
 
 def parse_seeds(data: bytes) -> list[tuple[int, int]]:
-    """What the seeding iterator wrote: (tid, tgid) of each thread in scope."""
+    """Parses the seeding iterator's output: (tid, tgid) of each thread in scope."""
     return list(_SEED.iter_unpack(data))
 
 
 class RecordSink:
-    """Collects the records of the ring buffer."""
+    """Collects the records of the ring buffer. ``others`` are tried first: they take the records of the measures."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Iterable[Callable[[bytes], bool]] = ()) -> None:
+        self._others = tuple(others)
         self.stacks: dict[int, tuple[int, ...]] = {}
         self.ends: dict[int, int] = {}
-        """By stack, of those that are not complete."""
+        """Stack id to `ENDS` index, for stacks that are not complete."""
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
 
     def __call__(self, data: bytes) -> None:
+        """Takes one record. ValueError: unknown type."""
+        if any(take(data) for take in self._others):
+            return
         record = parse_record(data)
         if isinstance(record, StackRecord):
             self.stacks[record.id] = record.frames
             if record.end:
                 self.ends[record.id] = record.end
         elif isinstance(record, ThreadRecord):
-            # Sent on its way out, and again at its last switch: the later one holds more.
+            # Sent when it begins to exit, and again at its last switch: the later record has more.
             self._exited[record.thread.key.tid, record.thread.start] = record
         else:
             self._execs.append(record)
 
     def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
-        """The threads that exited, and those ``remaining`` at the end, some of them on their way out."""
+        """The threads that exited, and those ``remaining`` at the end, some of which may be exiting."""
         there = {(record.thread.key.tid, record.thread.start) for record in remaining}
         return [record for key, record in self._exited.items() if key not in there] + remaining
 
     @property
     def reused(self) -> int:
-        """How often a thread id came back for another thread."""
+        """How often a thread id was reused by another thread."""
         return len(self._exited) - len({tid for tid, _ in self._exited})
 
     def take_execs(self) -> list[ExecRecord]:

@@ -1,1 +1,1 @@
-"""Names for addresses: kernel, ELF files, vdso, JIT maps."""
+"""Names for addresses: of the kernel, of ELF files, of JIT code, of processes that have exited."""

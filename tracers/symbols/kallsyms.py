@@ -1,6 +1,6 @@
-"""Kernel symbols: /proc/kallsyms, read once, names decoded only when asked for.
+"""Kernel symbols from /proc/kallsyms, which is read once; names are decoded on demand.
 
-kallsyms states no sizes. A symbol covers addresses up to the next one of any type, and never beyond
+kallsyms has no sizes. A symbol covers addresses up to the next one of any type, and never beyond
 the text that it belongs to: [_stext, _etext) for the kernel proper; for the last symbol of a
 module, and for BPF programs, which come and go, the end of the page in which it begins.
 """
@@ -22,7 +22,7 @@ _PAGE = 4096
 _MAX_GAP = 1 << 20
 _MAX_ALIASES = 64
 
-# Labels that the linker script puts between functions; a function at the same address is the better name.
+# Labels that the linker script puts between functions; the name of a function at the same address is preferred.
 _MARKER = re.compile(r"_s?text$|_etext$|__pi__|__\w*text\w*$|_\w+_(start|end|begin)$")
 
 
@@ -30,7 +30,7 @@ class Kallsyms:
     """The running kernel's symbols by address."""
 
     def __init__(self, text: bytes) -> None:
-        """``text`` is a /proc/kallsyms: lines ``ADDRESS TYPE NAME[\\t[MODULE]]``; others are left out."""
+        """``text`` is the content of /proc/kallsyms: lines ``ADDRESS TYPE NAME[\\t[MODULE]]``; others are left out."""
         import numpy as np
 
         self._text = text
@@ -38,12 +38,12 @@ class Kallsyms:
         order = np.argsort(addresses, kind="stable")
         self._addresses, self._types, self._line = addresses[order], types[order], self._line[order]
         self.restricted = bool(len(addresses)) and not addresses.any()
-        """Whether kptr_restrict hides the addresses: then nothing has a name."""
+        """Whether kptr_restrict hides the addresses; then there are no names."""
         self._low, self._high = self._kernel_text()
 
     @classmethod
     def read(cls, path: str = "/proc/kallsyms") -> Kallsyms:
-        """The running kernel's. OSError when it cannot be read."""
+        """The symbols of the running kernel. OSError when they cannot be read."""
         with open(path, "rb") as file:
             return cls(file.read())
 
@@ -65,7 +65,7 @@ class Kallsyms:
         return result
 
     def _symbol(self, last: int) -> tuple[str, Module, int] | None:
-        """(name, module, end) of the best text symbol among those at the same address as symbol ``last``."""
+        """(name, module, end) of the best text symbol at the same address as symbol ``last``."""
         import numpy as np
 
         if last < 0 or not self._addresses[last]:
@@ -130,7 +130,7 @@ def _parse(text: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[
     value = np.full(256, 255, np.uint8)
     value[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
-    # Each row of the view is the text from one byte on: taking the rows at line starts copies whole numbers.
+    # Row i of the view is the text from byte i on: taking the rows at line starts copies whole numbers.
     rows = np.lib.stride_tricks.sliding_window_view(data, width + 3)[starts]
     digits = value[rows[:, :width]]
     good = (digits.max(axis=1) < 16) & (rows[:, width] == ord(" ")) & (rows[:, width + 2] == ord(" "))

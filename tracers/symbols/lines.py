@@ -1,8 +1,8 @@
 """Source lines and inlined functions, by LLVM's llvm-symbolizer or binutils' addr2line.
 
-Both read the same DWARF; the first answers in JSON (since LLVM 13) and is much faster on large files. One process per
-file, the addresses on its standard input. What it reads was written by whoever owns the traced program: its memory,
-CPU time and output are bounded, and what it says is taken only in the form that it is known to have.
+Both read the same DWARF; the first answers in JSON (since LLVM 13) and is much faster on large files. There is one
+process per file, with the addresses on its standard input. Its input was written by the owner of the traced program:
+its memory, CPU time and output are bounded, and its output is accepted only in the expected form.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, NamedTuple
 
-from ...converters.errors import StallscopeError
+from ...converters.base.errors import StallscopeError
 
 MAX_DEPTH = 64
-"""Functions inlined into each other at one address, at most."""
+"""Maximum number of functions inlined into each other at one address."""
 
 _MEMORY = 4 << 30
-"""Address space beside the file itself, which is mapped."""
+"""Limit of the address space, without the file itself, which is mapped."""
 _OUTPUT = 256 << 20
 _LINE = 1 << 18
 _NAME, _PATH = 1 << 15, 4096
@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(.*):(\d{1,9}|\?)(?: \(discriminator \d+\))?\Z", re.DOTALL
 
 
 class Line(NamedTuple):
-    """A function as DWARF has it (mangled, "" when unknown), and where in it: file ("") and line (0)."""
+    """A function name from DWARF (mangled, "" when unknown), and the place in it: file ("") and line (0)."""
 
     function: str
     file: str
@@ -42,12 +42,12 @@ class Line(NamedTuple):
 
 
 Lines = tuple[Line, ...]
-"""Innermost first: what was inlined, then the function that has a symbol."""
+"""Innermost first: the inlined functions, then the function that has a symbol."""
 _Reader = Callable[[Iterator[str], Sequence[int]], dict[int, Lines]]
 
 
 class LineTool:
-    """Asks one tool. ``problem`` says why it is asked no more, "" while it is."""
+    """Runs one tool. ``problem`` says why it is not used any more; "" while it is."""
 
     def __init__(self, command: Sequence[str], read: _Reader) -> None:
         self.problem = ""
@@ -57,7 +57,7 @@ class LineTool:
 
     @classmethod
     def find(cls) -> LineTool:
-        """The better one of those that are installed. StallscopeError when there is none."""
+        """The better of the installed tools. StallscopeError when there is none."""
         llvm = shutil.which("llvm-symbolizer")
         if llvm and _answers_in_json(llvm):
             return cls([llvm, "--output-style=JSON", "--no-demangle", "--obj={}"], _read_json)
@@ -68,9 +68,9 @@ class LineTool:
         )
 
     def look_up(self, fd: int, addresses: Sequence[int]) -> dict[int, Lines]:
-        """The lines at virtual addresses of the open ELF file ``fd``; those of which nothing is known are left out.
+        """The lines at virtual addresses of the open ELF file ``fd``; addresses without a known line are left out.
 
-        A tool that dies or takes too long loses what it had not said by then.
+        If a tool dies or takes too long, only the answers that it had given by then are returned.
         """
         if self.problem or not addresses:
             return {}
@@ -92,9 +92,9 @@ class LineTool:
             return self._read(_lines_of(answers), addresses)
 
     def _run(self, fd: int, questions: IO[bytes], answers: IO[bytes]) -> str:
-        """Why it failed, "" when it did not."""
+        """Why it failed, "" if it did not."""
         command = [part.format(f"/proc/self/fd/{fd}") for part in self._command]
-        # Of our environment it gets nothing: with DEBUGINFOD_URLS it would ask servers, about every file.
+        # It inherits nothing of our environment: with DEBUGINFOD_URLS it would query servers for every file.
         environment = {"LC_ALL": "C", "PATH": os.defpath}
         with subprocess.Popen(
             command,
@@ -116,7 +116,7 @@ class LineTool:
 
 
 def _answers_in_json(tool: str) -> bool:
-    """Older ones take the option and answer in text."""
+    """False for older versions, which accept the option and answer in text."""
     try:
         command = [tool, "--output-style=JSON", "--obj=/dev/null"]
         done = subprocess.run(command, input=b"0x0\n", capture_output=True, timeout=30, cwd="/", check=False)
@@ -138,7 +138,7 @@ def _limit(pid: int, size: int) -> None:
 
 
 def _lines_of(file: IO[bytes]) -> Iterator[str]:
-    """Up to the first that is not complete, or longer than any honest one."""
+    """The lines up to the first that is incomplete or longer than any genuine one."""
     while (line := file.readline(_LINE)).endswith(b"\n"):
         yield line[:-1].decode("utf-8", "backslashreplace")
 
@@ -160,7 +160,7 @@ def _read_json(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Line
 
 
 def _read_text(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
-    """Per address a line with it, then two lines for each function: its name, and FILE:LINE."""
+    """For each address a line with it, then two lines for each function: its name, and FILE:LINE."""
     found: dict[int, Lines] = {}
     heads = [f"0x{address:016x}" for address in addresses]
     line = next(lines, None)
@@ -186,7 +186,7 @@ def _line(function: object, file: object, number: object) -> Line:
 
 
 def _known(entries: list[Line]) -> Lines:
-    """Nothing, when the tool knew nothing."""
-    # The outermost one has the symbol: it stays whatever is cut.
+    """The entries as `Lines`; empty if the tool knew nothing."""
+    # The outermost one has the symbol: it is always kept.
     kept = entries if len(entries) <= MAX_DEPTH else [*entries[: MAX_DEPTH - 1], entries[-1]]
     return tuple(kept) if any(line.function or line.file for line in kept) else ()

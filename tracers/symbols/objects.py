@@ -1,4 +1,4 @@
-"""One mapped file as the symboliser sees it: opened while surely the right one, read when names are asked for."""
+"""One mapped file for the symboliser: opened while it is surely the right one, read when names are needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...converters.model import Module
+from ..images.debugfile import find_debug_file, has_lines, verified
+from ..images.elf import ElfError, ElfFile, FileSource
+from ..images.files import HOST, Root, open_left
+from ..images.maps import Mapping
+from ..images.symtab import Bounds, SymbolTable, has_symtab
 from ..unwind.functions import function_bounds
 from ..unwind.sections import UnwindError
-from .debugfile import find_debug_file, has_lines, verified
-from .elf import ElfError, ElfFile, FileSource
-from .files import HOST, Root, open_left
-from .maps import Mapping
-from .symtab import Bounds, SymbolTable, has_symtab
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class ObjectFile:
-    """The file behind a mapping. Nothing is parsed before :meth:`names` or another question needs it.
+    """The file behind a mapping. Nothing is parsed before :meth:`names` or another query needs it.
 
-    ``fd`` belongs to it; None when the file could not be opened (or kept open) in time, and then it is
-    looked for by path once more when needed. ``mapped_ns`` is when it was mapped (Unix epoch).
+    The object owns ``fd``, which is None when the file could not be opened (or kept open) in time; the file is
+    then looked up by path once more when needed. ``mapped_ns`` is when it was mapped (Unix epoch).
     """
 
     def __init__(self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int) -> None:
         self.path = mapping.file_path
         self.problem = ""
-        """Why there are no names, "" while nothing is wrong."""
+        """Why there are no names, "" if there is no problem."""
         self._mapping = mapping
         self._root = root
         self._fd = fd
@@ -39,18 +39,18 @@ class ObjectFile:
         self._debug: tuple[ElfFile, int] | None = None
         """Its separate debug file."""
         self._sought = False
-        """Whether that was looked for."""
+        """Whether the debug file has been looked for."""
         self._table: SymbolTable | None = None
         self._bounds: Bounds | None = None
         self._module: Module | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the file's content is ours for as long as we want it."""
+        """Whether the file is held open, so that its content stays available."""
         return self._fd is not None
 
     def elf(self) -> ElfFile | None:
-        """Its headers; None when it is gone, replaced or no sound ELF file (see ``problem``)."""
+        """Its headers; None when it is gone, replaced or not a valid ELF file (see ``problem``)."""
         if self._elf is None and not self.problem:
             try:
                 if self._fd is None:
@@ -64,7 +64,7 @@ class ObjectFile:
 
     @property
     def module(self) -> Module:
-        """What the profile says of the file."""
+        """The file's entry in the profile."""
         if self._module is None:
             elf = self.elf()
             build_id = self._mapping.build_id
@@ -77,7 +77,7 @@ class ObjectFile:
         return self._module
 
     def to_vaddrs(self, offsets: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """File offsets as ELF virtual addresses, and which of them are code; the offsets themselves without a file."""
+        """File offsets as ELF virtual addresses, and which are code; the offsets themselves without a file."""
         import numpy as np
 
         elf = self.elf()
@@ -102,12 +102,12 @@ class ObjectFile:
 
     @property
     def lacks_names(self) -> bool:
-        """Whether it is stripped, and this machine has no debug file."""
+        """Whether it is stripped and has no debug file on this machine."""
         elf = self.elf()
         return elf is not None and not (has_symtab(elf) or self._debug_file())
 
     def lines_fd(self) -> int | None:
-        """Descriptor (ours) of the file that has its source lines; None when there is none."""
+        """Descriptor, owned by this object, of the file that has its source lines; None when there is none."""
         elf = self.elf()
         if elf is None or has_lines(elf):
             return self._fd if elf is not None else None
@@ -115,7 +115,7 @@ class ObjectFile:
         return debug[1] if debug is not None and has_lines(debug[0]) else None
 
     def add_debug_file(self, fd: int) -> bool:
-        """Whether an open file, taken over, is its debug file: then its names are used from now on."""
+        """Takes over an open file; whether it is its debug file, whose names are then used from now on."""
         found = verified(fd, self.module.build_id)
         if found is None:
             return False
@@ -134,7 +134,7 @@ class ObjectFile:
             return b""
 
     def close(self) -> None:
-        """Let go of the descriptors. Names that were not asked for cannot be any more."""
+        """Closes the descriptors. Names that were not requested are no longer available."""
         for fd in (self._fd, self._debug[1] if self._debug else None):
             if fd is not None:
                 os.close(fd)

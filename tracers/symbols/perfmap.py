@@ -1,7 +1,7 @@
 """/tmp/perf-PID.map, in which JIT compilers (and ``python -X perf``) name the code that they generate.
 
 The format is that of perf's tools/perf/Documentation/jit-interface.txt: lines ``START SIZE name``, both numbers
-in hex. Anybody can write into /tmp, so the file must be a regular one of the process's user or root,
+in hex. Anybody can write into /tmp, so the file must be a regular one owned by the process's user or root,
 reached without a symbolic link, and not older than the process.
 """
 
@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.model import Frame
-from .files import Root
+from ..images.files import Root
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ _MAX_BYTES = 64 << 20
 _MAX_LINE = 1 << 13
 _MAX_SIZE = 1 << 30
 _GRAIN_NS = 1_000_000_000
-"""Process start times are in ticks, and the clocks may have been set apart a little."""
+"""Process start times are in ticks, and the clocks may differ a little."""
 
 _LINE = re.compile(rb"(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S.*)")
 
@@ -39,7 +39,7 @@ class Code(NamedTuple):
 
 
 class PerfMap:
-    """The entries of one map; where several cover an address, the last one written holds."""
+    """The entries of one map; if several cover an address, the one written last applies."""
 
     def __init__(self, text: bytes) -> None:
         self.malformed = 0
@@ -79,10 +79,10 @@ class PerfMap:
 
 
 def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | None:
-    """The map of the process that calls itself ``pid`` and runs as ``uid``, in its root.
+    """The map of the process whose pid in its own namespace is ``pid`` and whose user is ``uid``, in its root.
 
-    ``started_ns`` is when it began (Unix epoch); an older file is another process's. None when there
-    is no file that can be trusted.
+    ``started_ns`` is when it started (Unix epoch); an older file belongs to another process. None when there is no
+    file that can be trusted.
     """
     try:
         # Resolved inside the root; O_NOFOLLOW refuses a link as the last component.
@@ -95,7 +95,7 @@ def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | 
             return None
         if status.st_mtime_ns + _GRAIN_NS < started_ns:
             return None
-        # Of a file that is too large the end: later entries override earlier ones.
+        # If a file is too large, its end is read: later entries override earlier ones.
         at = max(status.st_size - _MAX_BYTES, 0)
         text = os.pread(fd, min(status.st_size, _MAX_BYTES), at)
     except OSError:
@@ -104,7 +104,7 @@ def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | 
         os.close(fd)
     if at:
         text = text[text.find(b"\n") + 1 :]
-    # A last line without its end is being written right now.
+    # A last line without a newline is still being written.
     return PerfMap(text[: text.rfind(b"\n") + 1])
 
 
@@ -118,7 +118,7 @@ def jit_frame(name: str, address: int) -> Frame:
 
 
 def _flatten(entries: list[Code]) -> list[Code]:
-    """Entries cut so that they do not overlap, by address: at each one, the last one in the list holds."""
+    """Entries cut so that they do not overlap, sorted by address; the last one in the list wins."""
     by_start = sorted(range(len(entries)), key=lambda i: (entries[i].start, i))
     if all(entries[a].end <= entries[b].start for a, b in pairwise(by_start)):
         return [entries[i] for i in by_start]

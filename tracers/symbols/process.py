@@ -1,9 +1,9 @@
-"""What is known of each process: its address spaces, one per exec, and the files mapped there, held open.
+"""State of each process: its address spaces, one per exec, and the files mapped there, held open.
 
-A process may die between any two lines here: what cannot be read any more is counted in ``lost``.
-Processes are known by their tgid. An address space has a number, its *epoch*: how many execs of the
-process were seen while it was traced. A tgid that is used again begins at 0 again; where the two
-lives mapped different files, neither is believed.
+A process may exit between any two lines here: what can no longer be read is counted in ``lost``.
+Processes are identified by their tgid. An address space has a number, its *epoch*: how many execs of the
+process were seen while it was traced. A reused tgid starts again at epoch 0; where the two processes mapped
+different files, neither is used.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .files import HOST, Root, open_mapped, wall_from_monotonic
-from .maps import AddressSpace, Mapping, read_maps
+from ..images.files import HOST, Root, open_mapped, wall_from_monotonic
+from ..images.maps import AddressSpace, Mapping, read_maps
 from .objects import ObjectFile
 from .perfmap import PerfMap, read_perf_map
 
 GONE = "processes gone before their maps were read"
 NOT_OPENED = "files not opened while they were mapped"
 NOW = -2
-"""The number of the address space as it was when the process was last looked at."""
+"""The number of the address space as it was when the process was last read."""
 NO_DESCRIPTORS = "files not kept open for want of descriptors"
 MALFORMED = "malformed lines in JIT maps"
 
@@ -38,38 +39,40 @@ class Process:
     comm: str = ""
     root: Root = HOST
     started_ns: int = 0
-    """Unix epoch."""
+    """Start time, Unix epoch ns."""
     epochs: list[AddressSpace] = field(default_factory=lambda: [AddressSpace()])
     current: int = 0
     now: AddressSpace | None = None
-    """As it was at the last `refresh`; the others also hold what was mapped before."""
+    """As it was at the last `refresh`; the others also contain earlier mappings."""
     exited: bool = False
     adopted_ns: int = 0
-    """CLOCK_MONOTONIC just before its maps were read from /proc; 0: never."""
+    """CLOCK_MONOTONIC time just before its maps were read from /proc; 0: never."""
     perf_map: PerfMap | None = None
 
     @property
     def space(self) -> AddressSpace:
-        """The present address space, or the last one."""
+        """The current address space, or the last one."""
         return self.epochs[self.current]
 
 
 class ProcessSpaces:
-    """All processes of a trace. Events must come in the order of their times; times are CLOCK_MONOTONIC ns."""
+    """All processes of a trace. Events must arrive in time order; times are CLOCK_MONOTONIC ns."""
 
     def __init__(self, fd_budget: int | None = None) -> None:
-        """At most ``fd_budget`` files are held open; by default half of what RLIMIT_NOFILE allows."""
+        """At most ``fd_budget`` files are held open; the default is half of RLIMIT_NOFILE."""
         self.processes: dict[int, Process] = {}
         self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED), 0)
+        self.listeners: list[Callable[[int, Mapping], None]] = []
+        """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
         self._roots: dict[tuple[str, int, int], Root] = {}
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._budget = fd_budget if fd_budget is not None else min(soft, 1 << 16) // 2
 
     def adopt(self, pid: int, time_ns: int = 0) -> Process | None:
-        """Read the maps of a live process and open its files. None, and counted, when it is gone.
+        """Reads the maps of a live process and opens its files. None, and counted as lost, when it has exited.
 
-        For a process that is known already (a fork event came first) what it maps now is added.
+        The current mappings of a known process (a fork event came first) are added.
         """
         before = time_ns or time.monotonic_ns()
         try:
@@ -81,7 +84,7 @@ class ProcessSpaces:
         if process is None or process.exited:
             process = self._begin(pid)
         self._describe(process)
-        # One that is on its way out shows no mappings any more: what its parent had is better.
+        # An exiting process no longer shows mappings: its parent's are better.
         process.adopted_ns = before if mappings else 0
         for mapping in mappings:
             process.space.map_unless_other(mapping)
@@ -89,9 +92,9 @@ class ProcessSpaces:
         return process
 
     def refresh(self, pid: int) -> None:
-        """Add what a live process maps now at addresses of which nothing is known.
+        """Adds the current mappings of a live process at addresses about which nothing is known.
 
-        No event tells that memory became executable by mprotect, as JIT compilers make it.
+        No event reports that memory became executable by mprotect, as JIT compilers make it.
         """
         process = self.processes.get(pid)
         if process is None or process.exited:
@@ -106,7 +109,7 @@ class ProcessSpaces:
             self._open(process, mapping, time.time_ns())
 
     def fork(self, parent: int, child: int, time_ns: int = 0) -> None:
-        """``parent`` made the process ``child`` (not: a thread), which has the same mappings."""
+        """``parent`` forked the process (not thread) ``child``, which has the same mappings."""
         known = self.processes.get(child)
         if known is not None and not known.exited and known.adopted_ns > time_ns:
             return  # its maps were read after this event
@@ -121,22 +124,22 @@ class ProcessSpaces:
         self._describe(process)
 
     def exec(self, pid: int, time_ns: int = 0, epoch: int | None = None) -> None:
-        """``pid`` began another program; its new mappings come by :meth:`mmap`.
+        """``pid`` executed another program; its new mappings arrive through :meth:`mmap`.
 
-        ``epoch`` is the new address space's number where the event tells it; else the next one.
+        ``epoch`` is the new address space's number if the event has it; else the next one.
         """
         process = self.processes.get(pid)
         if process is None:
             process = self._begin(pid)
         old, number = process.space, process.current + 1 if epoch is None else epoch
-        # More numbers than execs means that events were lost, or that someone lies.
+        # More numbers than execs means that events were lost, or that the numbers are forged.
         if number <= process.current or number > process.current + 1024:
             return
         while len(process.epochs) <= number:
             process.epochs.append(AddressSpace())
         process.perf_map = None
         if process.adopted_ns > time_ns > 0:
-            # The maps were read after this exec: they are the new program's.
+            # The maps were read after this exec: they belong to the new program.
             process.epochs[process.current] = AddressSpace()
             for mapping in old:
                 process.epochs[number].map_unless_other(mapping)
@@ -157,14 +160,14 @@ class ProcessSpaces:
         self._open(process, mapping, wall_from_monotonic(time_ns))
 
     def exit(self, pid: int) -> None:
-        """The process ended. What is known of it stays; the JIT map is read now if it still can be."""
+        """The process has exited. What is known about it stays; its JIT map is read now if still possible."""
         process = self.processes.get(pid)
         if process is not None and not process.exited:
             self.jit_map(process)
             process.exited = True
 
     def jit_map(self, process: Process) -> PerfMap | None:
-        """Names of the code that the process's present program generated; read anew while it lives."""
+        """Names of the code generated by the process's current program; read again while it lives."""
         if not process.exited:
             found = read_perf_map(process.root, process.nspid, process.uid, process.started_ns)
             if found is not None:
@@ -173,7 +176,7 @@ class ProcessSpaces:
         return process.perf_map
 
     def space(self, pid: int, epoch: int) -> AddressSpace | None:
-        """The address space that ``pid`` had after ``epoch`` execs, or has `NOW`; None when nothing is known."""
+        """The address space that ``pid`` had after ``epoch`` execs, or has `NOW`; None when it is not known."""
         process = self.processes.get(pid)
         if process is not None and epoch == NOW:
             return process.now or process.space
@@ -182,18 +185,18 @@ class ProcessSpaces:
         return process.epochs[epoch]
 
     def object_of(self, mapping: Mapping) -> ObjectFile | None:
-        """The file behind a mapping, None when there is none."""
+        """The file behind a mapping, None if it has none."""
         return self._objects.get(mapping.key) if mapping.is_file else None
 
     def file_of(self, pid: int, mapping: Mapping) -> ObjectFile | None:
-        """The file behind a mapping that the live process ``pid`` has now; None when it is none of a file."""
+        """The file behind a current mapping of the live process ``pid``; None if the mapping is not of a file."""
         process = self.processes.get(pid)
         if process is not None and not process.exited:
             self._open(process, mapping, time.time_ns())
         return self.object_of(mapping)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Closes all files."""
         for file in self._objects.values():
             file.close()
         for root in self._roots.values():
@@ -202,7 +205,7 @@ class ProcessSpaces:
         self._roots.clear()
 
     def _begin(self, pid: int) -> Process:
-        """A new process; where the tgid was another one's before, that one's address spaces stay."""
+        """A new process; if the tgid belonged to another one before, that one's address spaces stay."""
         process = Process(pid, pid)
         before = self.processes.get(pid)
         if before is not None:
@@ -211,6 +214,8 @@ class ProcessSpaces:
         return process
 
     def _open(self, process: Process, mapping: Mapping, mapped_ns: int) -> None:
+        for tell in self.listeners:
+            tell(process.pid, mapping)
         if not mapping.is_file or mapping.key in self._objects:
             return
         fd = None
@@ -225,7 +230,7 @@ class ProcessSpaces:
         self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns)
 
     def _describe(self, process: Process) -> None:
-        """Fill in what /proc says; what it does not say any more stays as it is."""
+        """Fills in what /proc shows; what it no longer shows stays as it is."""
         folder = f"/proc/{process.pid}"
         try:
             with open(f"{folder}/status", "rb") as file:

@@ -1,11 +1,11 @@
-"""From addresses to frames, in bulk.
+"""Converts addresses to frames, in bulk.
 
-A return address points behind the call, and a call may be the last instruction of its function: all
-frames but the innermost are looked up one byte earlier. The frame that a signal interrupted, which
-calls the kernel's signal trampoline only on paper, is looked up exactly, as the innermost one is.
+A return address points after the call, and a call may be the last instruction of its function: all
+frames but the innermost are looked up one byte earlier. The frame that a signal interrupted did not really call the
+kernel's signal trampoline; it is looked up exactly, like the innermost one.
 
-A frame without a name is ``[libfoo.so!fn_0x1a00]`` where the rules of its unwinding tell in which function it is, so
-that equal functions are one frame, else ``[libfoo.so+0x1a2b]``.
+A frame without a name is ``[libfoo.so!fn_0x1a00]`` if its unwind rules show in which function it is, so that equal
+functions are one frame, else ``[libfoo.so+0x1a2b]``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...converters.base.text import printable
 from ...converters.model import Frame, Module, Stack
-from ...converters.text import printable
-from .debuginfod import Debuginfod
-from .demangle import Demangler
+from ...converters.names.demangle import Demangler
+from ..images.debuginfod import Debuginfod
+from ..images.maps import REMAPPED, AddressSpace, Mapping
+from ..images.vdso import VDSO, VSYSCALL, special_name
 from .kallsyms import KERNEL, Kallsyms
 from .lines import Lines, LineTool
-from .maps import REMAPPED, AddressSpace, Mapping
 from .objects import ObjectFile
 from .perfmap import PerfMap, jit_frame
 from .process import NOW, Process, ProcessSpaces
-from .vdso import VDSO, VSYSCALL, special_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,15 +43,15 @@ ANONYMOUS = "frames in anonymous memory"
 NO_KERNEL_SYMBOL = "kernel frames outside any symbol"
 
 UNMAPPED = "[unmapped]"
-"""Name of a frame whose address no mapping holds."""
+"""Name of a frame whose address is not in any mapping."""
 
 _ANONYMOUS = ("[anon", "//anon", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "[heap]", "[stack")
 _SIGRETURN = bytes.fromhex("48c7c00f0000000f05")
-"""mov $__NR_rt_sigreturn,%rax; syscall: the code that unwinders know a signal trampoline by (x86-64)."""
+"""mov $__NR_rt_sigreturn,%rax; syscall: the code by which unwinders recognise a signal trampoline (x86-64)."""
 
 
 class Request(NamedTuple):
-    """A user stack of the process ``tgid`` while it had run ``epoch`` execs."""
+    """A user stack of the process ``tgid``, taken after ``epoch`` of its execs."""
 
     tgid: int
     epoch: int
@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where an address was found, and the name if there is one: what a frame is made of."""
+    """Where an address was found, and the name if there is one: the input of a frame."""
 
     reason: str
     """Why there is no name; "" when there is one."""
@@ -74,10 +74,10 @@ class _Place(NamedTuple):
 
 
 class Symboliser:
-    """Names for kernel and user stacks. ``lost`` counts the frames without one, by reason; ``problems`` says what else
-    went wrong.
+    """Names for kernel and user stacks. ``lost`` counts the frames without one, by reason; ``problems`` lists other
+    failures.
 
-    Where $DEBUGINFOD_URLS is set, debug files that this machine lacks are asked for there.
+    If $DEBUGINFOD_URLS is set, debug files missing on this machine are requested from there.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Symboliser:
         lines: LineTool | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
-        """``lines``: user frames have their source line, and inlined functions become frames. ``on_progress`` gets a
-        line of text while something takes its time."""
+        """``lines``: user frames get their source line, and inlined functions become frames. ``on_progress`` gets a
+        line of text during slow operations."""
         self.problems: list[str] = []
         self.lost = dict.fromkeys((NO_SYMBOL, NO_FILE, NO_MAPPING, AMBIGUOUS, ANONYMOUS, NO_KERNEL_SYMBOL), 0)
         self._processes = processes
@@ -146,7 +146,7 @@ class Symboliser:
         return placed
 
     def _fetch_debug_files(self, placed: list[list[_Place]]) -> bool:
-        """Asks debuginfod, first for the file that the most frames lack. Whether there is anything new."""
+        """Queries debuginfod, first for the file that the most frames lack. Returns whether it got any file."""
         frames = Counter(
             place.file
             for place in chain.from_iterable(placed)
@@ -170,7 +170,7 @@ class Symboliser:
         return file.lacks_names or (self._lines is not None and file.lines_fd() is None)
 
     def _look_up_lines(self, places: set[_Place]) -> dict[_Place, Lines]:
-        """By place, where there is anything to know."""
+        """The lines of each place, where any are known."""
         wanted: dict[ObjectFile, dict[int, list[_Place]]] = {}
         for place in places if self._lines else ():
             if place.file is not None:
@@ -215,7 +215,7 @@ class Symboliser:
         if place.jit:
             return (self._shared(jit_frame(place.name, place.address)),)
         names = [readable.get(line.function, "") for line in reversed(lines)] or [""]
-        # The symbol table knows which of a function's names is the best; DWARF, the names of static functions.
+        # The symbol table knows which of a function's names is the best; DWARF knows the names of static functions.
         names[0] = names[0] if place.reason and names[0] else readable.get(place.name, place.name)
         frames = []
         for i, name in enumerate(names):
@@ -233,7 +233,7 @@ class Symboliser:
 
 
 class _Lookup:
-    """Finds addresses of one address space. ``process`` is given where its JIT map belongs to it."""
+    """Finds addresses in one address space. ``process`` is given if its JIT map applies to it."""
 
     def __init__(self, processes: ProcessSpaces, process: Process | None, space: AddressSpace) -> None:
         self._processes = processes
@@ -242,7 +242,7 @@ class _Lookup:
         self._jit: PerfMap | None = None
 
     def places(self, addresses: Iterable[int], back: int) -> dict[int, _Place]:
-        """The place of each address, looked up ``back`` bytes before it."""
+        """The place of each address, looked up ``back`` bytes earlier."""
         import numpy as np
 
         given = sorted(set(addresses))
@@ -275,7 +275,7 @@ class _Lookup:
         vaddrs, known = file.to_vaddrs(absolute - shift - np.uint64(back))
         returns = (vaddrs + np.uint64(back)).tolist()
         trampolines = [bool(back) and _is_sigreturn(file, vaddr) for vaddr in returns]
-        # The kernel made up the return address of a signal handler: nothing was called before it.
+        # The kernel made up the return address of a signal handler: no call precedes it.
         code = vaddrs + np.where(trampolines, np.uint64(back), np.uint64(0))
         names = file.names(code)
         starts = file.starts(code) if None in names else [None] * len(names)
@@ -319,7 +319,7 @@ class _Lookup:
 
 
 def _is_generated(mapping: Mapping, file: ObjectFile) -> bool:
-    """Whether code was written into a memory file by a JIT compiler, as opposed to a program that was put there."""
+    """Whether a JIT compiler generated this code in a memory file, as opposed to a program that was copied there."""
     return mapping.path.startswith(_ANONYMOUS) and file.elf() is None
 
 

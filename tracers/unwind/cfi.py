@@ -1,4 +1,4 @@
-"""What the records of .eh_frame and .debug_frame say, read in bulk.
+"""Bulk reader for the records of .eh_frame and .debug_frame.
 
 Layouts: DWARF 5, 6.4.1; Linux Standard Base 5, 10.6 (.eh_frame, its augmentations and pointer encodings).
 """
@@ -20,20 +20,20 @@ _MAX_CIES = 1 << 17
 _MAX_ALIGN = 1 << 16
 PE_SIZES = {0x00: (8, False), 0x02: (2, False), 0x03: (4, False), 0x04: (8, False), 0x0A: (2, True), 0x0B: (4, True),
              0x0C: (8, True)}  # fmt: skip
-"""Low nibble of a pointer encoding (DW_EH_PE_*) to (bytes, whether signed)."""
+"""Low nibble of a pointer encoding (DW_EH_PE_*) to (size in bytes, whether signed)."""
 PE_ABSOLUTE, PE_PCREL, _PE_OMIT = 0x00, 0x10, 0xFF
 
 
 class Cie(NamedTuple):
-    """What the frame descriptions of one common information entry share."""
+    """The part of a common information entry that its frame descriptions share."""
 
     code_align: int
     data_align: int
     begin: int
     end: int
-    """Its instructions, as offsets into the section."""
+    """Bounds of its instructions, as offsets into the section."""
     encoding: int
-    """DW_EH_PE_* of an FDE's addresses."""
+    """DW_EH_PE_* encoding of an FDE's addresses."""
     has_data: bool
     """Whether an FDE has augmentation data."""
 
@@ -42,21 +42,21 @@ class Frames(NamedTuple):
     """Frame descriptions (FDEs) as parallel arrays."""
 
     pc: NDArray[np.uint64]
-    """Virtual address of the first byte that is described."""
+    """Virtual address of the first byte that the FDE describes."""
     size: NDArray[np.uint64]
-    """How many bytes are; never 0, never beyond 2^64."""
+    """Number of bytes that it describes; never 0, never beyond 2^64."""
     cie: NDArray[np.int64]
     """Index into `cies`."""
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    """Instructions, as offsets into the section."""
+    """Bounds of the instructions, as offsets into the section."""
     cies: list[Cie]
     refused: Counter[str]
     """FDEs left out, by reason."""
 
 
 def read_frames(section: Section) -> Frames:
-    """All FDEs of a section that can be read, in its order. CfiError when it is absurd as a whole."""
+    """All readable FDEs of a section, in its order. CfiError when the section as a whole makes no sense."""
     import numpy as np
 
     records = walk(section)
@@ -86,7 +86,7 @@ def _refuse(refused: Counter[str], reason: str, which: NDArray[np.bool_]) -> Non
 
 
 def _read_cies(section: Section, records: Records, places: list[int]) -> tuple[list[Cie], NDArray[np.int64]]:
-    """The different CIEs at ``places``, and for each place its index among them, -1 when it is of no use."""
+    """The distinct CIEs at ``places``, and for each place its index among them, -1 when it is unusable."""
     import numpy as np
 
     if len(places) > _MAX_CIES:
@@ -108,7 +108,7 @@ def _read_cies(section: Section, records: Records, places: list[int]) -> tuple[l
 
 
 def _read_cie(content: bytes, place: int, is_eh: bool) -> Cie | None:
-    """A CIE from its version on, which stands at ``place``; None when it is of no use."""
+    """The CIE whose version field is at ``place``; None when it is unusable."""
     try:
         version = content[0]
         zero = content.index(b"\0", 1)
@@ -116,7 +116,7 @@ def _read_cie(content: bytes, place: int, is_eh: bool) -> Cie | None:
         if version not in (1, 3, 4) or (version == 4 and is_eh):
             return None
         if version == 4:
-            if content[at : at + 2] != b"\x08\x00":  # bytes of an address, of a segment selector
+            if content[at : at + 2] != b"\x08\x00":  # size of an address, size of a segment selector
                 return None
             at += 2
         code_align, at = uleb(content, at)
@@ -152,7 +152,7 @@ def _fde_encoding(letters: bytes, data: bytes) -> int:
                     raise CfiError
                 at += PE_SIZES[kind][0]
             at += 1
-        elif letter not in b"SBG":  # signal frame; those of other machines
+        elif letter not in b"SBG":  # signal frame; the others belong to other machines
             raise CfiError
     return encoding
 
@@ -160,7 +160,7 @@ def _fde_encoding(letters: bytes, data: bytes) -> int:
 def _read_ranges(
     section: Section, cies: list[Cie], cie: NDArray[np.int64], body: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
-    """(first address, size, offset of the instructions) of FDEs; an offset of -1 where they are of no use."""
+    """(first address, size, offset of the instructions) of FDEs; the offset is -1 where an FDE is unusable."""
     import numpy as np
 
     pc, size = np.zeros(len(cie), np.uint64), np.zeros(len(cie), np.uint64)
@@ -185,7 +185,7 @@ def _read_ranges(
 
 
 def _gather(data: bytes, at: NDArray[np.int64], width: int, signed: bool) -> NDArray[np.uint64]:
-    """Numbers of ``width`` bytes at any offsets, modulo 2^64."""
+    """Numbers of ``width`` bytes at arbitrary offsets, modulo 2^64."""
     import numpy as np
 
     if not len(at):
@@ -197,7 +197,7 @@ def _gather(data: bytes, at: NDArray[np.int64], width: int, signed: bool) -> NDA
 
 
 def _behind_data(data: bytes, at: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Offsets behind the augmentation data (its size, then that many bytes); -1 where that is beyond the end."""
+    """Offsets after the augmentation data (its size, then that many bytes); -1 where that is past the end."""
     import numpy as np
 
     octets = np.frombuffer(data, np.uint8)

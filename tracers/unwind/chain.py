@@ -1,4 +1,4 @@
-"""The chain of records that .eh_frame and .debug_frame are (DWARF 5, 6.4.1; Linux Standard Base 5, 10.6)."""
+"""Walks the chain of records in .eh_frame and .debug_frame (DWARF 5, 6.4.1; Linux Standard Base 5, 10.6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ZERO, _BEYOND = 1, 2
 
 
 class CfiError(Exception):
-    """A section or record that is not used, and why."""
+    """Why a section or record is not used."""
 
 
 class Section(NamedTuple):
@@ -25,30 +25,30 @@ class Section(NamedTuple):
     data: bytes
     vaddr: int
     is_eh: bool
-    """.eh_frame; else .debug_frame."""
+    """True for .eh_frame, False for .debug_frame."""
     ends_at_zero: bool = False
-    """Its size is not known: the first record of length 0 is its end."""
+    """Its size is not known: it ends at the first record of length 0."""
     hints: NDArray[np.int64] | None = None
-    """Where frame descriptions begin, as .eh_frame_hdr has it. They only make reading faster: what does not fit the
-    records' own lengths is not believed."""
+    """Where frame descriptions begin, according to .eh_frame_hdr. Only used to read faster: hints that do not fit
+    the records' own lengths are ignored."""
 
 
 class Records(NamedTuple):
     """All frame descriptions (FDEs), in the section's order."""
 
     cie_at: NDArray[np.int64]
-    """Where their CIE begins, by their own word; -1 outside of the section."""
+    """Where each one's CIE begins, according to the record; -1 if outside the section."""
     body: NDArray[np.int64]
-    """Offset behind the pointer to it."""
+    """Offset after the CIE pointer."""
     end: NDArray[np.int64]
     cies: dict[int, tuple[int, int]]
-    """Common information entries: offset to (offset behind the id, its end)."""
+    """Common information entries: offset to (offset after the id, end of the entry)."""
     cut: bool
-    """Something behind the last one is no record."""
+    """The data after the last record is not a record."""
 
 
 def walk(section: Section) -> Records:
-    """The records of a section. CfiError when there are absurdly many."""
+    """The records of a section. CfiError when there are too many to be plausible."""
     import numpy as np
 
     if section.hints is not None:
@@ -69,7 +69,7 @@ class _Walk:
         self._count = 0
 
     def records(self, cie_at: NDArray[np.int64], body: NDArray[np.int64], end: NDArray[np.int64], cut: bool) -> Records:
-        """What was walked over, and these."""
+        """The records walked so far, and the given ones."""
         import numpy as np
 
         cie_at = np.concatenate([np.array(self._cie_at, np.int64), cie_at])
@@ -79,7 +79,7 @@ class _Walk:
         return Records(cie_at[order], body[order], end[order], self._cies, cut)
 
     def by_hints(self, hints: NDArray[np.int64]) -> Records | None:
-        """All records, those at ``hints`` in bulk; None when these do not fit the chain from the first to the last."""
+        """All records, with those at ``hints`` read in bulk; None when the hints do not fit the chain of records."""
         import numpy as np
 
         data, size = self._section.data, len(self._section.data)
@@ -104,7 +104,7 @@ class _Walk:
         return self.records(np.maximum(at + 4 - link, -1), at + 8, end, cut)
 
     def go(self, at: int, stop: int) -> int:
-        """Walks from offset ``at`` on. 0: ``stop`` was reached; `_AT_ZERO`, `_BEYOND`: where the walk ended before."""
+        """Walks from offset ``at``. 0 if it reached ``stop``, else why it ended earlier: `_AT_ZERO`, `_BEYOND`."""
         data, is_eh = self._section.data, self._section.is_eh
         pair = struct.Struct("<II").unpack_from
         cie_id = 0 if is_eh else _EXTENDED
@@ -128,7 +128,7 @@ class _Walk:
             if link == own_id:
                 self._cies[at] = (body, end)
             else:
-                # A pointer of 64 bits may be anything: none of them begins a CIE if it is negative.
+                # A 64-bit pointer can have any value; a negative result never is the place of a CIE.
                 cie_at = link_at - link if is_eh else link
                 self._cie_at.append(cie_at if 0 <= cie_at < len(data) else -1)
                 self._body.append(body)
@@ -138,7 +138,7 @@ class _Walk:
 
 
 def _extended(data: bytes, at: int, is_eh: bool) -> tuple[int, int, int, int, int]:
-    """(length, CIE pointer, its offset, offset behind it, what it is in a CIE) of a record in 64-bit DWARF."""
+    """(length, CIE pointer, its offset, offset after it, its value in a CIE) of a record in 64-bit DWARF."""
     layout = struct.Struct("<QI" if is_eh else "<QQ")
     if at + 4 + layout.size > len(data):
         raise CfiError("frame record beyond the section's end")

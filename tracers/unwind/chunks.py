@@ -1,7 +1,7 @@
-"""A table of rows cut into the form that the probes search: bpf/include/unwind.h.
+"""Cuts a table of rows into the form that the probes search: bpf/include/unwind.h.
 
-Code is cut into chunks; a chunk has an index, one entry per page, that says where the rows of the page begin and how
-many there are. So a search looks at few rows, however long the table, and never crosses from one shard to another.
+Code is cut into chunks. A chunk has an index with one entry per page: where the page's rows begin and how many there
+are. A search therefore looks at few rows, however long the table, and never crosses from one shard to another.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 SHARD_WORDS = 1 << 17
 PAGE_SHIFT = 9
 CHUNK_SHIFT = 22
-"""4 MiB of code: small enough for parts of a big library to stay when others leave."""
+"""4 MiB of code: small enough that parts of a big library can stay when other parts are evicted."""
 MAPPING_WORDS = 3
 TABLE_UNMAPPED, TABLE_NONE, TABLE_FIRST = 0, 1, 2
 """enum table_number."""
 _PIECE_WORDS = 1 << 12
-"""Rows that stay together; a page has 512 at most."""
+"""Rows that are kept together; a page has 512 at most."""
 
 
 class Piece(NamedTuple):
-    """Rows in a row, for the pages from ``first_page`` on."""
+    """Consecutive rows, for the pages from ``first_page`` on."""
 
     first_page: int
     pages: int
@@ -35,9 +35,9 @@ class Piece(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """``number``: the chunk's code begins at virtual address number << CHUNK_SHIFT; pcs count from there.
+    """``number``: the chunk's code begins at virtual address number << CHUNK_SHIFT; pcs are relative to that.
 
-    ``first`` and ``counts``: of each page's rows, the position of the first in its piece and their number.
+    ``first`` and ``counts``: for each page, the position of its first row in its piece, and the number of its rows.
     """
 
     number: int
@@ -47,12 +47,12 @@ class Chunk(NamedTuple):
 
     @property
     def words(self) -> int:
-        """How much memory it takes, in words of 8 bytes."""
+        """Memory that the chunk takes, in words of 8 bytes."""
         return len(self.first) + sum(len(piece.rows) for piece in self.pieces)
 
 
 def cut(table: UnwindTable) -> Iterator[Chunk]:
-    """The chunks of a table that hold more than gaps."""
+    """The chunks of a table that hold anything but gaps."""
     import numpy as np
 
     rows = table.rows
@@ -76,7 +76,7 @@ def cut(table: UnwindTable) -> Iterator[Chunk]:
 
 
 def _chunk(number: int, rows: NDArray[np.void], *, ends: bool) -> Chunk:
-    """``rows`` begin with one for place 0; ``ends``: the last one is the table's closing gap."""
+    """``rows`` must begin with a row for place 0; ``ends``: the last row is the table's closing gap."""
     import numpy as np
 
     places = rows["pc"].astype(np.int64)

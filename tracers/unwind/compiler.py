@@ -1,4 +1,4 @@
-"""From an ELF file's call frame information to its table of rows."""
+"""Compiles an ELF file's call frame information into its table of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..symbols.elf import ElfFile
+from ..images.elf import ElfFile
 from .cfi import PE_ABSOLUTE, PE_SIZES, Cie, Frames
 from .chain import Section
 from .events import Addresses, Programs
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["UnwindError", "compile_sections", "compile_table", "find_sections"]
 
 _BATCH = 1 << 18
-"""Bytes of a section that are worked on at once: few enough for the processor's cache."""
+"""Bytes of a section that are processed at once: few enough for the processor's cache."""
 _MAX_PROGRAM = 1 << 20
-"""Bytes of instructions of one function."""
+"""Maximum size of one function's instructions, in bytes."""
 _MAX_INITIAL = 1 << 16
-"""Of a CIE; and of what is worked on at once to read these."""
+"""The same for a CIE; also the number of bytes that are processed at once when CIEs are read."""
 _MAX_ROWS = 1 << 23
 _SPAN = 1 << 32
-"""Of what a row's pc can say."""
+"""Range of a row's pc."""
 
 
 class _Rows(NamedTuple):
@@ -44,13 +44,13 @@ class _Rows(NamedTuple):
 def compile_table(elf: ElfFile, debug: ElfFile | None = None) -> UnwindTable:
     """The unwind table of one executable or shared library; ``debug`` is its separate debug file.
 
-    UnwindError when there is none to be had.
+    UnwindError when no table can be made.
     """
     return compile_sections(elf, find_sections(elf, debug))
 
 
 def compile_sections(elf: ElfFile, sections: Sections) -> UnwindTable:
-    """See `compile_table`; ``sections`` as `find_sections` returned them."""
+    """See `compile_table`; ``sections`` is the result of `find_sections`."""
     import numpy as np
 
     refused: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def compile_sections(elf: ElfFile, sections: Sections) -> UnwindTable:
 
 
 def _gaps(functions: Functions, base: int) -> _Rows:
-    """Rows behind the functions that no other follows at once."""
+    """Rows for the ends of functions that are not followed directly by another function."""
     import numpy as np
 
     last = np.ones(len(functions.pc), bool)
@@ -91,7 +91,7 @@ def _gaps(functions: Functions, base: int) -> _Rows:
 def _run_section(
     section: Section, frames: Frames, which: NDArray[np.int64], base: int, budget: list[int]
 ) -> Iterator[_Rows]:
-    """The rows of the frame descriptions ``which``, these in the section's order."""
+    """The rows of the frame descriptions ``which``, given in the section's order."""
     import numpy as np
 
     octets = np.frombuffer(section.data, np.uint8)
@@ -122,7 +122,7 @@ def _addresses(section: Section, encoding: int) -> Addresses:
 
 
 def _initial_rules(octets: NDArray[np.uint8], cies: list[Cie]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the rules that each CIE begins with, whether they make sense)."""
+    """(the initial rules of each CIE, whether they make sense)."""
     import numpy as np
 
     numbers: dict[tuple[int, bytes], int] = {}
@@ -146,7 +146,7 @@ def _initial_rules(octets: NDArray[np.uint8], cies: list[Cie]) -> tuple[NDArray[
 
 
 def _batches(begin: NDArray[np.int64], end: NDArray[np.int64], span: int) -> Iterator[slice]:
-    """Sorted ranges in groups that span up to ``span`` bytes, or are one."""
+    """Sorted ranges, in groups that span at most ``span`` bytes or consist of one range."""
     import numpy as np
 
     first = 0

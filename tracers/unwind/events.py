@@ -1,4 +1,4 @@
-"""What the instructions of many functions do to the rules that a walk needs, as parallel arrays."""
+"""The effect of many functions' instructions on the rules that a walk needs, as parallel arrays."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from .rules import (
     VAL_EXPRESSION,
     VAL_OFFSET,
     pack_rule,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 CFA_REGISTER, CFA_OFFSET, RULE_RBP, RULE_RSP, RULE_RA = range(5)
-"""What an event can change, as a column of a state and as the number of a bit of `Events.changes`."""
+"""What an event can change: the column of a state, and the bit number in `Events.changes`."""
 COLUMNS = 5
 _CFA = 1 << CFA_REGISTER | 1 << CFA_OFFSET
 START = (1 << COLUMNS) - 1
 REMEMBER, RECALL = 1 << COLUMNS, 2 << COLUMNS
 
 BY_EXPRESSION = -1
-"""The CFA's register where the CFA is an expression; its offset is then where in the section that stands."""
+"""The CFA's register when the CFA is an expression; its offset is then the expression's place in the section."""
 
 
 class _RuleOp(NamedTuple):
     kind: int
     signed: bool
     scaled: int
-    """By how many data alignments the operand counts; 0: it is no offset."""
+    """Factor by which the data alignment scales the operand; 0: the operand is no offset."""
 
 
 _RULES = {
@@ -59,7 +59,7 @@ _COLUMN_OF = {REG_RBP: RULE_RBP, REG_RSP: RULE_RSP, REG_RA: RULE_RA}
 
 
 class Programs(NamedTuple):
-    """Instructions of functions, one row each, sorted by where they stand, at least a byte apart."""
+    """Instructions of functions, one row each, sorted by position, with at least one byte between them."""
 
     octets: NDArray[np.uint8]
     """The section."""
@@ -70,36 +70,36 @@ class Programs(NamedTuple):
     code_align: NDArray[np.int64]
     data_align: NDArray[np.int64]
     initial: NDArray[np.int64]
-    """The rules that its CIE begins with: `COLUMNS` numbers per program, see `Events`."""
+    """The initial rules from its CIE: `COLUMNS` numbers per program, see `Events`."""
 
 
 class Addresses(NamedTuple):
-    """How DW_CFA_set_loc says an address."""
+    """How DW_CFA_set_loc encodes an address."""
 
     width: int
     signed: bool
     relative_to: int | None
-    """Virtual address of the section where an address counts from its own place."""
+    """Virtual address of the section if addresses are relative to their own place."""
 
 
 class Events(NamedTuple):
-    """What changes the rules, in order; a `START` before each program's first."""
+    """Changes of the rules, in order; each program's first is preceded by a `START`."""
 
     program: NDArray[np.int64]
     location: NDArray[np.int64]
-    """Bytes from the function's start; up to `leb.LIMIT` and beyond where the instructions are nonsense."""
+    """Bytes from the function's start; up to `leb.LIMIT` and beyond if the instructions are nonsense."""
     changes: NDArray[np.uint8]
     """`START`, `REMEMBER`, `RECALL`, or bits of columns."""
     register: NDArray[np.int64]
     """The new `CFA_REGISTER`."""
     number: NDArray[np.int64]
-    """What else is new: the CFA's offset in bytes, or a rule by `rules.pack_rule`."""
+    """The other new value: the CFA's offset in bytes, or a rule as packed by `rules.pack_rule`."""
     damaged: NDArray[np.bool_]
-    """Per program: its instructions make no sense, and there is no event but its `START`."""
+    """Per program: its instructions make no sense, and its only event is its `START`."""
 
 
 def read_events(programs: Programs, addresses: Addresses) -> Events:
-    """The events of ``programs``, of which there is one at least."""
+    """The events of ``programs``, which must not be empty."""
     import numpy as np
 
     base = int(programs.begin[0]) - 1
@@ -125,7 +125,7 @@ def read_events(programs: Programs, addresses: Addresses) -> Events:
 
 
 class _Found(NamedTuple):
-    """Instructions; in the place of each program's byte before the first, a nop."""
+    """Instructions; a nop stands for the byte before each program."""
 
     part: NDArray[np.uint8]
     base: int
@@ -137,7 +137,7 @@ class _Found(NamedTuple):
 
 @cache
 def _matters() -> NDArray[np.bool_]:
-    """By opcode: whether it may change a rule that a walk needs."""
+    """For each opcode, whether it may change a rule that a walk needs."""
     import numpy as np
 
     op = np.arange(256)
@@ -147,7 +147,7 @@ def _matters() -> NDArray[np.bool_]:
 
 
 def _locate(found: _Found, programs: Programs, addresses: Addresses, damaged: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Bytes from the function's start behind each instruction; programs that go backwards become ``damaged``."""
+    """Bytes from the function's start after each instruction; marks programs that go backwards as ``damaged``."""
     import numpy as np
 
     step = np.where(found.op & 0xC0 == ins.ADVANCE, found.op & 0x3F, 0).astype(np.int64)
@@ -178,7 +178,7 @@ def _locate(found: _Found, programs: Programs, addresses: Addresses, damaged: ND
 
 
 def _gather(part: NDArray[np.uint8], at: NDArray[np.int64], width: int, signed: bool) -> NDArray[np.int64]:
-    """Numbers of ``width`` bytes at any offsets."""
+    """Numbers of ``width`` bytes at arbitrary offsets."""
     import numpy as np
 
     dtype = np.dtype(f"<{'i' if signed else 'u'}{width}")
@@ -187,7 +187,7 @@ def _gather(part: NDArray[np.uint8], at: NDArray[np.int64], width: int, signed: 
 
 
 class _Reader:
-    """Reads operands. ``changes`` stays 0 where an instruction is of no use."""
+    """Reads operands. ``changes`` stays 0 for an unusable instruction."""
 
     def __init__(self, found: _Found, programs: Programs) -> None:
         import numpy as np

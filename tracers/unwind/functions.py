@@ -1,7 +1,7 @@
-"""Where functions begin and end, by their frame descriptions.
+"""Finds where functions begin and end, from their frame descriptions.
 
 Functions do not overlap: where descriptions do, the first one wins, and .eh_frame, which the program itself
-relies on, wins over .debug_frame.
+uses, wins over .debug_frame.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..symbols.elf import ElfFile
+from ..images.elf import ElfFile
 from .cfi import Frames, read_frames
 from .chain import CfiError, Section
 from .sections import Sections, UnwindError, find_sections
@@ -29,7 +29,7 @@ class Functions(NamedTuple):
     section: NDArray[np.int64]
     """Index into `frames`."""
     frame: NDArray[np.int64]
-    """Index into those of the section."""
+    """Index into the frames of that section."""
     frames: list[tuple[Section, Frames]]
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Functions:
@@ -41,14 +41,14 @@ class Functions(NamedTuple):
 def function_bounds(elf: ElfFile, debug: ElfFile | None = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """(first addresses, ends) of all functions with a frame description: virtual addresses, sorted, no overlaps.
 
-    Compilers split functions: a cold part is a range of its own. UnwindError when there are none to be had.
+    Compilers split functions: a cold part is a range of its own. UnwindError when there are none.
     """
     found = read_functions(elf, find_sections(elf, debug), Counter())
     return found.pc, found.end
 
 
 def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> Functions:
-    """The functions described in ``sections``; what is left out goes into ``refused``.
+    """The functions described in ``sections``; counts in ``refused`` what is left out.
 
     UnwindError when there are none.
     """
@@ -74,14 +74,14 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
 
 
 def count(refused: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:
-    """Adds up how many are refused for a reason, if any are."""
+    """Adds the number refused for a reason, if there are any."""
     number = int(which.sum())
     if number:
         refused[reason] += number
 
 
 def _select(elf: ElfFile, functions: Functions, frames: Frames, refused: Counter[str]) -> NDArray[np.int64]:
-    """Those of ``frames`` that become functions beside ``functions``, sorted by address."""
+    """Indices of the ``frames`` that become functions in addition to ``functions``, sorted by address."""
     import numpy as np
 
     end = frames.pc + frames.size
@@ -113,7 +113,7 @@ def _add(functions: Functions, at: NDArray[np.int64], section: Section, frames: 
 
 
 def _in_code(elf: ElfFile, pc: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """FDEs of functions that the linker threw away still stand there, at or near address 0."""
+    """Whether each range is code: FDEs of functions that the linker discarded remain, at or near address 0."""
     import numpy as np
 
     inside = np.zeros(len(pc), bool)
@@ -124,7 +124,7 @@ def _in_code(elf: ElfFile, pc: NDArray[np.uint64], end: NDArray[np.uint64]) -> N
 
 
 def _overlaps(functions: Functions, pc: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which ranges meet a function."""
+    """Which ranges overlap a function."""
     import numpy as np
 
     if not len(functions.pc):

@@ -1,7 +1,7 @@
-"""Call frame instructions (DWARF 5, 6.4.2 and 7.24), found in bulk.
+"""Finds call frame instructions (DWARF 5, 6.4.2 and 7.24) in bulk.
 
-The size of an instruction is worked out at each byte as if one began there; then all programs are stepped through
-at once, each from instruction to instruction.
+The size of an instruction is computed at every byte, as if one began there; then all programs are stepped through
+at once, from instruction to instruction.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PADDING = 64
-"""Bytes that must stand behind the last program, for reading beyond it."""
+"""Bytes required after the last program, because reads may go past its end."""
 INSTRUCTION, START = 1, 2
 """Marks of the first byte of an instruction, and of the byte before a program."""
 
 _FEW = 48
-"""So many programs are stepped through faster one by one."""
+"""Up to this number, stepping through programs one by one is faster."""
 _MAX_BLOCK = 1 << 12
-"""Bytes of an expression."""
+"""Maximum size of an expression, in bytes."""
 _TOO_LONG = 1 << 28
 
 ADVANCE, OFFSET_IN, RESTORE = 0x40, 0x80, 0xC0
 """Instructions with a number or register in the low six bits."""
 NOP, SET_LOC, RESTORE_EXTENDED, REMEMBER_STATE, RESTORE_STATE = 0x00, 0x01, 0x06, 0x0A, 0x0B
 ADVANCES = {0x02: 1, 0x03: 2, 0x04: 4}
-"""To the bytes of their operand."""
+"""Opcode to the operand's size in bytes."""
 DEF_CFA, DEF_CFA_REGISTER, DEF_CFA_OFFSET, DEF_CFA_EXPRESSION = 0x0C, 0x0D, 0x0E, 0x0F
 DEF_CFA_SF, DEF_CFA_OFFSET_SF = 0x12, 0x13
 GNU_ARGS_SIZE = 0x2E
@@ -45,13 +45,13 @@ LAYOUTS = {
 
 
 class _Tables(NamedTuple):
-    """By opcode."""
+    """Properties of an instruction, by opcode."""
 
     size: NDArray[np.int32]
-    """Bytes, if each operand in LEB128 has one."""
+    """Size in bytes if each LEB128 operand has one byte."""
     layout: NDArray[np.uint8]
     variable: NDArray[np.uint8]
-    """2 where the size must be measured, 1 where only if the operand's first byte says that it goes on."""
+    """2 if the size must be measured, 1 if only when the operand's first byte has its continuation bit set."""
 
 
 def find_instructions(
@@ -59,8 +59,8 @@ def find_instructions(
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """(`INSTRUCTION`, `START` or 0 per byte, which programs are damaged).
 
-    Programs are sorted, apart by a byte at least, and `PADDING` stands behind the last in ``part``; ``width``: bytes
-    of an address. What was found of a damaged program stays marked.
+    Programs are sorted, with at least one byte between them, and ``part`` has `PADDING` after the last. ``width``: size
+    of an address in bytes. Instructions already found in a damaged program stay marked.
     """
     import numpy as np
 
@@ -84,7 +84,7 @@ def find_instructions(
 
 
 def _step_through(sizes: list[int]) -> tuple[list[int], bool]:
-    """(where the instructions of one program begin, whether the last goes beyond its end)."""
+    """(where the instructions of one program begin, whether the last one goes past the program's end)."""
     found, at = [], 0
     while at < len(sizes):
         found.append(at)
@@ -93,7 +93,7 @@ def _step_through(sizes: list[int]) -> tuple[list[int], bool]:
 
 
 def _sizes(part: NDArray[np.uint8], width: int) -> NDArray[np.int32]:
-    """The size of an instruction at each byte; beyond any program's end where there can be none."""
+    """The size of an instruction at each byte; past any program's end where there can be none."""
     import numpy as np
 
     tables = _tables()
@@ -133,7 +133,7 @@ def _tables() -> _Tables:
     layout[high == OFFSET_IN] = ONE
     for code, form in LAYOUTS.items():
         layout[code] = form
-    size = np.where(high == 0, _TOO_LONG, 1).astype(np.int32)  # not known, but for:
+    size = np.where(high == 0, _TOO_LONG, 1).astype(np.int32)  # not known, except:
     size[[NOP, REMEMBER_STATE, RESTORE_STATE]] = 1
     for code, width in ADVANCES.items():
         size[code] = 1 + width

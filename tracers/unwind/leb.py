@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_BYTES = 10
-"""Of a 64-bit number."""
+"""Maximum size of a 64-bit number."""
 LIMIT = 1 << 40
-"""What numbers in bulk are cut to: no frame has such offsets, and products with an alignment stay in 64 bits."""
+"""Numbers read in bulk are clamped to this: no frame has such offsets, and products with an alignment fit 64 bits."""
 
 
 class LebError(Exception):
@@ -19,7 +19,7 @@ class LebError(Exception):
 
 
 def uleb(data: bytes, at: int) -> tuple[int, int]:
-    """(unsigned number at offset ``at``, offset behind it)."""
+    """(unsigned number at offset ``at``, offset after it)."""
     value = shift = 0
     for byte in data[at : at + MAX_BYTES]:
         value |= (byte & 0x7F) << shift
@@ -33,7 +33,7 @@ def uleb(data: bytes, at: int) -> tuple[int, int]:
 
 
 def sleb(data: bytes, at: int) -> tuple[int, int]:
-    """(signed number at offset ``at``, offset behind it)."""
+    """(signed number at offset ``at``, offset after it)."""
     value = shift = 0
     for byte in data[at : at + MAX_BYTES]:
         value |= (byte & 0x7F) << shift
@@ -48,9 +48,9 @@ def sleb(data: bytes, at: int) -> tuple[int, int]:
 
 
 def leb_sizes(octets: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many bytes the numbers at offsets ``at`` have, `MAX_BYTES` + 1 when that is too many.
+    """Sizes in bytes of the numbers at offsets ``at``; `MAX_BYTES` + 1 for those that are too long.
 
-    Behind each offset there must be `MAX_BYTES` bytes to look at.
+    At least `MAX_BYTES` bytes must follow each offset.
     """
     import numpy as np
 
@@ -64,7 +64,7 @@ def leb_sizes(octets: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.in
 
 
 def lebs(octets: NDArray[np.uint8], at: NDArray[np.int64], signed: bool) -> NDArray[np.int64]:
-    """The numbers at offsets ``at``, cut to ±`LIMIT`; see `leb_sizes`. One that is too large or has no end is any."""
+    """The numbers at offsets ``at``, clamped to ±`LIMIT`; see `leb_sizes`. Any number if too large or endless."""
     import numpy as np
 
     first = octets[at]

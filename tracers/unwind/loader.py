@@ -1,186 +1,126 @@
-"""Which tables the probes have: loaded as walks need them, compiled in the background, within a memory budget.
+"""Decides which tables the probes have: loaded as walks need them, compiled in the background, within a memory budget.
 
-A process's mappings name the tables of their code from the start. All tables of its files are put in as long as there
-is room; when there is none, a table comes when a walk has missed it, and the longest unused leave.
+A process's mappings are known with the tables of their code from the start. While there is room, all tables of its
+files are loaded; after that, a table is loaded when a walk has missed it, and the least recently used are evicted.
 """
 
 from __future__ import annotations
 
 import os
-import select
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..symbols.elf import ElfError, ElfFile
-from ..symbols.maps import AddressSpace, Mapping, read_maps
+from ...converters.base.units import plural, share
+from ..images.elf import ElfFile, FileSource
+from ..images.maps import AddressSpace, Mapping, read_maps
 from .cache import TableCache
 from .chunks import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, cut
-from .compiler import UnwindError
+from .compiling import Compiling, Request, State
+from .rows import UnwindTable
 from .store import Store
 
 Finder = Callable[[int, Mapping], "ElfFile | None"]
-"""The file behind a mapping of a process."""
+"""Finds the file behind a mapping of a process."""
 
 VDSO = "[vdso]"
-_PT_LOAD, _PAGE = 1, 4096
-_PATIENCE = 0.5
-"""Seconds that the end of a trace waits for the compiler."""
+_PT_LOAD, _PF_X, _PAGE = 1, 1, 4096
 _EVICT = 64
-"""Tables that leave at once."""
+"""Tables evicted at once."""
+_WORTH_A_NOTE = 0.01
+"""Share of the time in user code."""
 _MAX_CHUNKS = 1 << 32 - CHUNK_SHIFT
-"""Of one mapping: a table describes 4 GB of code at most, but a file may have any size."""
+"""Maximum for one mapping: a table describes 4 GB of code at most, but a file may have any size."""
 
 
-@dataclass(slots=True, eq=False)
-class _File:
-    elf: ElfFile
+@dataclass(eq=False)
+class _File(Request):
     tables: dict[int, int] = field(default_factory=dict)
-    """By chunk, the table's number."""
+    """Chunk to table number."""
     problem: str = ""
     """Why there are none."""
     loaded: bool = False
     missed: set[int] = field(default_factory=set)
-    """Tables for which room is to be made."""
-    waits: bool = False
-    """It is with the compiler."""
+    """Tables that were missed and need room."""
+    late: bool = False
+    """Its table was loaded while the trace was running."""
 
 
 @dataclass(slots=True)
 class _Space:
     mappings: AddressSpace
     read_ns: int
-    """When they were read, CLOCK_MONOTONIC."""
+    """When the mappings were read, CLOCK_MONOTONIC."""
     entries: dict[Mapping, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """What the probes were told of those that have tables."""
+    """What was written for the probes, for the mappings that have tables."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What the loader did."""
+    """Statistics of the loader."""
 
     bytes: int = 0
     """Kernel memory of the tables."""
     problem: str = ""
-    """Why they did not get all of their budget."""
+    """Why the tables did not get their full budget."""
     files: int = 0
-    """Files whose tables were put in."""
+    """Files whose tables were loaded."""
     refused: dict[str, int] = field(default_factory=dict)
     """Files without a table, by reason."""
     evicted: int = 0
-    """Tables that left for want of room."""
+    """Tables evicted for lack of room."""
     no_room: int = 0
-    """Tables and mappings that found no room."""
+    """Tables and mappings for which there was no room."""
+    late: frozenset[str] = frozenset()
+    """Paths of files whose tables were still being compiled when the trace began."""
+    only_loaded: bool = False
+    """The late tables had been compiled before."""
+    unfinished: int = 0
+    """Files whose tables were not compiled when the trace ended."""
+    compiled: int = 0
+    """Files whose tables had to be compiled."""
+    uncached: str = ""
+    """Why newly compiled tables cannot be kept for the next trace."""
 
-
-class _Compiler:
-    """A thread that compiles, or finds in the cache, one file after the other.
-
-    ``ready`` becomes readable with a result.
-    """
-
-    def __init__(self, cache: TableCache) -> None:
-        self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._cache = cache
-        self._todo: deque[_File] = deque()
-        self._done: deque[tuple[_File, list[Chunk] | str]] = deque()
-        self._wake = threading.Condition()
-        self._stopping = self._busy = False
-        self._thread = threading.Thread(target=self._run, name="unwind tables", daemon=True)
-        self._thread.start()
-
-    def put(self, file: _File, *, urgent: bool) -> None:
-        """``urgent``: before all others."""
-        with self._wake:
-            if file.waits and not (urgent and file in self._todo):
-                return
-            if file.waits:
-                self._todo.remove(file)
-            file.waits = True
-            (self._todo.appendleft if urgent else self._todo.append)(file)
-            self._wake.notify()
-
-    def take(self) -> tuple[_File, list[Chunk] | str] | None:
-        """A file with its chunks, or with the reason why there are none."""
-        if not self._done:
-            return None
-        file, result = self._done.popleft()
-        file.waits = False
-        return file, result
-
-    def wait(self, seconds: float) -> None:
-        """Until a result is there."""
-        poll = select.poll()
-        poll.register(self.ready, select.POLLIN)
-        poll.poll(max(seconds, 0) * 1000)
-
-    @property
-    def idle(self) -> bool:
-        """Nothing is to be done, and nothing to be taken."""
-        with self._wake:
-            return not (self._todo or self._done or self._busy)
-
-    def heard(self) -> None:
-        """Makes ``ready`` wait for the next result."""
-        try:
-            os.eventfd_read(self.ready)
-        except BlockingIOError:
-            return
-
-    def close(self) -> None:
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
-        self._thread.join(_PATIENCE)
-        if not self._thread.is_alive():  # else it ends with the command: nobody waits for a large file's table
-            self._cache.close()
-            os.close(self.ready)
-
-    def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not (self._todo or self._stopping):
-                    self._wake.wait()
-                if self._stopping:
-                    return
-                file = self._todo.popleft()
-                self._busy = True
-            result = self._compile(file)
-            with self._wake:
-                self._done.append((file, result))
-                self._busy = False
-            os.eventfd_write(self.ready, 1)
-
-    def _compile(self, file: _File) -> list[Chunk] | str:
-        try:
-            return list(cut(self._cache.table(file.elf)))
-        except (UnwindError, ElfError) as error:
-            return str(error)
-        except MemoryError:
-            return "not enough memory"
-        except Exception as error:  # a defect that a file brings out must not end the trace
-            return f"{type(error).__name__}: {error}"
+    def notes(self, late: int, total: int) -> list[str]:
+        """Notes for the user: of ``total`` ns in user code, ``late`` ns are in stacks that lacked a late table."""
+        notes = []
+        if late and self.only_loaded:
+            if late >= _WORTH_A_NOTE * total:
+                cut_short = f"{share(late, total)} of the time in user code is in stacks cut short"
+                notes.append(f"{cut_short}: unwind tables were still being loaded")
+        elif late:
+            again = "run it again"
+            if self.unfinished:
+                left = plural(self.unfinished, "file")
+                again += f", or compile what is left ({left}) with `trace-doctor --prepare`"
+            cut_short = f"{share(late, total)} of the time in user code is in stacks cut short"
+            notes.append(f"{cut_short}: unwind tables were still being compiled; {again}")
+        if self.compiled and self.uncached:
+            notes.append(f"unwind tables had to be compiled, and will be the next time: {self.uncached}")
+        return notes
 
 
 class Loader:
-    """Its methods are for one thread; only compiling goes on in another."""
+    """Methods must be called from one thread; only the compilation runs in another."""
 
     def __init__(self, store: Store, find: Finder, cache: TableCache | None = None) -> None:
         self.counts = Counts()
         self._store = store
         self._find = find
-        self._compiler = _Compiler(cache or TableCache())
+        self._compiler: Compiling[_File, list[Chunk]] = Compiling(cache or TableCache(), _chunks)
         self._files: dict[tuple[int, int] | str, _File] = {}
+        self._same: dict[tuple[int, int], _File] = {}
+        """By device and inode of the open file: the same file may be seen first by these, then by its build-id."""
+        self._began = False
         self._owner: dict[int, _File] = {}
-        """By table."""
+        """Table number to file."""
         self._spaces: dict[int, _Space] = {}
         self._epoch = 1
         self._tried: dict[int, int] = {}
-        """When a missed table was tried last: the epoch."""
+        """Missed table to the epoch in which it was last tried."""
         self._full = False
-        """From now on only what is missed comes in, and something else leaves."""
+        """From now on only missed tables are loaded, and others are evicted for them."""
 
     @property
     def ready(self) -> int:
@@ -188,9 +128,9 @@ class Loader:
         return self._compiler.ready
 
     def read(self, pid: int) -> bool:
-        """Reads the mappings of a process and tells the probes; tables are to come.
+        """Reads the mappings of a process and writes them for the probes; tables follow.
 
-        False when it is gone, or has none: of threads that outlive their process's main thread they cannot be read.
+        False when it is gone or has no mappings: they cannot be read once the main thread has exited.
         """
         begin = time.monotonic_ns()
         try:
@@ -204,16 +144,16 @@ class Loader:
         return True
 
     def map(self, pid: int, mapping: Mapping, time_ns: int) -> bool:
-        """A process has mapped code; `tell` the probes later. False when its other mappings are not known."""
+        """Records that a process has mapped code; call `tell` later. False when its other mappings are not known."""
         space = self._spaces.get(pid)
         if space is None:
             return False
-        if time_ns >= space.read_ns:  # else it was read with the others, or is gone again
+        if time_ns >= space.read_ns:  # else it was read with the others, or is already gone
             space.mappings.map(mapping)
         return True
 
     def tell(self, pid: int) -> None:
-        """Tells the probes where the code of a process lies."""
+        """Writes for the probes where the code of a process is mapped."""
         import numpy as np
 
         space = self._spaces[pid]
@@ -235,24 +175,31 @@ class Loader:
             self._full = True
             if not self._make_room():
                 self.counts.no_room += 1
-                self._store.drop_space(pid)  # what is no longer true would lead walks astray
+                self._store.drop_space(pid)  # outdated mappings would lead walks astray
                 return
 
-    def expect(self, pid: int, mapping: Mapping) -> None:
-        """Others will map this file, too."""
-        self._file(pid, mapping)
+    def expect(self, pid: int, mapping: Mapping, processes: int = 1) -> None:
+        """Prepares the table of a file that ``processes`` map, or soon will, before the probes know these processes."""
+        self._file(pid, mapping, processes)
+        self._entries(pid, mapping)
+
+    def expect_file(self, elf: ElfFile, path: str) -> None:
+        """Prepares the tables of a file that some process will map."""
+        file = self._known(elf, path, 1)
+        for chunk in _code_chunks(elf):
+            self._table(file, chunk)
 
     def forget(self, pid: int) -> None:
-        """It began another program."""
+        """The process has executed another program."""
         self._spaces.pop(pid, None)
 
     def unmap(self, pid: int) -> None:
-        """The process is gone."""
+        """The process has exited."""
         self._spaces.pop(pid, None)
         self._store.drop_space(pid)
 
     def missed(self, tables: Iterable[int]) -> None:
-        """Walks came to code whose tables are not in memory."""
+        """Walks reached code whose tables are not in memory."""
         for number in tables:
             file = self._owner.get(number)
             if file is None or self._tried.get(number) == self._epoch or self._store.is_filled(number):
@@ -262,33 +209,68 @@ class Loader:
             self._compiler.put(file, urgent=True)
 
     def poll(self) -> bool:
-        """Puts in what is ready; whether anything was."""
+        """Loads the tables that are ready; returns whether there were any."""
         self._compiler.heard()
         changed = False
         while (found := self._compiler.take()) is not None:
             changed |= self._put_in(*found)
         self.counts.bytes = self._store.bytes
+        self.counts.uncached = self._compiler.uncached
         self.counts.problem = self._store.problem
         return changed
 
     def wait(self, seconds: float) -> None:
-        """Until all that was asked for is there, for ``seconds`` at most."""
+        """Waits until all requested tables are loaded, for at most ``seconds``."""
         end = time.monotonic() + seconds
         while not self._compiler.idle and (rest := end - time.monotonic()) > 0:
             self._compiler.wait(rest)
             self.poll()
 
+    @property
+    def idle(self) -> bool:
+        """Whether all requested tables are loaded."""
+        return self._compiler.idle
+
+    @property
+    def compiles_only(self) -> bool:
+        """Whether all cached tables are loaded."""
+        return self._compiler.compiles_only
+
+    @property
+    def state(self) -> State:
+        """How many files were requested, and how many are done."""
+        return self._compiler.state
+
+    @property
+    def pids(self) -> set[int]:
+        """Processes started for compiling."""
+        return self._compiler.pids
+
+    def begin(self) -> None:
+        """Marks the start of the trace: tables loaded from now on are late."""
+        self._began = True
+
     def next_epoch(self) -> int:
-        """The number by which tables used from now on are told from those used before."""
+        """Starts a new epoch: distinguishes tables used from now on from those used before."""
         self._epoch += 1
         return self._epoch
 
     def close(self) -> None:
-        """Ends the thread when it has done what it is at."""
+        """Stops the thread after its current file."""
+        self._count_late()
         self._compiler.close()
 
+    def _count_late(self) -> None:
+        waiting = [file for file in self._same.values() if file.waits and file.was_compiled]
+        self.counts.compiled = sum(file.was_compiled for file in self._same.values())
+        late = [file for file in self._same.values() if file.late]
+        compiled = [*(file for file in late if file.was_compiled), *waiting]
+        self.counts.late = frozenset(file.path for file in compiled or late)
+        self.counts.only_loaded = not compiled
+        self.counts.unfinished = len(waiting)
+
     def _entries(self, pid: int, mapping: Mapping) -> list[tuple[int, int, int]]:
-        """(start, what to subtract from an address for its place in the chunk, table) of each chunk."""
+        """(start, offset from an address to its place in the chunk, table) of each chunk."""
         file = self._file(pid, mapping)
         vaddr = _vaddr(file.elf, mapping.offset) if file is not None else None
         if file is None or vaddr is None:
@@ -316,7 +298,7 @@ class Loader:
                 self._store.mark_empty(number)
         return file.tables[chunk]
 
-    def _file(self, pid: int, mapping: Mapping) -> _File | None:
+    def _file(self, pid: int, mapping: Mapping, processes: int = 1) -> _File | None:
         if not mapping.is_file and mapping.path != VDSO:
             return None
         key = mapping.key if mapping.is_file else mapping.path
@@ -324,13 +306,23 @@ class Loader:
             elf = self._find(pid, mapping)
             if elf is None:
                 return None
-            file = self._files[key] = _File(elf)
+            self._files[key] = self._known(elf, mapping.file_path, processes)
+        return self._files[key]
+
+    def _known(self, elf: ElfFile, path: str, processes: int) -> _File:
+        """The file as already requested under another name, or as newly requested."""
+        identity = _identity(elf)
+        file = self._same.get(identity)
+        if file is None:
+            file = self._same[identity] = _File(elf, path, processes)
             if not self._full:
                 self._compiler.put(file, urgent=False)
-        return self._files[key]
+        file.path = path
+        return file
 
     def _put_in(self, file: _File, found: list[Chunk] | str) -> bool:
         missed, file.missed = file.missed, set()
+        file.late |= self._began and not file.loaded
         if isinstance(found, str):
             file.problem = found
             self.counts.refused[found] = self.counts.refused.get(found, 0) + 1
@@ -350,7 +342,7 @@ class Loader:
         return changed
 
     def _fill(self, number: int, chunk: Chunk, *, make_room: bool) -> bool:
-        # One that a walk waits for is in use; it must not leave for the next one that comes.
+        # A table that a walk has missed is in use; it must not be evicted for the next one.
         while not self._store.fill(number, chunk, self._epoch if make_room else 0):
             self._full = True
             if not make_room or not self._make_room():
@@ -359,12 +351,36 @@ class Loader:
         return True
 
     def _make_room(self) -> bool:
-        """Lets the longest unused tables leave; whether there were any."""
+        """Evicts the least recently used tables; returns whether there were any."""
         old = self._store.oldest(_EVICT, self._epoch)
         for table in old:
             self._store.empty(table)
         self.counts.evicted += len(old)
         return bool(old)
+
+
+def _chunks(table: UnwindTable) -> list[Chunk]:
+    return list(cut(table))
+
+
+def _code_chunks(elf: ElfFile) -> list[int]:
+    """Chunks of its executable segments; a file may claim any size."""
+    chunks: set[int] = set()
+    for segment in elf.segments:
+        if segment.type == _PT_LOAD and segment.flags & _PF_X and segment.memsz:
+            first = segment.vaddr >> CHUNK_SHIFT
+            last = min(segment.vaddr + segment.memsz - 1 >> CHUNK_SHIFT, first + _MAX_CHUNKS - 1)
+            chunks.update(range(first, last + 1))
+            if len(chunks) >= _MAX_CHUNKS:
+                break
+    return sorted(chunks)[:_MAX_CHUNKS]
+
+
+def _identity(elf: ElfFile) -> tuple[int, int]:
+    if isinstance(elf.source, FileSource):
+        status = os.fstat(elf.source.fd)
+        return status.st_dev, status.st_ino
+    return -1, id(elf)
 
 
 def _vaddr(elf: ElfFile, offset: int) -> int | None:

@@ -1,7 +1,7 @@
 """The DWARF call frame virtual machine (DWARF 5, 6.4.2), run over many functions at once.
 
-Which event a rule was last changed by is a running maximum over the events' numbers. Where DW_CFA_restore_state
-brought remembered rules back, the answer is that at the DW_CFA_remember_state it belongs to.
+The event that last changed a rule is a running maximum over the events' numbers. Where DW_CFA_restore_state restored
+remembered rules, the answer is the one at the matching DW_CFA_remember_state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .events import (
     Events,
     Programs,
     read_events,
-)  # fmt: skip
+)
 from .rows import DAMAGED, UNKNOWN, pack
 from .rules import NOT_TOLD, States, encode_all
 
@@ -33,23 +33,23 @@ BLANK = (BY_EXPRESSION, -1, NOT_TOLD, NOT_TOLD, NOT_TOLD)
 
 
 class Rows(NamedTuple):
-    """Rows of programs, one program's after the other's."""
+    """Rows of programs, one program after another."""
 
     location: NDArray[np.int64]
     """Bytes from the function's start."""
     word: NDArray[np.uint32]
-    """As `rows.pack` makes them."""
+    """As packed by `rows.pack`."""
     counts: NDArray[np.int64]
-    """Per program: how many, one at least. One that makes no sense has one, `UNKNOWN`."""
+    """Number of rows per program, at least one. A program that makes no sense has one, `UNKNOWN`."""
 
 
 def run(programs: Programs, addresses: Addresses, budget: list[int]) -> Rows:
-    """The rows of ``programs``; ``budget`` and what is raised: see `rules.encode_all`."""
+    """The rows of ``programs``; for ``budget`` and exceptions see `rules.encode_all`."""
     import numpy as np
 
     machine = _Machine(read_events(programs, addresses), programs.initial)
     events, damaged = machine.events, machine.damaged
-    last = np.ones(len(events.program), bool)  # of those at one location, the last
+    last = np.ones(len(events.program), bool)  # of several at one location, the last
     last[:-1] = (events.program[1:] != events.program[:-1]) | (events.location[1:] != events.location[:-1])
     is_start = events.changes == START
     which = np.flatnonzero(np.where(damaged[events.program], is_start, last))
@@ -63,13 +63,13 @@ def run(programs: Programs, addresses: Addresses, budget: list[int]) -> Rows:
 
 
 def run_initial(programs: Programs) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the rules at the end of CIEs' programs, `COLUMNS` numbers each, which CIEs make no sense)."""
+    """(the rules at the end of the CIEs' programs, `COLUMNS` numbers each, which CIEs make no sense)."""
     import numpy as np
 
     machine = _Machine(read_events(programs, Addresses(8, False, None)), programs.initial)
     events = machine.events
     end = np.searchsorted(events.program, np.arange(len(programs.begin)), "right") - 1
-    # A CIE's rules hold from the start: it neither advances nor leaves anything remembered.
+    # A CIE's rules hold from the start: it must neither advance nor leave state remembered.
     machine.damaged[events.program[events.location > 0]] = True
     depth = np.cumsum((events.changes == REMEMBER).astype(np.int64) - (events.changes == RECALL))
     machine.damaged[1:] |= np.diff(depth[end]) != 0
@@ -78,7 +78,7 @@ def run_initial(programs: Programs) -> tuple[NDArray[np.int64], NDArray[np.bool_
 
 
 class _Machine:
-    """Answers which rules are in force after an event."""
+    """Computes which rules are in force after an event."""
 
     def __init__(self, events: Events, initial: NDArray[np.int64]) -> None:
         import numpy as np
@@ -89,11 +89,11 @@ class _Machine:
         self._refuse_mixed_cfa()
 
     def states(self, which: NDArray[np.int64]) -> States:
-        """The rules after each of the events ``which``; anything for those of damaged programs."""
+        """The rules after each of the events ``which``; arbitrary for events of damaged programs."""
         return States(*(self._column(column, which) for column in range(COLUMNS)))
 
     def _match(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(each RECALL, the REMEMBER before it). Programs that recall what they never remembered are damaged."""
+        """(each RECALL, the REMEMBER before it). Programs that recall state they never remembered are damaged."""
         import numpy as np
 
         events = self.events
@@ -109,7 +109,7 @@ class _Machine:
         bad = self.damaged[program]
         events.changes[which[bad]] = 0
         which, program, recalls, level = which[~bad], program[~bad], recalls[~bad], (depth + recalls)[~bad]
-        # In the order of (program, level) each recall stands behind its remember.
+        # In the order of (program, level), each recall follows its remember.
         order = np.lexsort((which, level, program))
         which, recalls = which[order], recalls[order]
         at = np.flatnonzero(recalls)
@@ -117,7 +117,7 @@ class _Machine:
         return which[at][pairs], which[at - 1][pairs]
 
     def _refuse_mixed_cfa(self) -> None:
-        """DWARF 5, 6.4.2.2: only a CFA that is a register and an offset can change one of them alone."""
+        """DWARF 5, 6.4.2.2: only a CFA that is register plus offset can have one of the two changed alone."""
         import numpy as np
 
         events = self.events
@@ -140,18 +140,18 @@ class _Machine:
         source = source[which]
         numbers = events.register if column == CFA_REGISTER else events.number
         found: NDArray[np.int64] = numbers[source]
-        if column > CFA_OFFSET:  # a START has only the CFA with it
+        if column > CFA_OFFSET:  # a START sets only the CFA
             initial = np.flatnonzero(events.changes[source] == START)
             found[initial] = self._initial[events.program[source[initial]], column]
         return found
 
     def _follow(self, source: NDArray[np.int64]) -> None:
-        """Puts for each RECALL in ``source`` what was in force at its REMEMBER."""
+        """For each RECALL in ``source``, substitutes what was in force at its REMEMBER."""
         import numpy as np
 
         if not len(self._recalls):
             return
-        aim = np.zeros(len(source), np.int64)  # per RECALL
+        aim = np.zeros(len(source), np.int64)  # one for each RECALL
         aim[self._recalls] = source[self._remembered]
         is_recall = self.events.changes == RECALL
         again = self._recalls

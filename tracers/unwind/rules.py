@@ -1,6 +1,6 @@
-"""What one row of DWARF call frame rules comes to on x86-64, and which of its expressions a row can say.
+"""Encodes DWARF call frame rules for x86-64 as rows, and recognises the expressions that a row can represent.
 
-Another architecture plugs in here (and in the CFA kinds of rows.py): its register numbers, and its own `encode`.
+Support for another architecture would go here (and in the CFA kinds of rows.py): its register numbers, its `encode`.
 Register numbers are those of the System V ABI, AMD64 supplement, figure 3.36; operations those of DWARF 5, 7.7.1.
 """
 
@@ -37,7 +37,7 @@ from .rows import (
     fits_cfa,
     fits_rbp,
     pack,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ Rule = tuple[int, int] | tuple[int, bytes]
 """(`UNDEFINED` … `VAL_EXPRESSION`, its offset in bytes, register or expression)."""
 
 _FIT = 1 << 15 + 3
-"""More than any offset in a row, in bytes."""
+"""Larger than any offset in a row, in bytes."""
 MAX_ODD = 1 << 17
 """Rules of a file that are encoded one by one; libcrypto, written in assembly, has some hundreds."""
 
@@ -69,7 +69,7 @@ _AT_REGISTER = {REG_RSP: RBP_AT_RSP, REG_RBP: RBP_AT_RBP}
 
 
 class State(NamedTuple):
-    """The rules that matter in a row. None: not told."""
+    """The rules that matter for a row. None: not specified."""
 
     register: int
     """The CFA's register, -1 when it is an expression."""
@@ -85,7 +85,7 @@ class States(NamedTuple):
 
     register: NDArray[np.int64]
     offset: NDArray[np.int64]
-    """Where the CFA is an expression (register -1): where in the section that stands, -1 for none."""
+    """If the CFA is an expression (register -1): the expression's place in the section, -1 for none."""
     rbp: NDArray[np.int64]
     """See `pack_rule`."""
     rsp: NDArray[np.int64]
@@ -93,11 +93,11 @@ class States(NamedTuple):
 
 
 class TooVariedError(Exception):
-    """More different rules than any compiler writes: the whole file is to be refused."""
+    """More different rules than any compiler generates: the whole file is refused."""
 
 
 class _Place(NamedTuple):
-    """An expression of the form register + offset, perhaps dereferenced, perhaps plus a constant."""
+    """An expression of the form register + offset, optionally dereferenced, optionally plus a constant."""
 
     register: int
     offset: int
@@ -106,14 +106,14 @@ class _Place(NamedTuple):
 
 
 def pack_rule(kind: int, operand: int = 0) -> int:
-    """A rule as one number; ``operand`` is its offset in bytes, its register, or where its expression stands."""
+    """A rule as one number; ``operand`` is its offset in bytes, its register, or its expression's place."""
     return operand << 3 | kind
 
 
 def encode_all(states: States, octets: NDArray[np.uint8], budget: list[int]) -> NDArray[np.uint32]:
-    """`encode` of each state; ``octets`` is the section in which expressions stand.
+    """`encode` for each state; ``octets`` is the section that contains the expressions.
 
-    ``budget`` is what is left of `MAX_ODD`; TooVariedError when it is spent.
+    ``budget`` is the rest of `MAX_ODD`; TooVariedError when it is used up.
     """
     import numpy as np
 
@@ -151,7 +151,7 @@ def _rule(packed: int, octets: NDArray[np.uint8]) -> Rule | None:
 
 
 def _expression(octets: NDArray[np.uint8], at: int) -> bytes:
-    """The block at ``at``: its size, and so many bytes."""
+    """The block at ``at``: its size, then that many bytes."""
     if at < 0:
         return b""
     size, begin = uleb(octets[at : at + MAX_BYTES].tobytes(), 0)
@@ -159,7 +159,7 @@ def _expression(octets: NDArray[np.uint8], at: int) -> bytes:
 
 
 def encode(state: State) -> int:
-    """A row's word (see `rows.pack`) for ``state``; `UNKNOWN` with its reason where a row cannot say it."""
+    """A row's word (see `rows.pack`) for ``state``; `UNKNOWN` with its reason where a row cannot express it."""
     if state.ra is not None and state.ra[0] == UNDEFINED:
         return pack(END)
     if _is_signal(state):
@@ -201,7 +201,7 @@ def _by_expression(state: State) -> int:
 
 
 def _is_signal(state: State) -> bool:
-    """Whether these are the rules of a struct sigcontext on the stack: rip is saved behind rsp, all by expressions."""
+    """Whether these are the rules of a struct sigcontext on the stack: rip is saved after rsp, all by expressions."""
     if state.register >= 0 or state.ra is None or state.ra[0] != EXPRESSION:
         return False
     cfa, ra = _parse(state.expression), _parse(state.ra[1])

@@ -1,4 +1,4 @@
-"""The sections of frame records in an ELF file, read as far as they can be."""
+"""Finds the sections of frame records in an ELF file, and reads as much of them as possible."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..symbols.elf import ElfError, ElfFile
+from ..images.elf import ElfError, ElfFile
 from .chain import Section
 from .rules import MACHINE
 
@@ -19,29 +19,29 @@ _SHF_COMPRESSED, _ELFCOMPRESS_ZLIB, _ELFCOMPRESS_ZSTD = 0x800, 1, 2
 _CHDR = struct.Struct("<IIQQ")
 """Elf64_Chdr, elf(5)."""
 _OLD_HEAD = b"ZLIB"
-"""Of .zdebug_frame, before SHF_COMPRESSED: this, the size in 8 bytes, zlib's stream. Go wrote it up to 1.20."""
+"""Start of .zdebug_frame (before SHF_COMPRESSED): this, the size in 8 bytes, a zlib stream. Go wrote it up to 1.20."""
 _MAX_SECTION = 64 << 20
 _SDATA4, _UDATA4, _PCREL, _DATAREL = 0x0B, 0x03, 0x10, 0x30
 """DW_EH_PE_*."""
 
 
 class UnwindError(Exception):
-    """A file without a table, and why: its frames are to be walked by frame pointers."""
+    """Why a file has no table: its frames are walked by frame pointers."""
 
 
 class Sections(NamedTuple):
-    """What there is to read in a file."""
+    """The readable sections of a file."""
 
     found: list[Section]
-    """The one to believe first."""
+    """Sections, the most trusted first."""
     refused: dict[str, int]
     """Sections that cannot be read, by reason."""
 
 
 def find_sections(elf: ElfFile, debug: ElfFile | None = None) -> Sections:
-    """.eh_frame and .debug_frame, the latter from the separate debug file if ``elf`` has none that can be read.
+    """.eh_frame and .debug_frame, the latter from the separate debug file if ``elf`` has no readable one.
 
-    UnwindError when the file is of another machine.
+    UnwindError when the file is for another machine.
     """
     if elf.machine != MACHINE or not elf.is_64:
         raise UnwindError(f"no unwind rules for ELF machine {elf.machine}, {64 if elf.is_64 else 32} bits")
@@ -81,12 +81,12 @@ def _eh_frame(elf: ElfFile) -> Section | None:
 
 
 class _FrameHeader(NamedTuple):
-    """.eh_frame_hdr, in the encodings that linkers write (Linux Standard Base 5, 10.6.2)."""
+    """.eh_frame_hdr, in the encodings that linkers use (Linux Standard Base 5, 10.6.2)."""
 
     eh_frame: int
     """Virtual address of .eh_frame."""
     fdes: NDArray[np.int64]
-    """Virtual addresses of frame descriptions; empty when there is no table of them."""
+    """Virtual addresses of frame descriptions; empty when the header has no table of them."""
 
 
 def _frame_header(elf: ElfFile) -> _FrameHeader | None:
@@ -110,7 +110,7 @@ def _frame_header(elf: ElfFile) -> _FrameHeader | None:
 
 
 def _at(elf: ElfFile, vaddr: int) -> Section | None:
-    """Of a file without section headers: up to the end of what is loaded."""
+    """The section in a file without section headers: extends to the end of the loaded segment."""
     for s in elf.segments:
         if s.type == _PT_LOAD and s.vaddr <= vaddr < s.vaddr + s.filesz:
             size = min(s.vaddr + s.filesz - vaddr, _MAX_SECTION)

@@ -6,15 +6,15 @@ import mmap
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.bpfmap import MappedArray
-from ..core.libbpf import BpfError
+from ..kernel.bpfmap import MappedArray
+from ..kernel.libbpf import BpfError
 from .chunks import MAPPING_WORDS, SHARD_WORDS, TABLE_FIRST, Chunk
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..core.bpfobject import Object
+    from ..kernel.bpfobject import Object
 
 _WORD = 8
 _SHARD_BYTES = SHARD_WORDS * _WORD
@@ -22,12 +22,12 @@ _TABLE = [("index", "<u4"), ("pages", "<u4"), ("used", "<u4"), ("empty", "<u4")]
 _SPACE = struct.Struct("<IIII")
 _WANTED_TABLE = 1 << 32
 _WORTH_IT = SHARD_WORDS // 4
-"""Words that are waited for rather than that another shard is added."""
+"""Dropped words that are worth waiting for, rather than adding another shard."""
 MAX_MAPPINGS = SHARD_WORDS // MAPPING_WORDS
 
 
 class Wanted(NamedTuple):
-    """What walks have missed: processes whose mappings were not known, tables that were not in memory."""
+    """What walks have missed: processes with unknown mappings, and tables that were not in memory."""
 
     pids: set[int]
     tables: set[int]
@@ -39,10 +39,10 @@ class _Block(NamedTuple):
 
 
 class Store:
-    """Written by one thread at a time. What is replaced or dropped is used again when no walk can be reading there."""
+    """Written by one thread at a time. Memory that was replaced or dropped is reused once no walk can be reading it."""
 
     def __init__(self, loaded: Object, budget: int) -> None:
-        """``budget``: bytes, rounded down to whole shards, one at least."""
+        """``budget`` is in bytes, rounded down to whole shards, but at least one."""
         import numpy as np
 
         self._shards_map = loaded.find_map("unwind_shards")
@@ -57,13 +57,13 @@ class Store:
         self._holes: list[list[_Block]] = []
         self._dropped: list[_Block] = []
         self._blocks: dict[int, list[_Block]] = {}
-        """By table."""
+        """Table number to its blocks."""
         self._free_tables = list(range(len(self._tables) - 1, TABLE_FIRST - 1, -1))
         self._spaces: dict[int, _Block] = {}
         self._versions = 0
         self.problem = ""
-        """Why no more of the budget can be had."""
-        self._add_shard()  # it takes milliseconds, which nobody has when the first program begins
+        """Why the rest of the budget is not available."""
+        self._add_shard()  # takes milliseconds, too long for when the first program begins
 
     @property
     def bytes(self) -> int:
@@ -72,19 +72,19 @@ class Store:
 
     @property
     def tables_in_memory(self) -> int:
-        """Chunks whose rows are there."""
+        """Number of chunks whose rows are in memory."""
         return len(self._blocks)
 
     def new_table(self) -> int:
-        """The number of a table without rows; 0 when there are no more."""
+        """The number of a new table without rows; 0 when all numbers are used."""
         return self._free_tables.pop() if self._free_tables else 0
 
     def mark_empty(self, table: int) -> None:
-        """There are no rows for it: walks need not ask for it again."""
+        """Marks a table as having no rows, so that walks do not report it as missed."""
         self._tables[table]["empty"] = 1
 
     def fill(self, table: int, chunk: Chunk, used: int = 0) -> bool:
-        """Puts a chunk's rows in; ``used``: the epoch. False when there is no room."""
+        """Loads a chunk's rows; ``used``: the epoch. False when there is no room."""
         import numpy as np
 
         blocks: list[_Block] = []
@@ -113,12 +113,12 @@ class Store:
         return table in self._blocks
 
     def empty(self, table: int) -> None:
-        """Takes the table's rows out of memory."""
+        """Removes the table's rows from memory."""
         self._tables[table]["pages"] = 0
         self._dropped += self._blocks.pop(table, [])
 
     def oldest(self, count: int, epoch: int) -> list[int]:
-        """``count`` tables at most in the order of their last use, without those of ``epoch``."""
+        """Up to ``count`` tables in the order of their last use, without those used in ``epoch``."""
         import numpy as np
 
         numbers = np.fromiter(self._blocks, np.int64, len(self._blocks))
@@ -127,9 +127,9 @@ class Store:
         return [int(numbers[i]) for i in order[:count] if used[i] < epoch]
 
     def set_space(self, pid: int, entries: NDArray[np.uint64]) -> bool:
-        """The mappings of a process: rows of (start, bias, table), sorted. False when there is no room.
+        """Sets the mappings of a process: rows of (start, bias, table), sorted. False when there is no room.
 
-        Of more processes than the kernel's map holds nothing is kept; `problem` says so.
+        Processes that do not fit into the kernel's map are not stored; `problem` says so.
         """
         entries = entries[:MAX_MAPPINGS]
         block = self._allocate(entries.size) if entries.size else _Block(0, 0)
@@ -150,12 +150,12 @@ class Store:
         return True
 
     def drop_space(self, pid: int) -> None:
-        """The process is gone."""
+        """The process has exited."""
         self._spaces_map.delete(pid.to_bytes(4, "little"))
         self._retire(pid)
 
     def take_wanted(self) -> Wanted:
-        """What was missed since the last time."""
+        """Returns what was missed since the last call."""
         wanted = Wanted(set(), set())
         for key, _ in self._wanted_map.items(1024):
             self._wanted_map.delete(key)
@@ -167,16 +167,16 @@ class Store:
         return wanted
 
     def settle(self) -> bool:
-        """Makes what was dropped free; whether anything was.
+        """Makes dropped memory reusable; returns whether there was any.
 
-        It takes milliseconds: a change of a map of maps waits until all programs have ended that may have seen what was
-        there.
+        Takes milliseconds: a change of a map of maps waits until all programs that may have seen the old
+        contents have ended.
         """
         if not self._dropped or not self._arrays:
             return False
         dropped, self._dropped = self._dropped, []
         self._put_shard(0)
-        # The mappings that a process had at its fork are its child's, too, until the child's own are read.
+        # A child uses the mappings that its parent had at the fork until the child's own are read.
         inherited = {_SPACE.unpack(value)[0] for _, value in self._spaces_map.items(1024)}
         free = [block for block in dropped if block.first not in inherited]
         self._dropped += [block for block in dropped if block.first in inherited]
@@ -184,7 +184,7 @@ class Store:
         return bool(free)
 
     def close(self) -> None:
-        """Lets go of the memory. The kernel's maps stay as long as the object that they belong to."""
+        """Releases the memory. The kernel's maps live as long as the object that they belong to."""
         self._shards.clear()
         for array in self._arrays:
             array.close()
@@ -204,7 +204,7 @@ class Store:
         self._shards[block.first // SHARD_WORDS][at : at + block.words] = words
 
     def _allocate(self, words: int) -> _Block | None:
-        """First fit, in one shard."""
+        """First fit; a block never spans shards."""
         for holes in self._holes:
             for i, hole in enumerate(holes):
                 if hole.words >= words:
@@ -223,7 +223,7 @@ class Store:
 
         try:
             array = MappedArray("unwind_shard", _SHARD_BYTES)
-        except (BpfError, OSError) as error:  # memory, or descriptors
+        except (BpfError, OSError) as error:  # out of memory or descriptors
             self.problem = str(error)
             self._max_shards = len(self._shards)
             return False

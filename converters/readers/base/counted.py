@@ -1,11 +1,11 @@
-"""Stacks that stand above their count: frames one a line, innermost first, then a line with nothing but a number. What
+"""Stacks followed by their count: one frame per line, innermost first, then a line with only a number. This is what
 scripts for SystemTap and DTrace print."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..model import Frame, Labels, Profile, ValueType
+from ...model import Frame, Labels, Profile, ValueType
 from .skipped import Skipped
 from .source import Source
 from .stack_tally import MAX_DIGITS, NotAFrame, StackTally
@@ -16,7 +16,7 @@ _STACK = 0xFFFFFFFF
 
 
 class CountedStacks:
-    """Sums them up. A stack may come in parts: `add` and `add_lines` go on where the last call ended."""
+    """Sums of such stacks. A stack may arrive in parts: `add` and `add_lines` continue where the last call ended."""
 
     def __init__(
         self,
@@ -25,8 +25,8 @@ class CountedStacks:
         parse: Callable[[bytes], tuple[Frame, ...] | None],
         keys: Callable[[list[bytes]], tuple[int, Labels]] | None = None,
     ) -> None:
-        """``name`` of the input and what is ``expected`` in it, for messages. ``parse`` is that of `StackTally`;
-        ``keys`` says how many of the first lines of a stack are no frames, and what they tell."""
+        """``name`` of the input, and what is ``expected`` in it, for messages. ``parse`` is passed to `StackTally`;
+        ``keys`` returns how many of a stack's first lines are keys, not frames, and the labels that they give."""
         self.skipped = Skipped(name, expected)
         self._expected = expected
         self._tally = StackTally(lambda line: None if line.strip().isdigit() else parse(line))
@@ -34,11 +34,11 @@ class CountedStacks:
         self._keys = keys
         self._line = 1
         self._open: list[bytes] = []
-        """Lines of the stack whose count has not come yet."""
+        """Lines of the stack whose count has not been read yet."""
 
     def add(self, text: bytes, count: bytes, breaks: int = 1) -> bool:
-        """The lines of a stack, and the line of its count, which ``breaks`` line ends follow. False if that is not what
-        they are: nothing has happened then, and they are for `add_lines`."""
+        """Adds the lines of a stack and the line of its count, followed by ``breaks`` line ends. If they are something
+        else, returns False without having changed anything; they must then go to `add_lines`."""
         if self._open or len(count) > MAX_DIGITS or not count.isdigit():
             return False
         known = self._known(text) or self._learn(text)
@@ -50,7 +50,7 @@ class CountedStacks:
         return True
 
     def add_lines(self, text: bytes) -> None:
-        """Whole lines, the last one without its end: frames, counts or anything else."""
+        """Adds whole lines, the last one without its line end: frames, counts or anything else."""
         for line in text.split(b"\n"):
             word = line.strip()
             if word.isdigit() and (self._open or self._keys is None):
@@ -60,7 +60,7 @@ class CountedStacks:
             self._line += 1
 
     def drop(self, kind: str) -> None:
-        """Forgets the stack whose count has not come, if there is one, and counts that."""
+        """Discards the stack whose count has not been read, if there is one, and counts it as lost."""
         if self._open:
             self._open = []
             self.skipped.add(kind)
@@ -73,7 +73,7 @@ class CountedStacks:
         return self._tally.remember(text, key) if key & _STACK else None
 
     def _find(self, lines: list[bytes]) -> int:
-        """The key of a stack; that of the empty one when there are only keys. Raises NotAFrame."""
+        """The key of a stack, or of the empty stack when there are only keys. Raises NotAFrame."""
         if self._keys is None:
             return self._tally.stack(lines)
         skip, labels = self._keys(lines)
@@ -106,7 +106,7 @@ class CountedStacks:
             self.skipped.add(_EMPTY, self._line)
 
     def profile(self, source: Source, title: str) -> Profile:
-        """What was counted. Raises StallscopeError if lines were read and none of them was."""
+        """The result. Raises StallscopeError if lines were read but no stack was found."""
         self.drop(_CUT)
         profile = Profile([ValueType("samples", "count")], self._tally.samples(), title=title)
         self.skipped.check(source, bool(profile.samples), self._expected)

@@ -1,4 +1,4 @@
-"""The members of a large JSON document one by one, as they come: the memory is that of one of them, not of all."""
+"""Reads the members of a large JSON document one by one: memory holds one member, not the document."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, NoReturn, cast
 from .source import Source
 
 MAX_VALUE = 64 << 20
-"""Characters of one value."""
+"""Maximum length of one value, in characters."""
 
 _CHUNK = 1 << 18
 _LONGEST_WORD = 12
-"""Characters of what is no string and has no parts: -Infinity; or of an escape in a string."""
-_SPACE = re.compile(r"[ \t\r\n]*")
+"""Maximum length of a scalar that is not a string (-Infinity), or of an escape in a string, in characters."""
+SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Unfinished(Exception):
-    """The document ends too early; ``within`` a value, or between two."""
+    """The document ends too early: ``within`` a value, or between two."""
 
     def __init__(self, within: bool) -> None:
         super().__init__()
@@ -36,13 +36,13 @@ class Member(NamedTuple):
 
 
 class JsonStream:
-    """Reads a document that is an array, or an object with arrays. Numbers with a fraction stay text."""
+    """Reads a document that is an array, or an object with arrays. Numbers with a fraction are returned as text."""
 
     def __init__(self, source: Source, split: frozenset[str], bulk: Callable[[str, bytes], int] | None = None) -> None:
-        """``split``: the arrays of the document's object that are given element by element.
+        """``split``: the arrays of the document's object that are returned element by element.
 
-        ``bulk`` may take elements by itself: it gets the array's key and a text that begins with an element, and
-        returns how many bytes it took of it, up to where another element begins. It leaves what is no JSON."""
+        ``bulk`` may consume elements itself: it gets the array's key and a text that begins with an element, and
+        returns how many bytes of it were consumed, up to the start of another element. It must leave invalid JSON."""
         self._source = source
         self._bulk = bulk
         self._split = split
@@ -54,7 +54,7 @@ class JsonStream:
         self._ended = False
 
     def members(self) -> Iterator[Member]:
-        """In the order of the document. Unfinished at an end that comes too early; StallscopeError for no JSON."""
+        """The members in document order. Unfinished if it ends too early; StallscopeError for invalid JSON."""
         first = self._peek()
         if first == "\ufeff":
             self._at += 1
@@ -83,15 +83,15 @@ class JsonStream:
         self._at += 1
 
     def _by_bulk(self, key: str) -> None:
-        """Lets ``bulk`` take what it can of this text, in which an element begins here."""
+        """Lets ``bulk`` consume what it can of this text; an element begins at the current position."""
         if self._bulk is not None and self._text[self._at] == "{":
             data = self._text[self._at :].encode()
             taken = self._bulk(key, data)
             self._at += taken if self._text.isascii() else len(data[:taken].decode())
 
     def _several(self) -> list[Any]:
-        """The elements from here to the last one but one that this text may hold, parsed at once; [] when that is no
-        simple matter. A cut inside of an element, or behind the array, leaves brackets open, or something over."""
+        """Parses at once the elements from here up to the last complete one before another; [] when that fails, as when
+        the cut is inside an element or after the array, which leaves open brackets or trailing text."""
         text = self._text
         if (cut := text.rfind("},", self._at)) < 0:
             return []
@@ -102,7 +102,7 @@ class JsonStream:
             return []
         if end != len(part):
             return []
-        self._at = _SPACE.match(text, cut + 2).end()  # type: ignore[union-attr]
+        self._at = SPACE.match(text, cut + 2).end()  # type: ignore[union-attr]
         return cast("list[Any]", values)
 
     def _elements(self, key: str) -> Iterator[Member]:
@@ -111,7 +111,7 @@ class JsonStream:
         while (char := self._peek()) != "]":
             if char == ",":
                 self._at += 1
-            elif tried is not self._text:  # More was read: that makes another object.
+            elif tried is not self._text:  # More was read, which creates a new object.
                 tried = self._text
                 self._by_bulk(key)
                 for value in self._several():
@@ -121,8 +121,8 @@ class JsonStream:
         self._at += 1
 
     def _whole(self, key: str) -> Iterator[Member]:
-        """The element that begins here; and those after it that this text has as a whole, without a call for each."""
-        scan, space, text = self._scan, _SPACE.match, self._text
+        """The element that begins here, and the complete ones after it in this text without a call for each."""
+        scan, space, text = self._scan, SPACE.match, self._text
         yield Member(key, self._value(), True)
         try:
             while text is self._text and text[(after := space(text, self._at).end())] == ",":  # type: ignore[union-attr]
@@ -135,16 +135,16 @@ class JsonStream:
             pass
 
     def _peek(self) -> str:
-        """The next character that is no space."""
+        """The next character that is not white space."""
         while True:
-            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
+            self._at = SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more():
                 raise Unfinished(within=False)
 
     def _value(self) -> Any:
-        """The value that begins here; as much is read as it needs. A number's end shows only by what comes after it."""
+        """The value that begins here; reads as much as needed. A number ends only where another character follows."""
         self._peek()
         while True:
             try:
@@ -162,16 +162,16 @@ class JsonStream:
                 raise Unfinished(within=True)
 
     def _is_end(self, end: int) -> bool:
-        """Whether a number that was read up to here ends here, and does not go on where this text ends."""
+        """Whether a number read up to here is complete, rather than cut at the end of this text."""
         return end + 2 < len(self._text) or self._text[end : end + 1] not in ("", ".", "e", "E")
 
     def _check(self, place: int, error: str) -> None:
-        """Whether a value may be wrong only because the text ends."""
+        """Raises the error for an invalid value, unless more text may complete it."""
         if place < len(self._text) - _LONGEST_WORD and not error.startswith("Unterminated string"):
             self._fail(f"JSON ({error})")
 
     def _more(self) -> bool:
-        """Whether there is more text now."""
+        """Reads more text; whether there was any."""
         if self._ended:
             return False
         rest = len(self._text) - self._at

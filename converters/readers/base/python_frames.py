@@ -1,13 +1,13 @@
-"""What the profilers of Python programs have in common: whose code a file is, and the roots that py-spy puts on stacks.
+"""Shared by the readers of Python profilers: the kind of code in a file, and the roots that py-spy adds to stacks.
 
-py-spy's frames for processes and threads are made in its src/python_process_info.rs and src/stack_trace.rs.
+py-spy makes its frames for processes and threads in src/python_process_info.rs and src/stack_trace.rs.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..model import Kind
+from ...model import Kind
 
 _SOURCES = (".py", ".pyx", ".pyw", ".ipynb")
 _PROCESS = re.compile(r'process (\d{1,18}):"(.*)"\Z', re.DOTALL)
@@ -20,9 +20,9 @@ def kind_of(file: str) -> Kind:
 
 
 def root_labels(name: str) -> dict[str, str | int]:
-    """What ``process 12:"command line"`` or ``thread (13): name`` says; {} for any other frame.
+    """The labels given by ``process 12:"command line"`` or ``thread (13): name``; {} for any other frame.
 
-    A thread whose id the system did not tell has only Python's, in hex: that is a name, no tid.
+    If the system thread id is unknown, there is only Python's, in hex: that is used as a name, not as a tid.
     """
     if name.startswith("process ") and (match := _PROCESS.match(name)):
         return {"pid": int(match[1]), **({"process": match[2]} if match[2] else {})}

@@ -1,7 +1,8 @@
-"""The bytes of one input, unpacked: a file or standard input, plain, gzip or zstd."""
+"""The decompressed bytes of one input: a file or standard input, plain, gzip or zstd."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import sys
@@ -10,21 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NoReturn, cast
 
-from ..errors import StallscopeError
-from ..text import printable
+from ...base.errors import StallscopeError
+from ...base.text import printable
 
 STDIN = "-"
 HEAD = 1 << 16
-"""Bytes that a reader may look at before it is chosen."""
+"""Number of bytes on which the choice of a reader is based."""
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _READ = 1 << 18
 _CHUNK = 1 << 16
-"""Small enough that the lines made from it stay in the cache of a core, and that the allocator keeps its memory: larger
-ones come from the kernel each time, page by page."""
+"""Small enough that the lines made from it stay in the core's cache, and that the allocator reuses the memory: larger
+blocks are mapped anew each time, page by page."""
 _PACKED = 1 << 10
-"""Bytes that are given to zstd at once: 128 KiB may come of each four of them (a run-length block, RFC 8878)."""
+"""Bytes passed to zstd at once: each four of them may expand to 128 KiB (a run-length block, RFC 8878)."""
 _MAX_CHUNK = 64 << 20
 _FEW_SEPARATORS = 16 << 20
 
@@ -33,20 +34,22 @@ class Source:
     """A stream whose first bytes (``head``) are known before it is read. ``name`` is printable, for messages."""
 
     def __init__(self, file: BinaryIO | Part, name: str, *, packed: bool = True) -> None:
-        """``file`` is at its start, and may be ``packed``. Raises StallscopeError, as every method does, when it cannot
-        be read."""
+        """``file`` must be at its start and may be ``packed`` (compressed). Raises StallscopeError when it cannot be
+        read, as every method does."""
         self.name = name
+        self.format = ""
+        """The name of its format, once known: for messages."""
         self._input, self._may_be_packed = file, packed
         self._start = file.tell() if isinstance(file, io.IOBase) and file.seekable() else None
         self._begin()
 
     @property
     def can_rewind(self) -> bool:
-        """False of a pipe."""
+        """False for a pipe."""
         return self._start is not None
 
     def rewind(self) -> None:
-        """Goes back to where it began, if it can."""
+        """Returns to the beginning, if possible."""
         if self._start is not None:
             cast(BinaryIO, self._input).seek(self._start)
             self._begin()
@@ -56,15 +59,28 @@ class Source:
         magic = self._exactly(len(_ZSTD))
         self._file = _Joined(magic, self._input)
         self.packed = self._may_be_packed and (magic.startswith(_GZIP) or magic == _ZSTD)
+        """Whether the input is compressed."""
         if self.packed and magic == _ZSTD:
             self._file = _zstd(self._file, self.name)
         elif self.packed:
             self._file = gzip.GzipFile(fileobj=self._file)
+        self._decode()
+        self.lines = 0
+        """Number of line ends in the text returned by `chunks`."""
         self.head = self._exactly(HEAD)
         self._ahead = self.head
 
+    def _decode(self) -> None:
+        """Removes a byte order mark, and converts UTF-16 to UTF-8."""
+        mark = self._exactly(len(codecs.BOM_UTF8)) if self._may_be_packed else b""
+        if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            self._file = _Utf16(_Joined(mark, self._file))
+            self.packed = True
+        elif mark and mark != codecs.BOM_UTF8:
+            self._file = _Joined(mark, self._file)
+
     def read(self, size: int = _READ) -> bytes:
-        """The next bytes, ``size`` at most; b"" at the end."""
+        """The next bytes, at most ``size``; b"" at the end."""
         if self._ahead:
             data, self._ahead = self._ahead[:size], self._ahead[size:]
             return data
@@ -83,10 +99,10 @@ class Source:
         return b"".join(parts)
 
     def chunks(self, separator: bytes = b"\n") -> Iterator[bytes]:
-        """The stream in pieces that end after a ``separator`` (or, when that is rare, after a line). The last may
+        """The stream in pieces that end after a ``separator`` (or, when that is rare, after a line). The last piece may
         end anywhere. StallscopeError for a line of more than 64 MiB."""
         rest = b""
-        # More at once where a separator does not come, or it would be looked for in the same bytes too often.
+        # If no separator is found, read more at a time: the same bytes would otherwise be searched too often.
         while data := self.read(max(_CHUNK, len(rest) // 4)):
             data = rest + data
             cut = data.rfind(separator) + len(separator)
@@ -96,12 +112,14 @@ class Source:
                 raise StallscopeError(f"{self.name} has a line of more than {_MAX_CHUNK >> 20} MiB", "is it text?")
             rest = data[cut:]
             if cut:
+                self.lines += data.count(b"\n", 0, cut)
                 yield data[:cut]
         if rest:
+            self.lines += rest.count(b"\n") + (rest[-1:] != b"\n")
             yield rest
 
     def fail(self, line: int, expected: str) -> NoReturn:
-        """Raises the StallscopeError that says where in the input what was expected."""
+        """Raises a StallscopeError that says where in the input what was expected."""
         raise StallscopeError(
             f"{self.name}, line {line}: expected {expected}", "is it this format? --from NAME chooses another one"
         )
@@ -128,8 +146,8 @@ class Source:
 
 @contextmanager
 def open_source(path: str, part: tuple[int, int] | None = None) -> Iterator[Source]:
-    """The input called ``path``; ``-`` is standard input. ``part`` limits a plain file to the bytes from its first to
-    before its second offset. Raises StallscopeError."""
+    """Opens the input called ``path``; ``-`` is standard input. ``part`` limits a plain file to the bytes from its
+    first offset up to its second. Raises StallscopeError."""
     if path == STDIN and sys.stdin is None:
         raise StallscopeError("standard input is closed", "name a file")
     if path == STDIN:
@@ -142,11 +160,11 @@ def open_source(path: str, part: tuple[int, int] | None = None) -> Iterator[Sour
         cause = error.strerror if isinstance(error, OSError) else error
         raise StallscopeError(f"{name or 'an empty path'} cannot be read: {cause}", "check the path") from error
     with file:
-        yield Source(Part(file, *part), name, packed=False) if part else Source(file, name)
+        yield Source(Part(file, *part), name, packed=part[0] == 0) if part else Source(file, name)
 
 
 class Part:
-    """Bytes ``start`` to ``end`` of a file that can seek."""
+    """Bytes from ``start`` to ``end`` of a seekable file."""
 
     def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         file.seek(start)
@@ -154,14 +172,14 @@ class Part:
         self._left = end - start
 
     def read(self, size: int = -1) -> bytes:
-        """As `io.RawIOBase.read`."""
+        """Like `io.RawIOBase.read`."""
         data = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(data)
         return data
 
 
 class _Joined:
-    """What was read already, then the rest of a stream; just what GzipFile and zstandard call."""
+    """The bytes read already, then the rest of a stream; only the methods that GzipFile and zstandard call."""
 
     def __init__(self, first: bytes, file: BinaryIO | Part) -> None:
         self._first = first
@@ -177,20 +195,39 @@ class _Joined:
         return data
 
 
+class _Utf16:
+    """UTF-16 text with a byte order mark, converted to UTF-8."""
+
+    def __init__(self, file: _Joined) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-16")(errors="replace").decode
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        """Like `io.RawIOBase.read`."""
+        while not self._rest:
+            data = self._file.read(size)
+            self._rest = self._decode(data, final=not data).encode()
+            if not data:
+                break
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
 class _Zstd:
-    """Unpacks frame by frame. The reader of zstandard takes input that was cut for a whole one: this does not."""
+    """Decompresses frame by frame, to detect truncated input, which zstandard's own reader accepts as complete."""
 
     def __init__(self, file: _Joined, decompressor: Any) -> None:
         self._file = file
         self._decompressor = decompressor
         self._frame: Any = None
-        """The one that has begun and not ended."""
+        """The frame that is being decompressed, if any."""
         self._packed = self._data = b""
         self._at = 0
-        """Where the bytes of ``_data`` begin that were not read: up to 32 MiB of it, too much to copy for each read."""
+        """Offset of the unread part of ``_data``, which may have 32 MiB: too much to copy for each read."""
 
     def read(self, size: int) -> bytes:
-        """As `io.RawIOBase.read`. EOFError when a frame is cut."""
+        """Like `io.RawIOBase.read`. EOFError when a frame is truncated."""
         while self._at >= len(self._data):
             packed = self._packed or self._file.read(_PACKED)
             if not packed:

@@ -1,22 +1,22 @@
-"""Folded stacks of bcc's tools with delimiters (offcputime, profile, stackcount with -f -d; offwaketime with -f), where
-the kinds of frames are told: ``comm;user;…;user;-;kernel;…;kernel VALUE``.
+"""Folded stacks of bcc's tools with delimiters (offcputime, profile, stackcount with -f -d; offwaketime with -f), which
+separate the kinds of frames: ``comm;user;…;user;-;kernel;…;kernel VALUE``.
 
-The first field is the process's name; what follows ``-`` is the kernel's. After ``--`` (offwaketime) stands the waker,
-its frames innermost first and its name last (tools/offwaketime.py of bcc): they stay above the frame ``--``, with the
-kernel's before ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as frames, and are counted. Without
-delimiters it is folded text as any other (`folded`), which says what becomes of weights and bad lines. What the tools
-print without -f is read by `bcc_stacks`.
+The first field is the process's name; after ``-`` come the kernel's frames. After ``--`` (offwaketime) comes the
+waker, its frames innermost first and its name last (tools/offwaketime.py of bcc): they stay above the frame ``--``, the
+kernel's before ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as frames, and are counted. Text
+without delimiters is read like any other folded text: for weights and bad lines see `folded`. The tools' output
+without -f is read by `bcc_stacks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
-from . import bcc_stacks
-from .folded import FoldedLines
-from .options import ReadOptions
-from .source import Source
+from ...model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.source import Source
+from ..folded.reader import FoldedLines
+from . import stacks as bcc_stacks
 
 EXPECTED = "a folded stack of bcc: comm;user;-;kernel VALUE"
 
@@ -27,7 +27,7 @@ _CACHE = 1 << 15
 
 
 def sniff(head: bytes) -> bool:
-    """Whether there are folded lines, one of them with a delimiter, or stacks that are not folded."""
+    """Whether there are folded lines, one of them with a delimiter, or unfolded stacks."""
     return b"\0" not in head and (
         any(
             any(delimiter in b"%b;" % stack for delimiter in _DELIMITERS) and weight.isdigit()
@@ -38,7 +38,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
+    """One sample per distinct stack. Raises StallscopeError when there are lines, but no stack."""
     if bcc_stacks.sniff(source.head):
         return bcc_stacks.read(source, options)
     lines = FoldedLines(source.name, EXPECTED)
@@ -65,7 +65,7 @@ class _Stacks:
         self._callers: dict[bytes, tuple[list[Frame], Kind]] = {}
 
     def samples(self, weights: dict[bytes, int]) -> Iterator[Sample]:
-        """Takes the stacks out of ``weights`` one by one: not all of them are in memory twice."""
+        """Removes the stacks from ``weights`` one by one, so that they are not in memory twice."""
         for text in list(weights):
             weight = weights.pop(text)
             process, _, rest = text.partition(b";")
@@ -82,7 +82,7 @@ class _Stacks:
         return tuple(frames)
 
     def _own(self, text: bytes) -> list[Frame]:
-        """Callers that came before are not looked up again."""
+        """Callers seen before are not looked up again."""
         caller, separator, leaf = text.rpartition(b";")
         if not separator:
             return self._tell(text.split(b";"), "native") if text and text != _KERNEL else []
@@ -91,7 +91,7 @@ class _Stacks:
             if len(self._callers) >= _CACHE:
                 self._callers.clear()
             fields = caller.split(b";")
-            missed = fields[0].startswith(_MISSED_USER)  # the user's part is this one field then
+            missed = fields[0].startswith(_MISSED_USER)  # then the user part is only this field
             at = 1 if missed else fields.index(_KERNEL) if _KERNEL in fields else len(fields)
             inner = [field for field in fields[at:] if field != _KERNEL]
             above = self._tell(fields[:at], "native") + self._tell(inner, "kernel")
@@ -100,7 +100,7 @@ class _Stacks:
         return frames + self._tell([leaf], kind) if leaf != _KERNEL else list(frames)
 
     def _waker(self, fields: list[bytes]) -> list[Frame]:
-        """The kernel's frames are before the delimiter; the last field is the waker's name."""
+        """The kernel's frames precede the delimiter; the last field is the waker's name."""
         at = fields.index(_KERNEL) if _KERNEL in fields else 0
         frames = self._tell([_WAKER], "other") + self._tell(fields[:at], "kernel")
         return frames + self._tell(fields[at + (at > 0) : -1], "native") + self._tell(fields[-1:], "other")

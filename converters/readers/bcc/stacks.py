@@ -1,9 +1,9 @@
-"""What bcc's tools print without -f: frames one a line and innermost first, then whose stack it is, then its value.
+"""The output of bcc's tools without -f: one frame per line, innermost first, then the process, then the value.
 
-offcputime and profile, of bcc and of libbpf-tools, end a stack with ``    -                comm (pid)``, and below that
-the value stands alone; stackcount has the value only, or ``    comm [pid]`` with -P (tools/*.py of bcc 0.26). With -d,
-``--`` stands between the kernel's frames and the user's if a stack has both; without it, the kernel's end at an entry
-point. ``Tracing off-CPU time (us)``, which bcc's tool says first, tells that values are times; else they are counted.
+offcputime and profile, of bcc and of libbpf-tools, end a stack with ``    -                comm (pid)``, followed by a
+line with the value; stackcount has only the value, or ``    comm [pid]`` with -P (tools/*.py of bcc 0.26). With -d,
+``--`` separates the kernel's frames from the user's if a stack has both; without it, the kernel's end at an entry
+point. ``Tracing off-CPU time (us)``, the first line of bcc's tool, means that values are times; else they are counts.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from ..model import Frame, Kind, Labels, Profile, Sample, ValueType
-from .bpftrace_frames import is_kernel
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
-from .stack_tally import MAX_DIGITS
+from ...model import Frame, Kind, Labels, Profile, Sample, ValueType
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
+from ..base.stack_tally import MAX_DIGITS
+from ..bpftrace.frames import is_kernel
 
 EXPECTED = "a stack of bcc: frames one a line, '    -                comm (pid)', then its value"
 
@@ -33,7 +33,7 @@ _Key = tuple[tuple[Frame, ...], Labels]
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the line that tells whose a stack is is there, with a number alone below it, or stackcount's first."""
+    """Whether there is a line with a process, followed by a line with only a number, or stackcount's first line."""
     lines = head.splitlines()[:_SNIFFED]
     return any(map(_STACKCOUNT.match, lines[:1])) or any(
         _OWNER.match(line) and below.strip().isdigit() for line, below in zip(lines, lines[1:], strict=False)
@@ -41,7 +41,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack and process; ids with options.pid. StallscopeError when no stack is there."""
+    """One sample per distinct stack and process; ids with options.pid. StallscopeError when there is no stack."""
     stacks = _Stacks(source.name, options.pid)
     for chunk in source.chunks():
         for line in chunk.split(b"\n"):
@@ -60,13 +60,13 @@ class _Stacks:
         self._weights: defaultdict[_Key, int] = defaultdict(int)
         self._frames: dict[tuple[bytes, Kind], Frame] = {}
         self._open: list[bytes] = []
-        """Names of the stack whose value has not come yet, innermost first."""
+        """Names of the stack whose value has not been read yet, innermost first."""
         self._labels: Labels = ()
         self._times = False
         self._line = 0
 
     def add(self, line: bytes) -> None:
-        """One line."""
+        """Reads one line."""
         self._line += 1
         word = line.strip()
         if not word:
@@ -106,7 +106,7 @@ class _Stacks:
         return tuple(reversed(frames))
 
     def _end_of_kernel(self, names: list[bytes]) -> int:
-        """How many frames are the kernel's: none, or up to the outermost of the first entry points."""
+        """How many frames belong to the kernel: none, or up to the outermost of the first entry points."""
         entries = [is_kernel(self._frame(name, "native")) for name in names]
         if True not in entries:
             return 0
@@ -124,7 +124,7 @@ class _Stacks:
         return frame
 
     def profile(self) -> Profile:
-        """What was counted."""
+        """The result."""
         if self._open:
             self.skipped.add(_CUT)
         kind = ValueType("off-cpu", "nanoseconds") if self._times else ValueType("samples", "count")

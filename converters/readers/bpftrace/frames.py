@@ -1,13 +1,14 @@
-"""A frame as bpftrace prints it, and whose it is."""
+"""Frames as bpftrace prints them, and whether they are the kernel's."""
 
 from __future__ import annotations
 
 import re
 
-from ..model import Frame, Module
+from ...model import Frame, Module
+from ...model.kinds import kind_of_module
 
 _PERF = re.compile(rb"([0-9a-f]{1,16}) (\S.*) \(([^()]+)\)\Z", re.DOTALL)
-"""Of kstack(perf) and ustack(perf)."""
+"""A frame of kstack(perf) or ustack(perf)."""
 _PERF_KERNEL = re.compile(rb"(f{4}[0-9a-f]{12}) (\S.*)\Z", re.DOTALL)
 _ADDRESS = re.compile(rb"(?:0x|(?=[0-9a-f]{8}))([0-9a-f]{1,16})\Z")
 _OFFSET = re.compile(rb"\+\d{1,18}(?=@|\Z)")
@@ -47,12 +48,12 @@ _ENTRIES = frozenset(
         "do_syscall_64",
     }
 )
-"""Outermost functions of the kernel's stacks, on x86-64, arm64 and ppc64."""
+"""Outermost functions of kernel stacks, on x86-64, arm64 and ppc64."""
 _ENTRY_PREFIXES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "entry_SYSCALL_", "irq_entries_start")
 
 
 def parse_frame(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
-    """The frame of one line, () for a blank one, None for one that is too long."""
+    """The frame of one line, () for a blank one, None if the line is too long."""
     text = line.strip()
     if not text:
         return ()
@@ -78,13 +79,13 @@ def parse_frame(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
         text = b"[%b <%b>]" % (shown, address) if addrs and address else b"[%b]" % shown
     if inlined:
         text, module = text + b"_[i]", b""
+    name, path, origin = (each.decode(errors="surrogateescape") for each in (text, file, module))
     kernel = address.startswith(b"ffff") and len(address) == 16
-    home = Module(module.decode(errors="surrogateescape")) if module else None
-    name, path = (each.decode(errors="surrogateescape") for each in (text, file))
-    return (Frame(name, "kernel" if kernel else "native", home, 0, path, int(number or 0)),)
+    home = Module(origin) if module else None
+    return (Frame(name, "kernel" if kernel else kind_of_module(origin), home, 0, path, int(number or 0)),)
 
 
 def is_kernel(outermost: Frame) -> bool:
-    """Whether a stack with this outermost frame is the kernel's."""
+    """Whether a stack with this outermost frame is a kernel stack."""
     name = outermost.name
     return outermost.kind == "kernel" or name in _ENTRIES or name.startswith(_ENTRY_PREFIXES)

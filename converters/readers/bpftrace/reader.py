@@ -1,15 +1,15 @@
-"""What bpftrace prints of a map that is keyed by stacks: ``@name[``, the frames one a line and innermost first, the
-other keys, ``]: VALUE``; and the same as JSON (-f json), one line for each map.
+"""bpftrace's output for a map whose keys include stacks: ``@name[``, one frame per line, innermost first, the
+other keys, ``]: VALUE``; and the same as JSON (-f json), one line per map.
 
-Stacks and keys stand in the order of the script, with ``, `` in between (src/output/text.cpp and json.cpp of bpftrace;
-get_stack in src/bpftrace.cpp). What a key means is not said: a text is taken for the process's name, a number for its
-process id (with --pid) or its thread id (with --tid, which takes the second number, or the only one). Of several stacks
-the one that began at an entry point of the kernel is innermost, else the first. Only the first map with stacks is read
-unless another one is asked for by its name (--event-filter @name). A map called @ns, @usecs and the like holds times, a
-map called @bytes sizes. Histograms, averages, and entries without a stack are counted.
+Stacks and keys are in the order of the script, separated by ``, `` (src/output/text.cpp and json.cpp of bpftrace;
+get_stack in src/bpftrace.cpp). The meaning of a key is not stated: a text is taken as the process's name, a number as
+its process id (with --pid) or its thread id (with --tid, which takes the second number, or the only one). Of several
+stacks the one that began at an entry point of the kernel is innermost, else the first. Only the first map with stacks
+is read unless another is requested by name (--event-filter @name). A map called @ns, @usecs and the like holds times,
+a map called @bytes sizes. Histograms, averages, and entries without a stack are counted as lost.
 
-Differences to stackcollapse-bpftrace.pl of FlameGraph: it keeps offsets (``read+12``), so that one function becomes
-many frames, does not add up equal stacks, has a frame ``, `` between two stacks, and reads maps without a name only.
+Differences to stackcollapse-bpftrace.pl of FlameGraph: the script keeps offsets (``read+12``), so that one function
+becomes many frames, does not add up equal stacks, has a frame ``, `` between two stacks, and reads only unnamed maps.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..model import Labels, Profile, ValueType
-from .bpftrace_frames import is_kernel, parse_frame
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
-from .stack_tally import MAX_DIGITS, NotAFrame, StackTally, pieces
+from ...base.errors import StallscopeError
+from ...base.text import printable
+from ...model import Labels, Profile, ValueType
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
+from ..base.stack_tally import MAX_DIGITS, NotAFrame, StackTally, pieces
+from .frames import is_kernel, parse_frame
 
 EXPECTED = "an entry of a map keyed by stacks: '@name[', frames one a line, ']: VALUE'"
 
@@ -33,11 +35,12 @@ _ENTRY = re.compile(rb"@\w*\[(?:\Z|.*(?:, ?\Z|\]:(?: -?\d|\Z)))")
 _JSON = re.compile(rb'\s*\{"type": ?"\w+", ?"data": ?')
 _SCALAR = re.compile(rb"\w*:(?: |\Z)")
 _BUCKET = re.compile(rb"[\[(].*\|\Z")
-_OTHER_MAP, _NO_STACK, _NO_SUM = "entries of other maps", "entries without a stack", "values that are no sums"
+_OTHER_MAP, _NO_STACK, _NO_SUM = "entries of other maps", "entries without a stack", "values other than sums"
 _HISTOGRAM, _CUT, _BAD = "histograms", "entries cut short", "lines not understood"
 _PRINTED = "lines of other output"
 _SKIPPED = {-1: _OTHER_MAP, -2: _NO_STACK}
 _MAX_KEYS = 1 << 14
+_MAX_MAPS = 100
 _NANOSECONDS = {
     **dict.fromkeys(("ns", "nsec", "nsecs", "nanoseconds"), 1),
     **dict.fromkeys(("us", "usec", "usecs", "microseconds"), 1_000),
@@ -46,7 +49,7 @@ _NANOSECONDS = {
 
 
 def sniff(head: bytes) -> bool:
-    """Whether it is bpftrace's JSON, or an entry of a map is among the first lines."""
+    """Whether it is bpftrace's JSON, or the first lines include an entry of a map."""
     return bool(_JSON.match(head)) or any(_ENTRY.match(line) for line in head.splitlines()[:_SNIFFED])
 
 
@@ -80,10 +83,12 @@ class _Maps:
         self._wanted = b"@" + options.event.encode(errors="surrogateescape").lstrip(b"@") if options.event else b""
         self._kernel: dict[int, int] = {}
         """Number of a line → that of the same frame in the kernel."""
+        self._others: set[bytes] = set()
+        """Names of maps that are not read."""
         self._line = 1
 
     def add(self, entries: Iterable[bytes]) -> None:
-        """Each without its ``@``, and with what follows up to the next one."""
+        """Adds entries, each without its ``@`` and with the text up to the next one."""
         remembered, weights = self._tally.known, self._tally.weights
         for piece in entries:
             text, found, value = piece.rpartition(b"]: ")
@@ -115,12 +120,14 @@ class _Maps:
             self._tally.weights[key] += int(value)
 
     def _find(self, name: bytes, text: bytes, separator: bytes) -> int:
-        """The key of what is between the brackets, or one of _SKIPPED. Raises NotAFrame."""
+        """The key for the text between the brackets, or one of _SKIPPED. Raises NotAFrame."""
         if b"\n" not in text and not text.startswith(b","):
             return -2
         name = b"@" + name
         self._wanted = self._wanted or name
         if name != self._wanted:
+            if len(self._others) < _MAX_MAPS:
+                self._others.add(name)
             return -1
         stacks: list[tuple[int, ...]] = []
         keys: list[bytes] = []
@@ -132,7 +139,7 @@ class _Maps:
         return self._tally.stack_of(self._joined(stacks)) + self._tally.labels(self._labels(keys))
 
     def _joined(self, stacks: list[tuple[int, ...]]) -> tuple[int, ...]:
-        """One stack, innermost frame first."""
+        """Combines the stacks into one, innermost frame first."""
         frames = self._tally.lines.frames
         inner: tuple[int, ...] = ()
         outer: tuple[int, ...] = ()
@@ -166,7 +173,7 @@ class _Maps:
         return tuple(sorted(labels.items()))
 
     def _add_slowly(self, piece: bytes) -> None:
-        """Line by line: entries that are no sums, and other output between them."""
+        """Reads line by line: entries that are not sums, and other output between them."""
         lines = piece.split(b"\n")
         if b"[" not in lines[0]:
             if _SCALAR.match(lines[0]):
@@ -192,7 +199,7 @@ class _Maps:
         self._add_other(lines[end + 1 :])
 
     def begin(self, text: bytes) -> None:
-        """What is before the first entry."""
+        """Reads the text before the first entry."""
         self._add_other(text.split(b"\n"))
         self._line += text.count(b"\n") + 1
 
@@ -203,7 +210,7 @@ class _Maps:
             self.skipped.add(_PRINTED, count=len(printed))
 
     def add_json(self, line: bytes) -> None:
-        """One message of the JSON output."""
+        """Reads one message of the JSON output."""
         try:
             message = (
                 json.loads(line.decode(errors="surrogateescape"), object_pairs_hook=_Pairs) if line.strip() else None
@@ -244,10 +251,13 @@ class _Maps:
         self._weigh(self._find(name.encode(errors="surrogateescape").lstrip(b"@"), text, b","), digits)
 
     def profile(self) -> Profile:
-        """What was counted."""
+        """The result."""
         name = self._wanted.decode(errors="surrogateescape")
         word = name.lstrip("@").lower()
         samples = self._tally.samples()
+        if self._options.event and self._others and not samples:
+            names = ", ".join(sorted(printable(other.decode(errors="surrogateescape")) for other in self._others))
+            raise StallscopeError(f"there is no map called {printable(name)}", f"choose one of: {names}", exit_code=2)
         kind = ValueType("samples", "count")
         if word in _NANOSECONDS:
             kind = ValueType("time", "nanoseconds")
@@ -261,4 +271,4 @@ class _Maps:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object, equal keys kept apart: two processes may have the same stack."""
+    """A JSON object as pairs, because keys may repeat: two processes may have the same stack."""

@@ -1,52 +1,53 @@
-"""Events of a Chrome trace taken from its text, most of them without making objects of each.
+"""Reads the events of a Chrome trace from its text, mostly without making an object for each.
 
-The text is cut where one event ends and the next begins. Runs of calls whose shape is known (see `chrome_shapes`) go
-into the columns of their threads; every other event is parsed and taken like one that came alone.
+The text is cut where one event ends and the next begins. Runs of calls whose shape is known (see `chrome_shapes`) are
+appended to the columns of their threads; every other event is parsed and handled like a single one.
 
-What is no JSON is left, with one exception: digits by themselves make no shape. In an event of a known shape, where
-nobody looks, a number may have none or begin with 0, and some may stand where none belong.
+Invalid JSON is left to the caller, with one exception: digits are not part of a shape. In an event of a known shape,
+a number that is not used may be missing or begin with 0, and digits may stand where none belong.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from .chrome_calls import Calls, Lose
-from .chrome_events import OTHER_EVENT, Events, nanoseconds
-from .chrome_frames import arguments_in
-from .chrome_shapes import DIGITS, OTHER, PARSED, Shape, Shapes, Times
+from .calls import Calls
+from .events import Events
+from .frames import arguments_in
+from .shapes import DIGITS, PARSED, Shape, Shapes, Times
+from .times import nanoseconds
 
 _BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _MAX_KNOWN = 1 << 15
-"""Calls; each takes about as much memory as an event has text."""
+"""Maximum number of known calls; each takes about as much memory as the text of an event."""
 _TRIAL, _WORTH = 10_000, 2
-"""Where more of the events than this have to be parsed one by one, it is faster to parse all of them at once."""
+"""If more of the events than this have to be parsed one by one, parsing all of them at once is faster."""
 _MAX_BEHIND = 1 << 10
-"""Bytes of arguments that are kept as text; of longer ones what is shown is less."""
+"""Maximum size of arguments kept as text, in bytes; of longer ones only what is shown is kept."""
 
 _Known = tuple[Any, Any, Any, int, int, Calls]
-"""The columns' methods to append, the frame, what `Calls` keeps as end of a B or an E (0 of an X), and the columns."""
+"""The columns' append methods, the frame, the end that `Calls` stores for a B or an E (0 for an X), and the columns."""
 
 
 class Bulk:
-    """Takes events in bulk, the others are given to ``events``."""
+    """Reads events in bulk; passes the others to ``events``."""
 
-    def __init__(self, events: Events, lose: Lose) -> None:
+    def __init__(self, events: Events) -> None:
         self._events = events
-        self._lose = lose
         self._shapes = Shapes(arguments=events.tracks.timeline)
         self._known: dict[bytes, _Known] = {}
         self._taken = self._parsed = 0
 
     def take(self, key: str, data: bytes) -> int:
-        """Takes events from ``data``, which begins with one, as many as are there as a whole; returns their bytes."""
+        """Reads the complete events at the start of ``data``, which begins with one; returns their size in bytes."""
         between = _BETWEEN.search(data)
         if key == "samples" or between is None or self._parsed > _TRIAL + _WORTH * self._taken:
             return 0
-        # Most likely this is not within an event. If it is, then what comes before it is no JSON, and is left.
+        # Usually this is not inside an event. If it is, the text before it is invalid JSON, and is left.
         separator = between[0]
         events = data[1:].split(separator)
         bare = data[1:].translate(None, DIGITS).split(separator)
@@ -60,10 +61,10 @@ class Bulk:
         return sum(map(len, events[:taken])) + taken * len(separator)
 
     def _take(self, events: list[bytes], shapes: list[Shape], numbers: range) -> int:
-        """How many of the events, from the first on, were such. ``numbers``: how many there were before each."""
-        if len(set(map(id, shapes))) == 1 and shapes[0] is not OTHER:
+        """How many events were read, from the first on. ``numbers``: for each event, how many preceded it."""
+        if len(set(map(id, shapes))) == 1 and not shapes[0].phase:
             return self._take_run(events, shapes[0], numbers)
-        places = [i for i, shape in enumerate(shapes) if shape is not OTHER]
+        places = [i for i, shape in enumerate(shapes) if not shape.phase]
         done = 0
         for _, run in groupby(places, lambda i: id(shapes[i])):
             at = list(run)
@@ -72,7 +73,8 @@ class Bulk:
             if taken < len(at):
                 break
         total = places[done] if done < len(places) else len(shapes)
-        self._lose(OTHER_EVENT, total - done)
+        for phase, count in Counter(shape.phase for shape in shapes[:total] if shape.phase).items():
+            self._events.pass_by(phase, count)
         return total
 
     def _take_run(self, events: list[bytes], shape: Shape, numbers: Sequence[int]) -> int:
@@ -80,7 +82,7 @@ class Bulk:
             times = shape.times(events)
             if len(times) == len(events):
                 columns = numbers, shape.texts(events), times, shape.behind(events)
-                return self._take_calls(zip(events, *columns, strict=False))  # What is behind may be without end.
+                return self._take_calls(zip(events, *columns, strict=False))  # The last iterable may be infinite.
         for done, (event, number) in enumerate(zip(events, numbers, strict=True)):
             if not self._add(event, number):
                 return done
@@ -112,7 +114,7 @@ class Bulk:
         return taken + parsed
 
     def _add(self, event: bytes, number: int, text: bytes | None = None) -> bool:
-        """Parses an event, and remembers what it says of others with this ``text``. Whether it is one."""
+        """Parses an event, and remembers the result for others with this ``text``. Returns whether it is an event."""
         parsed = self._shapes.parse(event)
         if parsed is None:
             return False
@@ -129,5 +131,5 @@ class Bulk:
 
 
 def _nanoseconds(whole: bytes, part: bytes) -> int:
-    """Of µs, and the digits behind their point."""
+    """Nanoseconds from µs and their decimals."""
     return nanoseconds(f"{whole.decode()}.{part.decode()}") if part else int(whole) * 1000

@@ -1,4 +1,4 @@
-"""Frames of the events of a Chrome trace: what the common writers tell of a function, and where."""
+"""Frames for the events of a Chrome trace: function and place, as the common writers give them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import re
 from typing import Any
 
-from ..model import Frame, Kind, Labels
-from .python_frames import kind_of, root_labels
+from ...model import Frame, Kind, Labels
+from ..base.python_frames import kind_of, root_labels
 
 _TORCH_FUNCTION = re.compile(r"(.+?)\((\d{1,9})\): (.+)\Z", re.DOTALL)
-"""``file.py(12): function``, category python_function, of PyTorch's profiler."""
+"""``file.py(12): function``, in PyTorch's profiler with category python_function."""
 _VIZTRACER = re.compile(r"(.+?) \((.+):(\d{1,9})\)\Z", re.DOTALL)
 """``function (file.py:12)``."""
 _VIZTRACER_CATEGORIES = ("fee", "FEE")
-"""Of version 1, and of those before it."""
+"""Categories of version 1, and of the versions before it."""
 _KINDS: dict[str, Kind] = {
     "python_function": "python",
     "cuda_runtime": "api",
@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind] = {
     "gpu_user_annotation": "other",
     "user_annotation": "other",
 }
-"""By the categories of PyTorch's profiler (Kineto); anything else is native."""
+"""Kinds by the categories of PyTorch's profiler (Kineto); anything else is native."""
 _MAX_ARGUMENTS = 16
 _MAX_TEXT = 200
 _MAX_INTEGER = 1 << 63
@@ -34,36 +34,61 @@ _NO_LABELS: dict[str, str | int] = {}
 
 
 class Frames:
-    """Makes each frame once, and knows them and their events' names by their index."""
+    """Makes each frame once, and maps frames and their events' names to indices."""
 
     def __init__(self, name_of: list[int]) -> None:
-        """``name_of`` is filled: of a frame, by its index, the index of the name that its events have."""
+        """``name_of`` is filled with the index of the events' name for each frame index."""
         self.frames: list[Frame] = []
         self._name_of = name_of
-        self._names: dict[str, int] = {}
+        self._names: dict[str, int] | None = None
+        """Filled, like ``name_of``, only when a name is requested: many traces have none."""
+        self._texts: list[str] = []
+        """The names of the frames until then."""
+        self._plain: dict[str, dict[str, int]] = {}
+        """By category and name: frames without a file that do not stand for labels."""
         self._known: dict[tuple[str, str, str, int], tuple[int, dict[str, str | int]]] = {}
 
     def of(self, event: dict[str, Any]) -> tuple[int, dict[str, str | int]]:
-        """Index of the event's frame, and the labels that it stands for instead: py-spy's processes and threads."""
-        name, category = str(event.get("name") or ""), str(event.get("cat") or "")
+        """Index of the event's frame, and the labels that it stands for: py-spy's processes and threads."""
+        name, category = event.get("name"), event.get("cat")
+        if type(name) is not str or type(category) is not str:
+            name, category = str(name or ""), str(category or "")
         file, line = "", 0
         args = event.get("args")
-        if args and isinstance(args, dict):
+        if args and isinstance(args, dict) and ("filename" in args or "line" in args):
             file = args.get("filename", "")
             line = args.get("line", 0)
             if not isinstance(file, str) or not isinstance(line, int):
                 file, line = "", 0
+        if not file and not line and category != "py-spy":
+            plain = self._plain.get(category)
+            if plain is None:
+                plain = self._plain[category] = {}
+            index = plain.get(name)
+            if index is None:
+                index = plain[name] = self._add(name, _frame(name, category, "", 0))
+            return index, _NO_LABELS
         key = (name, category, file, line)
         known = self._known.get(key)
         if known is None:
             roots = root_labels(name) if category == "py-spy" and not file else _NO_LABELS
-            known = self._known[key] = len(self.frames), roots
-            self.frames.append(_frame(name, category, file, line))
-            self._name_of.append(self.name(name))
+            known = self._known[key] = self._add(name, _frame(name, category, file, line)), roots
         return known
+
+    def _add(self, name: str, frame: Frame) -> int:
+        self.frames.append(frame)
+        if self._names is None:
+            self._texts.append(name)
+        else:
+            self._name_of.append(self.name(name))
+        return len(self.frames) - 1
 
     def name(self, name: str) -> int:
         """Index of an event's name."""
+        if self._names is None:
+            self._names = {}
+            self._name_of += [self.name(text) for text in self._texts]
+            self._texts = []
         return self._names.setdefault(name, len(self._names))
 
 
@@ -72,12 +97,14 @@ def _frame(name: str, category: str, file: str, line: int) -> Frame:
         return Frame(match[3], "python", file=match[1], line=int(match[2]))
     if category in _VIZTRACER_CATEGORIES and (match := _VIZTRACER.match(name)):
         return Frame(match[1], kind_of(match[2]), file=match[2], line=int(match[3]))
+    if not file and not line:
+        return Frame(name if name.strip() else "[unknown]", _KINDS.get(category, "native"))
     kind = kind_of(file) if file else _KINDS.get(category, "native")
-    return Frame(name or "[unknown]", kind, file=file, line=line if 0 < line < _MAX_INTEGER else 0)
+    return Frame(name if name.strip() else "[unknown]", kind, file=file, line=line if 0 < line < _MAX_INTEGER else 0)
 
 
 def arguments(event: dict[str, Any]) -> Labels:
-    """The event's arguments that are numbers or short texts; not where the function is, which its frame says."""
+    """The event's arguments that are numbers or short texts; not the function's place, which is in its frame."""
     args = event.get("args")
     if not args or not isinstance(args, dict):
         return ()
@@ -92,7 +119,7 @@ def arguments(event: dict[str, Any]) -> Labels:
 
 
 def arguments_in(text: bytes) -> Labels:
-    """As `arguments`, of the last members of an event: ``, "args": {…}``. None for what is no JSON."""
+    """Like `arguments`, for the last members of an event: ``, "args": {…}``. None for invalid JSON."""
     try:
         return arguments(_decode(f'{{"":0,{text.decode()}}}'))
     except (ValueError, RecursionError):

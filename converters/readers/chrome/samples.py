@@ -1,40 +1,61 @@
-"""Samples in a Chrome trace: events P and the array "samples", whose stacks stand in "stackFrames"."""
+"""Samples in a Chrome trace: events P and the array "samples", whose stacks are in "stackFrames"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import add
 from typing import Any
 
-from ..model import Frame, Labels, Stack
+from ...model import Frame, Labels, Stack
+from .times import nanoseconds
 
 _MAX_DEPTH = 10_000
 _MAX_WEIGHT = 1 << 53
-_NO_FRAME, _BAD = "frames that were not defined", "samples not understood"
+_NO_FRAME, _BAD = "frames without a definition", "samples not understood"
 _UNKNOWN = Frame("[unknown]")
 
 
 class Samples:
-    """Counts samples by thread and stack; the frames may come after them."""
+    """Counts samples by thread and stack; the frames may follow later."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.timed = 0
+        """Number of samples with a time."""
         self._bad = 0
         self._cells: dict[tuple[Any, Any, Any], list[int]] = {}
+        """By process, thread and stack: number of samples, weight, and ns until the thread's next sample."""
+        self._last: dict[tuple[Any, Any], tuple[int, list[int]]] = {}
+        """For each thread, the time of its last sample, and that sample's cell."""
         self._frames: dict[str, Any] = {}
         self._stacks: dict[str, Stack] = {}
 
     def add_member(self, key: str, value: Any) -> None:
-        """A member of the document that is no event; most do not matter."""
+        """Reads a member of the document that is not an event; most are ignored."""
         if key == "samples":
             try:
-                self.add_event(value)
+                self._add_timed(value)
             except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
                 self._bad += 1
         elif key == "stackFrames" and isinstance(value, dict):
             self._frames = value
 
-    def add_event(self, event: dict[str, Any]) -> None:
-        """One sample; KeyError, TypeError, ValueError, OverflowError (infinity) for what is none."""
+    def _add_timed(self, sample: dict[str, Any]) -> None:
+        """Adds one of the document's samples: the thread has its stack until the next one."""
+        cell = self.add_event(sample)
+        if "ts" not in sample:
+            return
+        time, thread = nanoseconds(sample["ts"]), (sample.get("pid"), sample.get("tid"))
+        self.timed += 1
+        if last := self._last.get(thread):
+            last[1][2] += max(time - last[0], 0)
+        self._last[thread] = time, cell
+
+    def add_event(self, event: dict[str, Any]) -> list[int]:
+        """Adds one sample; returns the cell in which it is counted.
+
+        Raises KeyError, TypeError, ValueError or OverflowError (infinity) for an invalid one.
+        """
         stack = event.get("sf")
         if stack is None:
             stack = tuple(str(name) for name in event["stack"])
@@ -46,32 +67,32 @@ class Samples:
         pid, tid = event.get("pid"), event.get("tid")
         if not isinstance(pid, int | str | None) or not isinstance(tid, int | str | None):
             raise TypeError("an id that is neither a number nor a word")
-        cell = self._cells.setdefault((pid, tid, stack), [0, 0])
+        cell = self._cells.setdefault((pid, tid, stack), [0, 0, 0])
         cell[0] += 1
         cell[1] += weight
         self.count += 1
+        return cell
 
     def sums(
         self, labels: Callable[[Any, Any], Labels], lose: Callable[[str, int], None]
-    ) -> Iterator[tuple[Stack, tuple[int, int], Labels]]:
-        """(stack, (samples, weight), labels), each once."""
+    ) -> Iterator[tuple[Stack, tuple[int, ...], Labels]]:
+        """(stack, (samples, weight, ns), labels), each combination once."""
         merged: dict[tuple[Stack, Labels], list[int]] = {}
         unknown = 0
-        for (pid, tid, id_), (count, weight) in self._cells.items():
+        for (pid, tid, id_), values in self._cells.items():
             stack = (
                 tuple(Frame(name or "[unknown]") for name in id_) if isinstance(id_, tuple) else self._stack(str(id_))
             )
             unknown += stack[:1] == (_UNKNOWN,)
-            cell = merged.setdefault((stack, labels(pid, tid)), [0, 0])
-            cell[0] += count
-            cell[1] += weight
+            cell = merged.setdefault((stack, labels(pid, tid)), [0, 0, 0])
+            cell[:] = map(add, cell, values)
         lose(_NO_FRAME, unknown)
         lose(_BAD, self._bad)
-        for (stack, who), (count, weight) in merged.items():
-            yield stack, (count, weight), who
+        for (stack, who), cell in merged.items():
+            yield stack, tuple(cell), who
 
     def _stack(self, id_: str) -> Stack:
-        """From the frame up to its outermost parent; a chain that comes back to itself ends there."""
+        """The stack from the frame up to its outermost parent; a cyclic chain ends where it repeats."""
         if (known := self._stacks.get(id_)) is not None:
             return known
         frames: list[Frame] = []

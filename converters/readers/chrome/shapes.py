@@ -1,8 +1,8 @@
-"""The shapes of the events in a Chrome trace: what is left of their text without digits.
+"""The shapes of the events in a Chrome trace: their text without digits.
 
-Programs write their events alike, so that a trace has few shapes. The first event of each is parsed. If it is a call
-whose times can be found by the text around them, nothing else has to be looked at in the others but what tells the
-thread and the function, and that is text that comes again and again.
+Programs write their events alike, so a trace has few shapes. The first event of each is parsed. If it is a call
+whose times can be found by the text around them, the only other part of the others that matters is what identifies
+the thread and the function, and that text repeats.
 """
 
 from __future__ import annotations
@@ -15,39 +15,43 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple, cast
 
+from .v8 import is_part
+
 DIGITS = b"0123456789"
 _TIME = re.compile(rb'"(ts|dur)"[ \t\r\n]*:[ \t\r\n]*(?=[0-9])')
 _NUMBER = rb"([1-3][0-9]{15}|[0-9]{1,15})(?:\.([0-9]+))?(?=[, \t\r\n])"
-"""Of µs; the sum of two fits into 63 bits of ns."""
+"""A number of µs; the sum of two fits into 63 bits of ns."""
 _ONE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?=[ \t\r\n]*(?:,|\Z))")
 _TOLD = re.compile(rb'"(?:ph|name|cat|pid|tid|filename|line)"|\\')
-"""What matters where it stands behind the times. An escape may be any of that."""
+"""Keys that matter after the times. An escape may stand for any of them."""
 _MAX_SHAPES, _MAX_ONCE = 1 << 14, 1 << 18
-"""Each shape takes about as much memory as an event has text; 60 bytes where it was only seen."""
+"""Each shape takes about as much memory as the text of an event; 60 bytes if it was only seen once."""
 
 Times = tuple[bytes, bytes, bytes, bytes]
-"""Of a call: digits of the start in µs, those behind its point, and of the duration; b"" for what is not there."""
+"""Of a call: integer digits and decimals of the start in µs, then of the duration; b"" for what is missing."""
 
 
 class Shape(NamedTuple):
-    """How to find the times in an event."""
+    """How to find the times in an event of this shape."""
 
     first: bytes = b""
-    """The text before the first of them, b"" if there is no way, and"""
+    """The text before the first time, b"" if the times cannot be found."""
     second: bytes = b""
-    """before the second one: all that is between them, if it is always the same and does not matter. b"" if there is
-    no second one."""
+    """The text before the second time: everything between both, if it is always the same and does not matter. b"" if
+    there is no second one."""
     apart: bool = False
-    """What is between them matters."""
+    """The text between them matters."""
     swapped: bool = False
     """The duration comes first."""
     whole: bool = False
-    """What is behind them matters."""
+    """The text after them matters."""
     arguments: bool = False
-    """The call's arguments are behind them, and matter by themselves."""
+    """The call's arguments follow them and matter by themselves."""
+    phase: str = ""
+    """The phase of events that are not calls, names or samples; "" for all others."""
 
     def times(self, events: list[bytes]) -> list[Times]:
-        """Of events of this shape. There are less than ``events`` if some are written unusually."""
+        """Times of events of this shape. There are fewer than ``events`` if some are written unusually."""
         text = b",\n".join([*events, b""])
         if not self.second:
             return [(*each, b"", b"") for each in _pattern(self.first).findall(text)]
@@ -59,14 +63,14 @@ class Shape(NamedTuple):
         return [(*each[2:], *each[:2]) for each in both] if self.swapped else both
 
     def texts(self, events: list[bytes]) -> list[bytes]:
-        """What matters of events of this shape, beside their times."""
+        """The text that matters in events of this shape, apart from their times."""
         first = self.first
         if not self.apart and not self.whole:
             return [event.partition(first)[0] for event in events]
         return [self._text(event) for event in events]
 
     def behind(self, events: list[bytes]) -> Iterable[bytes]:
-        """What is behind the times, b"" where it has no arguments."""
+        """The text after the times, b"" for events without arguments."""
         last = self.second or self.first
         return (event.partition(last)[2].partition(b",")[2] for event in events) if self.arguments else repeat(b"")
 
@@ -81,24 +85,22 @@ class Shape(NamedTuple):
 
 PARSED = Shape()
 """Each event of this shape has to be parsed."""
-OTHER = Shape(whole=True)
-"""No event of this shape is a call, a name or a sample."""
 
 
 class Shapes:
-    """Those that were seen; equal ones are the same object."""
+    """The shapes seen so far; equal ones are the same object."""
 
     def __init__(self, *, arguments: bool) -> None:
-        """``arguments``: those of calls matter."""
+        """``arguments``: whether those of calls matter."""
         self._arguments = arguments
         self._known: dict[bytes, Shape] = {}
         self._once: set[int] = set()
-        """Hashes of those that were seen, if nothing more."""
-        self._same: dict[Shape, Shape] = {PARSED: PARSED, OTHER: OTHER}
+        """Hashes of the texts that were seen once."""
+        self._same: dict[Shape, Shape] = {PARSED: PARSED}
         self._decode = json.JSONDecoder(parse_float=str).decode
 
     def of(self, events: list[bytes], bare: list[bytes]) -> list[Shape]:
-        """Of each of the texts, which have no braces around them; ``bare`` are these without their digits."""
+        """The shape of each text, which has no braces around it; ``bare`` are the texts without their digits."""
         shapes = list(map(self._known.get, bare))
         if None not in shapes:
             return cast("list[Shape]", shapes)
@@ -112,7 +114,7 @@ class Shapes:
         return [self._known.get(text, PARSED) for text in bare]
 
     def _came_again(self, text: bytes) -> bool:
-        """Most of those that come once never do again."""
+        """Whether the text was seen before: most that occur once do not occur again."""
         known = len(self._once)
         self._once.add(hash(text))
         if len(self._once) > _MAX_ONCE:
@@ -120,7 +122,7 @@ class Shapes:
         return len(self._once) == known
 
     def parse(self, event: bytes) -> dict[str, Any] | None:
-        """The event with this text, None if it is none. Fractions stay text."""
+        """The event with this text, None if it is invalid. Fractions stay text."""
         try:
             return cast("dict[str, Any]", self._decode(f"{{{event.decode()}}}"))
         except (ValueError, RecursionError):
@@ -131,7 +133,7 @@ class Shapes:
         if not isinstance(phase, str) or bare.count(b'"ph"') != 1 or any(map(str.isdigit, phase)):
             return PARSED
         if phase not in ("X", "B", "E"):
-            return PARSED if phase in ("M", "P") else OTHER
+            return PARSED if phase in ("M", "P", "") or is_part(parsed) else Shape(phase=phase)
         shape = self._of_call(event, bare, 2 if phase == "X" else 1)
         if shape is PARSED or not self._arguments or not _has_arguments(parsed):
             return shape
@@ -140,14 +142,14 @@ class Shapes:
         return shape if bare.count(b'"args"') == 1 and b'"args"' in behind else PARSED
 
     def _of_call(self, event: bytes, bare: bytes, count: int) -> Shape:
-        """``count``: how many times it should tell."""
+        """``count``: how many times the event must have."""
         times = list(_TIME.finditer(event))
         numbers = [number for time in times if (number := _ONE_NUMBER.match(event, time.end()))]
         if len(numbers) != count or bare.count(b'"ts"') != 1 or bare.count(b'"dur"') != count - 1:
             return PARSED
         ends = [number.end() for number in numbers]
         parts = event[: ends[0]], b'"":0' + event[ends[0] : ends[-1]], b'"":0' + event[ends[-1] :]
-        # Were a time within another value, then what is before it or behind it would be no object.
+        # If a time were inside another value, the text before or after it would not be an object.
         if any(self.parse(part) is None for part in parts):
             return PARSED
         whole = _TOLD.search(parts[-1]) is not None
@@ -165,5 +167,5 @@ def _has_arguments(event: dict[str, Any]) -> bool:
 
 @lru_cache(maxsize=64)
 def _pattern(*before: bytes) -> re.Pattern[bytes]:
-    """Numbers behind each of these texts."""
+    """Matches numbers after each of these texts."""
     return re.compile(b"".join(re.escape(text) + _NUMBER for text in before))

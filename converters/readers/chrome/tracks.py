@@ -1,47 +1,57 @@
-"""The threads of a Chrome trace, by pid and tid, and what they are called."""
+"""The threads of a Chrome trace, by pid and tid, and their names."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from ..errors import StallscopeError
-from ..model import Frame, Labels, Sample
-from ..timeline import Timeline, Track
-from .chrome_calls import Calls, Lose
+from ...base.errors import StallscopeError
+from ...model import Frame, Labels, Sample, Stack
+from ...model.timeline import Timeline, Track
+from .calls import Calls, Lose
 
 MAX_CALLS = 20_000_000
 """Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 800 where its time is kept."""
+_MAX_LABEL = 200
 FOLD, FOLD_PIPED = 1 << 17, 1 << 22
-"""Calls that come before it is tried again to add up those that are over; more from a pipe, where they cannot be read
-once more if some come too late."""
+"""Number of new calls after which completed ones are summed again; more for a pipe, which cannot be read again if
+some calls come too late."""
 
 
 class Tracks:
-    """All threads. With ``timeline``, when each call was is kept. ``fold``: calls after which they are added up; 0: at
-    the end."""
+    """All threads. ``timeline``: keep the times of all calls. ``fold``: number of calls after which they are summed;
+    0: at the end."""
 
     def __init__(self, lose: Lose, *, timeline: bool, fold: int) -> None:
         self.pending = 0
-        """Calls that came since they were added up."""
+        """Calls read since they were last summed."""
         self.timeline = timeline
         self.name_of: list[int] = []
-        """Of a frame, by its index: which of the trace's names it has."""
+        """For each frame index, the index of its name in the trace."""
         self._lose = lose
         self._fold = 0 if timeline else fold
         self._tracks: dict[tuple[Any, Any], Calls] = {}
         self._processes: dict[Any, str] = {}
+        self._named: Counter[str] = Counter()
+        """Processes by their name."""
+        self._process_labels: dict[Any, str] = {}
         self._threads: dict[tuple[Any, Any], str] = {}
 
     def of(self, pid: Any, tid: Any) -> Calls:
-        """The calls of one thread. TypeError and ValueError for ids that are neither numbers nor words."""
+        """The calls of one thread. TypeError and ValueError for ids that are neither numbers nor strings."""
         track = self._tracks.get((pid, tid))
         if track is None:
             _check(pid, tid)
             track = self._tracks[pid, tid] = Calls(self.name_of, keep_args=self.timeline)
         return track
 
+    @property
+    def count(self) -> int:
+        """Number of calls read."""
+        return sum(track.count for track in self._tracks.values())
+
     def settle(self, name: str) -> None:
-        """Adds up what is over, when it is time to. LateCall when a call came too late for that, and StallscopeError
+        """Sums completed calls when it is time to. LateCall when a call came too late for that, and StallscopeError
         when there are too many calls in the trace called ``name``."""
         if self.pending < (self._fold or FOLD):
             return
@@ -53,22 +63,28 @@ class Tracks:
             raise StallscopeError(f"{name} has more than {MAX_CALLS:,} calls", "record for a shorter time")
 
     def name(self, event: dict[str, Any]) -> None:
-        """An event M."""
+        """Handles an event M."""
         pid, tid, kind = event.get("pid"), event.get("tid"), event.get("name")
-        if kind not in ("process_name", "thread_name"):
+        if kind not in ("process_name", "thread_name", "process_labels"):
             return
         _check(pid, tid)
+        if kind == "process_labels":
+            if isinstance(args := event.get("args"), dict):
+                self._process_labels[pid] = str(args.get("labels") or "")[:_MAX_LABEL]
+            return
         name = str(event["args"]["name"])
         if kind == "process_name":
+            self._named[self._processes.get(pid, "")] -= 1
+            self._named[name] += 1
             self._processes[pid] = name
         else:
             self._threads[pid, tid] = name
 
     def labels(self, pid: Any, tid: Any) -> Labels:
-        """Ids that are words are names."""
+        """The labels of a thread; ids that are strings become names."""
         labels: dict[str, str | int] = {}
         for key, called, value, name in (
-            ("pid", "process", pid, self._processes.get(pid, "")),
+            ("pid", "process", pid, self._process(pid)),
             ("tid", "thread", tid, self._threads.get((pid, tid), "")),
         ):
             number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) <= 18 else value
@@ -81,8 +97,17 @@ class Tracks:
             labels.update(track.labels)
         return tuple(sorted(labels.items()))
 
+    def _process(self, pid: Any) -> str:
+        """Its name, and its label where that tells it from another process of this name: ``python3.8 GPU 3``."""
+        name, label = self._processes.get(pid, ""), self._process_labels.get(pid, "")
+        if not label or label in name:
+            return name
+        if not name or self._named[name] > 1:
+            return f"{name} {label}".strip()
+        return name
+
     def spans(self, frames: list[Frame]) -> Timeline:
-        """Everything; the first call begins at 0."""
+        """All calls as a timeline; the first begins at 0."""
         firsts = [first for track in self._tracks.values() if (first := track.began()) is not None]
         zero = min(firsts, default=0)
         timeline = Timeline()
@@ -92,21 +117,21 @@ class Tracks:
         return timeline
 
     def sums(self, frames: list[Frame]) -> tuple[list[Sample], int]:
-        """One sample per stack and labels: (self time, how often the innermost frame was called); and when the last
-        call ended, the first having begun at 0. LateCall as `settle`. Forgets the threads."""
-        known: dict[tuple[tuple[Frame, ...], Labels], list[int]] = {}
+        """One sample per stack and labels: (self time, number of calls of the innermost frame); and the end of the last
+        call, with the first one beginning at 0. Raises LateCall like `settle`. Clears the threads."""
+        found: dict[Labels, dict[Stack, tuple[int, int]]] = {}
         first, last = [], []
         for pid, tid in list(self._tracks):
             labels = self.labels(pid, tid)
             track = self._tracks.pop((pid, tid))
             track.fold(self._lose, final=True)
+            known = found.setdefault(labels, {})
             for stack, time, count in track.sums(frames):
-                cell = known.setdefault((stack, labels), [0, 0])
-                cell[0] += time
-                cell[1] += count
+                before = known.get(stack)
+                known[stack] = (time + before[0], count + before[1]) if before else (time, count)
             first += [track.first] if track.first is not None else []
             last += [track.last] if track.last is not None else []
-        samples = [Sample(stack, (time, count), labels) for (stack, labels), (time, count) in known.items()]
+        samples = [Sample(stack, values, labels) for labels, known in found.items() for stack, values in known.items()]
         return samples, max(last, default=0) - min(first, default=0) if samples else 0
 
 
@@ -114,5 +139,5 @@ def _check(*ids: Any) -> None:
     for each in ids:
         if each is not None and (isinstance(each, bool) or not isinstance(each, int | str)):
             raise TypeError("an id that is neither a number nor a word")
-        if isinstance(each, int) and not 0 <= each < 1 << 63:
-            raise ValueError("an id that is no number of 63 bits")
+        if isinstance(each, int) and not -(1 << 63) <= each < 1 << 63:
+            raise ValueError("an id that is no number of 64 bits")

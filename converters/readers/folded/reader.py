@@ -1,12 +1,13 @@
-"""Folded stacks: ``frame;frame;…;frame WEIGHT`` a line, as FlameGraph's scripts, bcc, py-spy and we write them.
+"""Folded stacks: lines ``frame;frame;…;frame WEIGHT``, as FlameGraph's scripts, bcc, py-spy and we write them.
 
 The suffixes ``_[k]`` and ``_[j]`` of stackcollapse-perf.pl become the frame's kind. A first field ``process-PID`` or
-``thread-PID/TID``, as our own writer puts it, becomes labels. Weights are whole numbers; of others the sums are
-rounded, so that what rounding takes from one stack the next one gets. Empty lines, and lines that
-begin with ``#`` and have no weight, are comments.
+``thread-PID/TID``, as our own writer adds it, becomes labels. Weights are integers; fractional ones are summed, and
+the remainder from rounding one stack is carried to the next. In a difference they may be negative. Empty lines, and
+lines that begin with ``#`` and have no weight, are comments.
 
-Lines with two weights, ``stack BEFORE AFTER`` as difffolded.pl and we write comparisons, are one: if all lines of the
-first 64 KiB are so, with whole numbers, and no stack is there twice. Else a number before the weight belongs to a name.
+Lines with two weights, ``stack BEFORE AFTER`` as difffolded.pl and we write comparisons, are read as a comparison if
+all lines of the first 64 KiB have two integers, and no stack occurs twice. Otherwise a number before the weight belongs
+to the name.
 """
 
 from __future__ import annotations
@@ -15,45 +16,48 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ..model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
-from ..timeline import Timeline, in_order
-from ..transforms.diff import AFTER, BEFORE
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
+from ...model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
+from ...model.timeline import Timeline, in_order
+from ...transforms.diff import AFTER, BEFORE
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import HEAD, Source
 
 EXPECTED = "a folded stack: frame;frame;frame WEIGHT"
 EXPECTED_PAIR = "a stack with two weights, as the others: frame;frame BEFORE AFTER"
 
 SEPARATOR = b"\n"
-"""Between stacks: the text can be cut after it."""
+"""Separates stacks: the text can be cut after it."""
 
-_LINE = re.compile(rb"[^\s#].*[ \t]\d+(?:\.\d*)?\s*\Z")
+_LINE = re.compile(rb"[^\s#].*[ \t]-?\d+(?:\.\d*)?\s*\Z")
 _HASH = re.compile(rb"#[^\0]*;[^\0]*[ \t]\d+\Z")
-"""Of a thread whose name begins so."""
+"""A stack of a thread whose name begins with ``#``."""
 _PAIR = re.compile(rb"(\S.*)[ \t](\d{1,18})[ \t](\d{1,18})\s*\Z", re.DOTALL)
-_NUMBER = re.compile(rb"\d+\.?\d*\Z|\.\d+\Z")
+_NUMBER = re.compile(rb"-?(?:\d+\.?\d*|\.\d+)\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
+_SNIFFED = 200
 _KINDS: dict[bytes, Kind] = {b"_[k]": "kernel", b"_[j]": "jit"}
 _MAX_DIGITS = 18
-"""So that weights fit into 64 bits, and their sums mostly too."""
+"""Keeps weights, and mostly their sums, within 64 bits."""
 _CACHE = 1 << 15
-"""Callers whose frames are remembered."""
+"""Number of callers whose frames are cached."""
 _NO_COUNT, _BAD, _NO_PAIR = "lines without a count", "lines not understood", "lines without two weights"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the first line that is no comment ends in a number, or one is a stack where all begin as comments do."""
-    names = False
-    for line in head.splitlines():
-        if line.strip() and not line.startswith(b"#"):
-            return _LINE.match(line) is not None and b"\0" not in line
-        names = names or _HASH.match(line) is not None
-    return names
+    """Whether half of the first lines that are not comments end in a number (all of them, if none has two frames: many
+    lists have numbers), or, if all lines look like comments, one is a stack."""
+    first = head[: head.rfind(b"\n")] if len(head) >= HEAD else head
+    lines = [line for line in first.split(b"\n")[:_SNIFFED] if line.strip()]
+    stacks = [line for line in lines if not line.startswith(b"#")]
+    if b"\0" in first or not stacks:
+        return b"\0" not in first and any(map(_HASH.match, lines))
+    found = [line for line in stacks if _LINE.match(line)]
+    return 2 * len(found) >= len(stacks) if any(b";" in line for line in found) else len(found) == len(stacks)
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack. Raises StallscopeError when there are lines, and none is a stack."""
+    """One sample per distinct stack. Raises StallscopeError when there are lines, but no stack."""
     return _read_pairs(source) if _has_pairs(source.head) else _read_weights(source, ordered=options.in_order)
 
 
@@ -65,13 +69,16 @@ def _read_weights(source: Source, *, ordered: bool) -> Profile:
         if ordered:
             steps.add(chunk)
     weights = tally.weights()
+    for stack in [stack for stack in weights if stack[-1:] == b";"]:
+        weight = weights.pop(stack)
+        weights[_trimmed(stack)] = weights.get(_trimmed(stack), 0) + weight
     tally.skipped.check(source, bool(weights), EXPECTED)
     profile = Profile([ValueType("samples", "count")], title="folded stacks")
     tally.skipped.tell(profile)
     if ordered:
         profile.timeline = steps.timeline()
     texts = list(weights)
-    # Taken out one by one: not all of the text is in memory beside the stacks.
+    # Removed one by one, so that not all of the text is in memory beside the stacks.
     profile.samples = [
         Sample(stack, (weights.pop(text),), labels) for text, (stack, labels) in zip(texts, _stacks(texts), strict=True)
     ]
@@ -79,17 +86,17 @@ def _read_weights(source: Source, *, ordered: bool) -> Profile:
 
 
 class _Steps:
-    """The lines in their order, as flamegraph.pl's ``--flamechart`` takes them."""
+    """The lines in their order, as ``--flamechart`` of flamegraph.pl uses them."""
 
     def __init__(self) -> None:
         self._texts: list[bytes] = []
         self._weights: list[int] = []
         self._known: dict[bytes, bytes] = {}
-        """Equal texts are one object."""
+        """Makes equal texts one object."""
         self._rest = 0.0
 
     def add(self, chunk: bytes) -> None:
-        """What `FoldedLines.add` counts. Of fractions the ends are rounded, so that they stay in place."""
+        """Adds the lines that `FoldedLines.add` counts. For fractions, rounds the ends, which keeps them in place."""
         for line in chunk.split(b"\n"):
             text, _, number = line.rpartition(b" ")
             if not (number.isdigit() and text):
@@ -102,17 +109,18 @@ class _Steps:
                 self._rest += float(number)
                 weight = round(self._rest)
                 self._rest -= weight
+            text = _trimmed(text)
             self._texts.append(self._known.setdefault(text, text))
             self._weights.append(weight)
 
     def timeline(self) -> Timeline:
-        """Its clock counts weights; one track per process or thread."""
+        """A timeline whose clock counts weights; one track per process or thread."""
         stacks = zip(_stacks(self._texts), self._weights, strict=True)
         return in_order(((stack, labels, weight) for (stack, labels), weight in stacks), "count")
 
 
 def _has_pairs(head: bytes) -> bool:
-    """Whether all whole lines have two weights, and no two the same stack."""
+    """Whether all complete lines have two weights, and no stack occurs twice."""
     stacks = set()
     for line in head[: head.rfind(b"\n") + 1].split(b"\n"):
         match = _PAIR.match(line)
@@ -124,7 +132,7 @@ def _has_pairs(head: bytes) -> bool:
 
 
 def _read_pairs(source: Source) -> Profile:
-    """A differential profile, see `transforms.diff`."""
+    """Reads a differential profile, see `transforms.diff`."""
     skipped = Skipped(source.name, EXPECTED_PAIR)
     sums: dict[bytes, tuple[int, int]] = {}
     number = 0
@@ -132,8 +140,9 @@ def _read_pairs(source: Source) -> Profile:
         for line in chunk.removesuffix(b"\n").split(b"\n"):
             number += 1
             if match := _PAIR.match(line):
-                before, after = sums.get(match[1], (0, 0))
-                sums[match[1]] = before + int(match[2]), after + int(match[3])
+                stack = _trimmed(match[1])
+                before, after = sums.get(stack, (0, 0))
+                sums[stack] = before + int(match[2]), after + int(match[3])
             elif line.strip() and not line.startswith(b"#"):
                 skipped.add(_NO_PAIR, number)
     profile = Profile([ValueType(AFTER, "count"), ValueType(BEFORE, "count")], title="folded stacks: before and after")
@@ -146,22 +155,22 @@ def _read_pairs(source: Source) -> Profile:
 
 
 class FoldedLines:
-    """Weights by the text of the stack, which is what stands before the last space or tab of a line."""
+    """Weights by the text of the stack, which precedes the last space or tab of a line."""
 
     def __init__(self, name: str, expected: str) -> None:
-        """``name`` of the input and what is ``expected`` of a line, for messages."""
+        """``name`` of the input, and what a line is ``expected`` to be, for messages."""
         self.skipped = Skipped(name, expected)
         self._whole: defaultdict[bytes, int] = defaultdict(int)
         self._parts: dict[bytes, float] = {}
         self._line = 1
 
     def add(self, chunk: bytes) -> None:
-        """Counts the lines of ``chunk``, which begins where the last one ended."""
+        """Counts the lines of ``chunk``, which continues where the last one ended."""
         weights = self._whole
         lines = chunk.split(b"\n")
         for i, line in enumerate(lines):
             stack, _, weight = line.rpartition(b" ")
-            # isdigit: int() takes more than we do. Short: see _MAX_DIGITS.
+            # isdigit: int() accepts more than we do. Short: see _MAX_DIGITS.
             if weight.isdigit() and stack and len(weight) <= _MAX_DIGITS:
                 weights[stack] += int(weight)
             elif line:
@@ -177,7 +186,7 @@ class FoldedLines:
         if len(weight) <= 2 * _MAX_DIGITS and _NUMBER.match(weight):
             if len(weight.partition(b".")[0]) > _MAX_DIGITS:
                 self.skipped.add(_BAD, number)
-            elif weight.isdigit():
+            elif weight.removeprefix(b"-").isdigit():
                 self._whole[stack] += int(weight)
             else:
                 self._parts[stack] = self._parts.get(stack, 0.0) + float(weight)
@@ -188,7 +197,7 @@ class FoldedLines:
             self.skipped.add(_NO_COUNT, number)
 
     def weights(self) -> dict[bytes, int]:
-        """The sums, none below 0; the tally is empty afterwards."""
+        """The sums; clears the tally."""
         exact, written = 0.0, 0
         for stack, part in self._parts.items():
             exact += part
@@ -200,8 +209,13 @@ class FoldedLines:
         return weights
 
 
+def _trimmed(stack: bytes) -> bytes:
+    """Without a trailing ``;``, which no frame follows: heaptrack_print writes one."""
+    return stack.rstrip(b";") or stack
+
+
 def _stacks(texts: Iterable[bytes]) -> Iterator[tuple[Stack, Labels]]:
-    """The frames and labels of each."""
+    """Yields the frames and labels of each text."""
     frames, roots = _Frames(), _Roots()
     callers: dict[bytes, tuple[Stack, Labels]] = {}
     for text in texts:
@@ -233,7 +247,7 @@ class _Frames(dict[bytes, Frame]):
         name = field[:-4] if kind != "native" else field
         if not name:
             name, kind = field, "native"
-        frame = self[field] = Frame(name.decode(errors="surrogateescape") or "[unknown]", kind)
+        frame = self[field] = Frame(name.decode(errors="surrogateescape") if name.strip() else "[unknown]", kind)
         return frame
 
 

@@ -1,7 +1,7 @@
-"""Functions that a compiler inlined, as binutils' addr2line names them: ``--inline`` of stackcollapse-perf.pl.
+"""Inlined functions, as named by binutils' addr2line: ``--inline`` of stackcollapse-perf.pl.
 
-One addr2line runs per module as long as it is needed, and is asked address by address. Addresses are used as perf
-prints them; where addr2line knows none, ``nm`` gives the function's start, to which the offset is added.
+One addr2line per module runs as long as needed, and is queried address by address. Addresses are used as perf
+prints them; if addr2line does not know one, ``nm`` gives the function's start, to which the offset is added.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import subprocess
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import StallscopeError
+from ...base.errors import StallscopeError
 
 _MAX_MODULES = 32
-"""Modules whose addr2line is kept: each holds the debugging information that it has read."""
+"""Modules whose addr2line is kept running: each holds the debugging information that it has read."""
 _NOT_A_FILE = re.compile(rb"perf-\d+.map|kernel\.|\[[^\]]+\]")
 _FUNCTION = re.compile(rb"(.+)\+0x([0-9a-f]{1,16})\Z")
 _DISCRIMINATOR = re.compile(rb" \(discriminator \S+\)")
 _UNKNOWN = (b"??", b"??:0")
 _END = b"0x0000000000000000"
-"""What addr2line -a prints first for ``,``, which is no address."""
+"""The first line that addr2line -a prints for ``,``, which is not an address."""
 _Value = TypeVar("_Value")
 
 
 class Place(NamedTuple):
-    """A function and where in it, ``FILE:LINE`` without folders, as addr2line prints both."""
+    """A function and the place in it, ``FILE:LINE`` without folders, as printed by addr2line."""
 
     function: bytes
     line: bytes
 
 
 class Inliner:
-    """Answers for any number of modules; close it. A module that cannot be read has no answers."""
+    """Looks up addresses in any number of modules; must be closed. An unreadable module has no answers."""
 
     def __init__(self) -> None:
         self._processes: dict[bytes, subprocess.Popen[bytes] | None] = {}
@@ -45,8 +45,8 @@ class Inliner:
             self._end(self._processes.popitem()[1])
 
     def places(self, address: bytes, function: bytes, module: bytes) -> list[Place]:
-        """Innermost first; empty when nothing is known. ``function`` with its offset, if it has one. Raises
-        StallscopeError when there is no addr2line."""
+        """Innermost first; empty when nothing is known. ``function`` includes its offset, if any. Raises
+        StallscopeError when addr2line is missing."""
         if _NOT_A_FILE.search(module) or not os.path.isfile(module):
             return []
         found = self._ask(address, module)
@@ -90,7 +90,7 @@ class Inliner:
             process.communicate()
 
     def _start(self, function: bytes, module: bytes) -> int | None:
-        """Where the module's symbol table says that the function begins."""
+        """Start of the function according to the module's symbol table."""
         symbols = _kept(self._symbols, module, _nm, lambda _: None)
         match = re.search(rb"(?m)^([0-9a-f]{1,16}) . " + re.escape(function) + rb"$", symbols)
         return int(match[1], 16) if match else None
@@ -107,7 +107,7 @@ def _nm(module: bytes) -> bytes:
 def _kept(
     known: dict[bytes, _Value], key: bytes, make: Callable[[bytes], _Value], drop: Callable[[_Value], Any]
 ) -> _Value:
-    """The value for ``key``, made if it has to be; the one that was used longest ago goes when there are too many."""
+    """The value for ``key``, made if necessary; removes the least recently used one when there are too many."""
     if key in known:
         value = known.pop(key)
     else:

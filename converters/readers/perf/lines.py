@@ -1,7 +1,8 @@
-"""The two kinds of lines in the text of ``perf script``: the header of a sample, and a frame.
+"""The two kinds of lines in the output of ``perf script``: the header of a sample, and a frame.
 
-What they mean follows tools/perf/builtin-script.c in Linux, which prints them, and stackcollapse-perf.pl of FlameGraph,
-whose rules for names are the ones that people know.
+Their meaning follows tools/perf/builtin-script.c in Linux, which prints them, and stackcollapse-perf.pl of
+FlameGraph, whose names are the familiar ones. But the script cuts a name at the first parenthesis, and so makes one of
+``std::function<void (int)>::operator()`` and ``std::function<void (char)>::operator()``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model import Frame, Kind, Module
+from ...model import Frame, Module
+from ...model.kinds import kind_of_module
+from ...names.cxx import inlined_names, without_arguments
 
 if TYPE_CHECKING:
     from .inline import Inliner
@@ -17,28 +20,31 @@ if TYPE_CHECKING:
 _PROCESS = re.compile(rb"(\S.*?)\s+(\d+)(?:/+(\d*))?\s+")
 _TIME = re.compile(rb"(?<!\S)\d+\.\d+:(?!\S)")
 _EVENT = re.compile(rb":\s*(\d*)\s+(\S+):\s*\Z")
+_FLAT = re.compile(
+    rb"\s*(\S.{0,40}?\s{1,32}\d{1,10}(?:/\d{0,10})?\s{1,32}(?:\[\d+\]\s{1,32})?(?:\S{1,8}\s{1,32})?\d{1,12}\.\d{1,9}:\s{1,32}(?:\d{1,18}\s{1,32})?"
+    rb"\S{1,200}:)(?=\s{1,32}[0-9a-f]{1,16} \S)"
+)
+"""The header of a sample without a stack; its address, function and file follow on the same line."""
 _IDS = re.compile(rb"(\d+)(?:/+(\d*))?\Z")
 _CPU = re.compile(rb"\[\d+\]\Z")
-_ADDRESS = re.compile(rb"\s*(\w+)\s*(.+)\Z")
+_ADDRESS = re.compile(rb"\s*(\w+)(?:\s+(.*))?\Z")
 _SHORT_FRAME = re.compile(rb"\s+([0-9a-f]+)(?:\s+(\S.*))?\Z")
-"""Without ``dso``, maybe without ``sym``."""
+"""Without ``dso``, perhaps without ``sym``."""
 _OFFSET = re.compile(rb"\+0x[\da-f]+\Z")
-_ARGUMENTS = re.compile(rb"\((?!anonymous namespace\)).*")
 _BRANCHES = re.compile(rb"\S/[MPN-]{1,3}/[X-]/[A-]/\d{1,10}(?:/\S*)?(?:\s|\Z)")
-_JIT = re.compile(rb"/tmp/perf-\d+\.map")
 _UNKNOWN = b"[unknown]"
+_ANONYMOUS = b"(anonymous namespace)::"
 _DELETED = b" (deleted)"
-"""Behind the path of a file that was gone when perf looked."""
+"""Follows the path of a file that had been deleted when perf looked."""
 _DELETED_END = _DELETED + b")"
 _MAX_HEADER = 1024
-"""Bytes at both ends of a header that are looked at: this bounds the time of the expressions above."""
+"""Bytes at both ends of a header that are matched, which bounds the time of the expressions above."""
 _MAX_DIGITS = 18
 HEX = b"0123456789abcdef"
-_CLOSING = ord(")")
 
 
 class Header(NamedTuple):
-    """``comm`` is "" and a number None where the line does not say it; ``event`` likewise."""
+    """``comm`` and ``event`` are "" and a number is None if the line does not have it."""
 
     comm: str
     pid: int | None
@@ -48,7 +54,7 @@ class Header(NamedTuple):
 
 
 def parse_thread(text: bytes) -> Header | None:
-    """The part of a header line before the time; None when there is no process id."""
+    """Parses the part of a header line before the time; None when there is no process id."""
     match = _PROCESS.match(text[:_MAX_HEADER] + b" ")
     if match is None or _TIME.search(match[0]):
         return None
@@ -56,7 +62,7 @@ def parse_thread(text: bytes) -> Header | None:
 
 
 def parse_header(line: bytes, *, loose: bool) -> Header | None:
-    """A header line of any shape; ``loose`` also takes one without a process id, which may be blank."""
+    """Parses a header line of any shape; ``loose`` also accepts one without a process id, which may be blank."""
     header = parse_thread(line) if not line[:1].isspace() else None
     if header is None and loose:
         header = _parse_loose(line)
@@ -66,8 +72,14 @@ def parse_header(line: bytes, *, loose: bool) -> Header | None:
     return header._replace(event=match[2], period=int(match[1] or 0) or 1)
 
 
+def split_sample(line: bytes) -> tuple[bytes, bytes] | None:
+    """Header and frame of a sample without a stack, which perf prints on one line; None for any other line."""
+    match = _FLAT.match(line) if line.endswith(b")") else None
+    return (match[1], line[match.end() :]) if match else None
+
+
 def _parse_loose(line: bytes) -> Header | None:
-    """What -F leaves over: any of comm, pid/tid, [cpu], time:, period, event:, each with a space after it."""
+    """Parses what -F leaves: any of comm, pid/tid, [cpu], time:, period, event:, each followed by a space."""
     if len(line) > _MAX_HEADER or line[-1:] not in b" \t:":
         return None
     words = line.split()
@@ -88,14 +100,14 @@ def _header(comm: bytes, first: bytes, second: bytes | None) -> Header | None:
     if len(first) > _MAX_DIGITS or len(second or b"") > _MAX_DIGITS:
         return None
     name = comm.decode(errors="surrogateescape")
-    # One number alone is the thread's, and 0/0 (swapper) counts as one: stackcollapse-perf.pl.
+    # A single number is the thread's, and 0/0 (swapper) counts as one, as in stackcollapse-perf.pl.
     if tid := int(second or 0):
         return Header(name, int(first), tid)
     return Header(name, None, int(first) if first else None)
 
 
 def without_address(line: bytes) -> tuple[bytes, bytes] | None:
-    """All that `parse_frames` looks at in a line of the usual form, if addresses do not matter: function and module;
+    """(function, module): all that `parse_frames` uses of a line of the usual form if addresses do not matter;
     None for any other form."""
     if line[-1:] != b")":
         return None
@@ -112,29 +124,36 @@ def without_address(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 def is_branch_stack(line: bytes) -> bool:
-    """Whether it is what -F +brstack, +brstacksym and +brstackoff print below the frames: ``FROM/TO/P/-/-/0`` and so
-    on, with the flags of print_bstack_flags in builtin-script.c."""
+    """Whether it is the output of -F +brstack, +brstacksym or +brstackoff below the frames: ``FROM/TO/P/-/-/0`` and
+    so on, with the flags of print_bstack_flags in builtin-script.c."""
     return b"/-/" in line and not line.startswith(b"\t") and _BRANCHES.search(line) is not None
 
 
+def is_cut(lines: list[bytes]) -> bool:
+    """Whether the last of ``lines``, which has no line end, is incomplete: it does not end like a frame."""
+    *before, last = (line.rstrip(b"\r") for line in lines)
+    frames = [line for line in before if line[:1].isspace()]
+    return bool(last) and not last.endswith(b")") and (not frames or frames[-1].endswith(b")"))
+
+
 def split_frame(line: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Address, function with its offset, and module of a frame; None for a line that is none."""
+    """(address, function with its offset, module) of a frame; None if the line is not a frame."""
     end = line.rfind(b")")
     start = _module_at(line, end)
     if start >= 0 and (match := _ADDRESS.match(line[:start])):
-        return match[1], match[2], line[start + 2 : end]
+        return match[1], match[2] or _UNKNOWN, line[start + 2 : end]
     if match := _SHORT_FRAME.match(line):
         return match[1], match[2] or _UNKNOWN, _UNKNOWN
     return None
 
 
 def _module_at(line: bytes, end: int) -> int:
-    """Where the parenthesis begins that closes at ``end``, with the space before it; -1 without one."""
+    """Where the parenthesis that closes at ``end`` begins, including the space before it; -1 without one."""
     return line.rfind(b" (", 0, max(end - len(_DELETED) * line.endswith(_DELETED, 0, end), 0))
 
 
 def inlined_frames(line: bytes, inliner: Inliner, *, context: bool) -> tuple[Frame, ...]:
-    """The frames of one line as addr2line knows them, outermost first; empty when it does not. ``context`` adds
+    """The frames of one line according to addr2line, outermost first; empty if it has none. ``context`` adds
     the file and the line to the name."""
     parts = split_frame(line)
     frames = []
@@ -148,20 +167,22 @@ def inlined_frames(line: bytes, inliner: Inliner, *, context: bool) -> tuple[Fra
 
 
 def parse_frames(line: bytes, *, addrs: bool, java: bool) -> tuple[Frame, ...] | None:
-    """The frames of one line, outermost first: several where functions were inlined (``a->b``), none for a line that
-    only repeats the process; None for a line that is no frame."""
+    """The frames of one line, outermost first: several if functions were inlined (``a->b``), none for a line that
+    only repeats the process; None if the line is not a frame."""
     parts = split_frame(line)
     if parts is None:
         return None
     address, function, module = parts
     function = _OFFSET.sub(b"", function)
-    if function.startswith(b"("):
+    if not function.strip():
+        function = _UNKNOWN
+    if function.startswith(b"(") and not function.startswith(_ANONYMOUS):
         return ()
-    names = function.split(b"->")
+    names = inlined_names(function)
     while names and not names[-1]:
         names.pop()
-    kind = _kind(module)
     path = module.decode(errors="surrogateescape")
+    kind = kind_of_module(path)
     home = None if module in (_UNKNOWN, b"inlined") else Module(path)
     frames = []
     for i, name in enumerate(names):
@@ -177,22 +198,12 @@ def parse_frames(line: bytes, *, addrs: bool, java: bool) -> tuple[Frame, ...] |
     return tuple(frames)
 
 
-def _kind(module: bytes) -> Kind:
-    if (module.startswith(b"[") or module.endswith(b"vmlinux")) and b"unknown" not in module:
-        return "kernel"
-    return "jit" if _JIT.search(module) else "native"
-
-
 def _unknown(address: bytes, module: bytes) -> bytes:
     known = b"unknown" if module == _UNKNOWN else module.removesuffix(_DELETED).rpartition(b"/")[2]
     return b"[%b <%b>]" % (known, address) if address else b"[%b]" % known
 
 
 def _tidy(name: bytes, java: bool) -> bytes:
-    """Without arguments and quotes; ``Lorg/foo/Bar;.baz`` of a Java process without the L."""
-    name = name.replace(b";", b":")
-    method = name.find(b".(")
-    if method < 0 or name.find(b").", method + 2) < 0:  # net/http.(*Client).Do of Go keeps its receiver
-        name = _ARGUMENTS.sub(b"", name)
-    name = name.replace(b'"', b"").replace(b"'", b"")
+    """Removes arguments and quotes, and the L from ``Lorg/foo/Bar;.baz`` in a Java process."""
+    name = without_arguments(name.replace(b";", b":")).replace(b'"', b"").replace(b"'", b"")
     return name[1:] if java and name.startswith(b"L") and b"/" in name else name

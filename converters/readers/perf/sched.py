@@ -2,30 +2,29 @@
 
     perf sched record -g -- sleep 10 && perf sched script > out.txt
 
-From sched_switch out to sched_switch in of the same thread, by the stack at the switch out. Until sched_wakeup (or
-sched_waking, or the end of what sched_stat_sleep, _blocked or _iowait report) the thread was blocked, in the state that
-the switch says; from there on, or if it was preempted, runnable: labels ``state`` and values as in the profiles of
-trace-offcpu. Without a wakeup in the recording all of the time counts as blocked, and the number of such waits is told.
-Recorded with -p, perf has no switches in: then sched_stat_* alone tell the time, as for stackcollapse-perf-sched.awk.
-A wait that had not ended is left out and counted, and so is time that runs backwards, for the events of several cores
-come out of order when perf lost some.
+A wait lasts from a thread's sched_switch out to its sched_switch in, and has the stack of the switch out. Until
+sched_wakeup (or sched_waking, or the end of the time that sched_stat_sleep, _blocked or _iowait report) the thread was
+blocked, in the state given by the switch; after that, or if it was preempted, it was runnable: labels ``state`` and
+values as in the profiles of trace-offcpu. Without a wakeup in the recording all of the time counts as blocked, and the
+number of such waits is reported. Recorded with -p, perf has no switches in: then only sched_stat_* give the time, as
+for stackcollapse-perf-sched.awk. A wait that had not ended is left out and counted, and so is time that runs backwards,
+because the events of several cores are out of order when perf lost some.
 
-Recorded without ``-g`` there are no stacks: perf prints a line for each event then, names padded with spaces before
-them, and what is left is the time of each thread by its state. Some events may be so, and others with stacks.
+A recording made without ``-g`` has no stacks: perf then prints one line per event, with names padded with leading
+spaces, and the result is the time of each thread by state. A recording may mix events with and without stacks.
 """
 
 from __future__ import annotations
 
-from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
-from .options import ReadOptions
-from .perf_lines import parse_frames, parse_header
+from ...model import Frame, Labels, Profile, Sample, Stack, ValueType
+from ...model.states import PREEMPTED, WOKEN
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
+from .lines import parse_frames, parse_header
 from .sched_events import Event, KnownParts, NotKnown, parse
-from .skipped import Skipped
-from .source import Source
 
 EXPECTED = "an event of perf sched script: comm tid [cpu] time: sched:sched_switch: …, then its stack"
-WOKEN, PREEMPTED = "runnable-woken", "runnable-preempted"
-"""As in tracers/core/assemble.py."""
 
 _SNIFFED = 200
 _MAX_CACHED = 64 << 20
@@ -35,12 +34,12 @@ _SCHEDULE = "__schedule"
 _SWITCH = b"sched_switch: "
 _WAKES = ("wakeup", "waking")
 _SLEEPS = ("stat_sleep", "stat_blocked", "stat_iowait")
-_BAD, _OTHER, _BACKWARDS = "lines not understood", "events that tell no wait", "waits that end before they begin"
+_BAD, _OTHER, _BACKWARDS = "lines not understood", "events without a wait", "waits of negative length"
 _OPEN, _UNSEEN = "waits that did not end", "waits without a wakeup, counted as blocked"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether there is a switch or a delay among the first lines, and no event but sched:*."""
+    """Whether the first lines include a switch or a delay, and no event other than sched:*."""
     lines = head.splitlines()[:_SNIFFED]
     if _is_flat(head):
         lines = [line.lstrip(b" ") for line in lines]
@@ -53,7 +52,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack, thread and state. Raises StallscopeError when there are lines, and no event."""
+    """One sample per distinct stack, thread and state. Raises StallscopeError when there are lines, but no event."""
     reader = _Reader(source.name, options, b"\n" if _is_flat(source.head) else b"\n\n")
     for chunk in source.chunks(reader.separator):
         reader.add(chunk)
@@ -63,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 def _is_flat(head: bytes) -> bool:
-    """Whether events are padded with spaces, as they are without stacks, and no line is one of a stack."""
+    """Whether events are padded with spaces, as is usual without stacks, and no line belongs to a stack."""
     lines = [line for line in head.splitlines() if line.strip() and line[:1] != b"#"]
     return bool(lines) and _is_padded(lines[0]) and not any(line[:1] == b"\t" for line in lines)
 
@@ -73,14 +72,14 @@ def _is_padded(line: bytes) -> bool:
 
 
 class _Cell:
-    """What the waits of a thread in one state at one stack add up to."""
+    """Total of a thread's waits in one state at one stack."""
 
     __slots__ = ("after", "number", "time")
 
     def __init__(self) -> None:
         self.time = self.number = 0
         self.after: _Cell | None = None
-        """Of the time that it was runnable after these waits."""
+        """The runnable time after these waits."""
 
 
 class _Thread:
@@ -90,18 +89,18 @@ class _Thread:
 
     def __init__(self) -> None:
         self.out: _Out | None = None
-        """How it was switched out; None while it does not wait."""
+        """How it was switched out; None while it is not waiting."""
         self.state = ""
-        """As `Event.state`, of the wait."""
+        """State of the wait, like `Event.state`."""
         self.begin = self.stack = 0
         self.woken: int | None = None
         """When it became runnable."""
         self.delay: int | None = None
-        """What sched_stat_* say."""
+        """The delay reported by sched_stat_*."""
 
 
 class _Out:
-    """A way in which a thread is switched out: its names and its state. ``cells`` are by the number of the stack."""
+    """One way of switching out a thread: its names and its state. ``cells`` are by the number of the stack."""
 
     __slots__ = ("cells", "comm", "is_main", "pid", "state", "thread", "tid", "waits")
 
@@ -110,18 +109,18 @@ class _Out:
         self.thread, self.cells = thread, cells
         self.is_main = event.pid == event.tid
         self.waits = event.tid != 0 and event.state != "ended"
-        """The idle threads do not."""
+        """False for the idle threads and for a thread that ends."""
 
 
 class _Reader:
-    """Pairs switches."""
+    """Matches switches out and in."""
 
     def __init__(self, name: str, options: ReadOptions, separator: bytes = b"\n\n") -> None:
         self.skipped = Skipped(name, EXPECTED)
         self.separator = separator
-        """Between the events."""
+        """Separates events."""
         self.useful = False
-        """Whether there was an event."""
+        """Whether any event was found."""
         self._known: KnownParts[_Out, _Thread] = KnownParts(self._out, self._thread)
         self._stacks = _Stacks(self.skipped, options)
         self._threads: dict[int, _Thread] = {}
@@ -135,8 +134,8 @@ class _Reader:
         self._unseen = 0
 
     def add(self, chunk: bytes) -> None:
-        """Reads the events of ``chunk``, which begins where the last one ended. Where the parts of an event's header
-        are known it is not parsed."""
+        """Reads the events of ``chunk``, which continues where the last one ended. An event's header is not parsed if
+        its parts are known."""
         blocks = chunk.split(self.separator)
         known, stacks, switch = self._known, self._stacks, self._switch
         heads, wakes, places, scale = known.heads, known.wakes, known.places, known.scale
@@ -172,7 +171,7 @@ class _Reader:
         self._line += chunk.count(b"\n")
 
     def _add_other(self, fields: bytes, time: int) -> None:
-        """An event that is neither a switch nor a wakeup. Raises NotKnown."""
+        """Handles an event that is neither a switch nor a wakeup. Raises NotKnown."""
         name, colon, _ = fields.partition(b":")
         if colon and name in self._known.others:
             self.skipped.add(_OTHER)
@@ -180,7 +179,7 @@ class _Reader:
             _slept(*self._known.sleep(fields), time)
 
     def _add_block(self, block: bytes, line: int) -> None:
-        """One event with its stack, or several without, or anything else. ``line`` is that of its beginning."""
+        """Reads one event with its stack, or several without, or anything else. ``line`` is that of its beginning."""
         lines = block.split(b"\n")
         at = 0
         while at < len(lines):
@@ -257,7 +256,7 @@ class _Reader:
             cell.after.number += 1
 
     def _unended(self, thread: _Thread, out: _Out) -> None:
-        """The thread ran again, but when is not known; what it slept may be."""
+        """The thread ran again at an unknown time; its sleeping time may be known."""
         if thread.delay is None:
             self.skipped.add(_OPEN)
             return
@@ -274,7 +273,7 @@ class _Reader:
         return cell
 
     def _make_labels(self, out: _Out, state: str) -> Labels:
-        """Of a thread in a state, as it is when that is first counted."""
+        """The labels of a thread in a state, as they are when it is first counted."""
         key = out.pid, out.tid, out.comm, state
         known = self._labels.get(key)
         if known is None:
@@ -287,7 +286,7 @@ class _Reader:
         return known
 
     def profile(self) -> Profile:
-        """What was counted."""
+        """The result."""
         for thread in sorted(self._threads.values(), key=lambda thread: thread.begin):
             if thread.out is not None:
                 self._unended(thread, thread.out)
@@ -303,7 +302,7 @@ class _Reader:
 
 
 def _slept(thread: _Thread, delay: int, time: int) -> None:
-    """A delay is told when the thread is woken: it began that long before."""
+    """A delay is reported when the thread is woken: it began that long before."""
     if thread.delay is None and thread.state:
         thread.delay, thread.woken = delay, time
 
@@ -323,7 +322,7 @@ class _Stacks(dict[bytes, int]):
 
     @staticmethod
     def skipped(text: bytes) -> int:
-        """0 for a stack that does not matter. NotKnown as above: not all lines begin with a tab, as frames do."""
+        """Returns 0 for a stack that does not matter. NotKnown unless all lines begin with a tab, as frames do."""
         if text and (text[:1] != b"\t" or text.count(b"\n\t") != text.count(b"\n")):
             raise NotKnown
         return 0
@@ -347,7 +346,7 @@ class _Stacks(dict[bytes, int]):
 
 
 class _Lines(dict[bytes, tuple[Frame, ...]]):
-    """Text of a line → its frames. Bad lines are not remembered: they are counted."""
+    """Text of a line → its frames. Bad lines are counted, and not cached."""
 
     def __init__(self, skipped: Skipped, options: ReadOptions) -> None:
         super().__init__()
@@ -364,7 +363,7 @@ class _Lines(dict[bytes, tuple[Frame, ...]]):
 
 
 def _without_tracing(stack: Stack) -> Stack:
-    """Without what the tracepoint itself called below __schedule."""
+    """Without the functions that the tracepoint itself called below __schedule."""
     for i in range(len(stack) - 1, -1, -1):
         if stack[i].name == _SCHEDULE and stack[i].kind == "kernel":
             return stack[: i + 1]

@@ -1,7 +1,7 @@
-"""Lines of ``perf script`` for the tracepoints sched:*: who was switched out or in, who was woken, who slept how long.
+"""Lines of ``perf script`` for the tracepoints sched:*: switches, wakeups and sleeping times.
 
-The fields as the kernel prints them (include/trace/events/sched.h) and, shorter, as libtraceevent's plugin for them
-does: ``comm:pid [prio] S ==> comm:pid [prio]``, ``comm:pid [prio] CPU:002``.
+The fields are as printed by the kernel (include/trace/events/sched.h) or, shorter, by libtraceevent's plugin for
+them: ``comm:pid [prio] S ==> comm:pid [prio]``, ``comm:pid [prio] CPU:002``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from ...model.states import BY_LETTER, OTHER
+
 MAX_PLACES = 9
-"""Digits behind the point of a time."""
+"""Maximum number of decimals of a time."""
 SCALES = [10 ** (MAX_PLACES - places) for places in range(MAX_PLACES + 1)]
-"""ns per unit of the last digit, by the number of these digits."""
-EVENTS = ("sched_switch", "sched_wakeup", "sched_wakeup_new", "sched_waking", "sched_stat_")
+"""ns per unit of the last decimal, by the number of decimals."""
 
 _HEADER = re.compile(
     rb"(?P<comm>\S.{0,200}?)\s+(?:(?P<pid>-?\d{1,10})/+)?(?P<tid>-?\d{1,10})\s+(?:\[(?P<cpu>\d{1,6})\]\s+)?(?:[a-zA-Z0-9.]{4,8}\s+)?"
@@ -35,47 +36,39 @@ _SHORT_WOKEN = re.compile(rb"(?P<comm>.*):(?P<tid>\d{1,10}) \[-?\d+\].*\Z", re.D
 _DELAY = re.compile(rb"delay=(\d{1,18})")
 _MAX_LINE = 4096
 _MAX_KNOWN = 1 << 10
-"""Bytes of a header whose parts are remembered: none that is made of known parts is longer than _MAX_LINE then."""
+"""Bytes of a header whose parts are cached: no header made of known parts is then longer than _MAX_LINE."""
 _MAX_CACHED = 32 << 20
 _MAX_DIGITS, _MAX_SECONDS = 18, 12
 _MAX_HEADS = 1 << 14
 _PLACES = 6
 _SCHED, _ARROW, _DELAY_IS, _UNIT = b"sched:", b" ==> ", b" delay=", b" [ns]"
 _TELLING = (b"switch", b"wakeup", b"wakeup_new", b"waking", b"stat_sleep", b"stat_blocked", b"stat_iowait")
-"""Events that tell of a wait if their fields are as they should be."""
-_STATES = {
-    b"S": "interruptible",
-    b"D": "uninterruptible",
-    b"K": "uninterruptible",
-    b"T": "stopped",
-    b"t": "traced",
-    b"I": "idle",
-    b"P": "other",
-}
+"""Events that describe a wait if their fields are valid."""
+_STATES = {letter.encode(): state for letter, state in BY_LETTER.items()}
 _ENDED = (b"X", b"x", b"Z")
 
 
 class Event(NamedTuple):
-    """One line. ``tid`` is the thread that it is about, not always the one that it happened in."""
+    """One line. ``tid`` is the thread that the event is about, not always the one in which it occurred."""
 
     name: str
     """switch, wakeup, waking or stat_…, without ``sched_``."""
     time: int
     """ns."""
     pid: int | None
-    """Of the process in which it happened, where perf printed it; not for one that has gone (-1)."""
+    """The process in which it occurred, if perf printed it; not for a process that has exited (-1)."""
     tid: int
     comm: str
     state: str = ""
-    """Of the thread switched out: "" preempted, "ended", or a state of `model.ThreadTimes`."""
+    """State of the thread switched out: "" preempted, "ended", or one of `states.BLOCKED`."""
     next_tid: int = 0
     next_comm: str = ""
     delay: int = 0
-    """ns, of stat_…"""
+    """ns, for stat_…"""
 
 
 def parse(line: bytes) -> Event | None:
-    """None for a line that is no header of an event sched:*; one of another event has the name "other"."""
+    """None if the line is not the header of an event sched:*; an event of another kind has the name "other"."""
     match = _HEADER.match(line[:_MAX_LINE])
     if match is None:
         return None
@@ -105,7 +98,7 @@ def _state(text: bytes) -> str:
     if text.startswith(b"R"):
         return ""
     first = text.split(b"|")[0].rstrip(b"+")
-    return "ended" if first in _ENDED else _STATES.get(first, "other")
+    return "ended" if first in _ENDED else _STATES.get(first, OTHER)
 
 
 def _text(name: bytes) -> str:
@@ -113,7 +106,7 @@ def _text(name: bytes) -> str:
 
 
 class NotKnown(Exception):
-    """Something that has to be parsed."""
+    """The text is not cached and has to be parsed."""
 
 
 _Key = TypeVar("_Key")
@@ -123,43 +116,43 @@ _Thread = TypeVar("_Thread")
 
 
 class _Known(dict[_Key, _Value]):
-    """Raises NotKnown instead of KeyError."""
+    """A dict that raises NotKnown instead of KeyError."""
 
     def __missing__(self, key: _Key) -> _Value:
         raise NotKnown
 
 
 _Outs = _Known[bytes, tuple[_Out, _Known[bytes, _Thread]]]
-"""Event as far as ``==>`` → what is switched out; text behind that → thread that is switched in."""
+"""Event up to ``==>`` → what is switched out; text after it → thread that is switched in."""
 
 
 class KnownParts(Generic[_Out, _Thread]):
-    """What `parse` made of the parts that headers have in common: one that consists of known parts need not be parsed.
+    """Caches the results of `parse` for parts of headers: a header made of known parts need not be parsed.
 
-    A header is cut at its first ``: sched:``, at the last space before it, behind which the time stands, and at
-    ``==>`` or ``delay=``. Nothing is remembered of one in which these marks, or ``sched:``, stand at other places too:
-    so what a part means does not depend on the others.
+    A header is cut at its first ``: sched:``, at the last space before it, which precedes the time, and at
+    ``==>`` or ``delay=``. A header that contains these marks, or ``sched:``, at other places too is not cached:
+    the meaning of a part therefore does not depend on the others.
     """
 
     def __init__(self, make_out: Callable[[Event], _Out], find_thread: Callable[[int], _Thread]) -> None:
-        """What is to be remembered: ``make_out`` gives it for a switch out, ``find_thread`` for a tid."""
+        """``make_out`` returns the value to cache for a switch out, ``find_thread`` for a tid."""
         self.places, self.scale = _PLACES, SCALES[_PLACES]
-        """Digits of a time behind its point in the last header that was parsed; ns per unit of the last."""
+        """Decimals of the time in the last header that was parsed; ns per unit of the last decimal."""
         self.heads: _Heads[_Out, _Thread] = _Heads()
         self.wakes: dict[bytes, tuple[_Thread, bool]] = {}
-        """Event → the thread that is woken, and whether it is sched_wakeup."""
+        """Event → (the thread that is woken, whether it is sched_wakeup)."""
         self.others: set[bytes] = set()
-        """Names of events that tell of no wait, whatever their fields are."""
+        """Names of events that never describe a wait, whatever their fields."""
         self._make_out, self._find_thread = make_out, find_thread
         self._outs: dict[int | None, _Outs[_Out, _Thread]] = {}
         """By process."""
         self._nexts: tuple[_Known[bytes, _Thread], _Known[bytes, _Thread]] = _Known(), _Known()
-        """One for each of the two ways to print a switch."""
+        """One for each of the two formats of a switch."""
         self._sleeps: _Known[bytes, _Thread] = _Known()
         self._cached = 0
 
     def sleep(self, fields: bytes) -> tuple[_Thread, int]:
-        """The thread and the ns of an event ``sched_stat_…``. Raises NotKnown."""
+        """(thread, ns) of an event ``sched_stat_…``. Raises NotKnown."""
         who, _, delay = fields.partition(_DELAY_IS)
         digits = delay.removesuffix(_UNIT)
         if digits == delay or not digits.isdigit() or len(digits) > _MAX_DIGITS:
@@ -167,7 +160,7 @@ class KnownParts(Generic[_Out, _Thread]):
         return self._sleeps[who], int(digits)
 
     def learn(self, header: bytes, event: Event) -> None:
-        """``event`` is what `parse` made of ``header``."""
+        """Caches ``event``, the result of `parse` for ``header``."""
         before, _, fields = header.partition(b": sched:")
         thread, _, clock = before.rpartition(b" ")
         seconds, _, part = clock.partition(b".")
@@ -208,12 +201,12 @@ class KnownParts(Generic[_Out, _Thread]):
 
 
 class _Heads(dict[bytes, tuple[_Outs[_Out, _Thread], int]], Generic[_Out, _Thread]):
-    """Header as far as the point of its time → what its process switches out, and the time in ns. Raises NotKnown."""
+    """Header up to the decimal point of its time → (what its process switches out, time in ns). Raises NotKnown."""
 
     def __init__(self) -> None:
         super().__init__()
         self.threads: _Known[bytes, _Outs[_Out, _Thread]] = _Known()
-        """By the header before its time."""
+        """By the part of the header before the time."""
 
     def __missing__(self, head: bytes) -> tuple[_Outs[_Out, _Thread], int]:
         thread, _, clock = head.rpartition(b" ")

@@ -1,8 +1,9 @@
-"""The text of ``perf script`` with call stacks, of any ``-F``: a header line, the frames (innermost first), a blank.
+"""The output of ``perf script`` with call stacks, for any ``-F``: a header line, the frames (innermost first), a blank.
 
 Names and choices are those of stackcollapse-perf.pl. Values: the samples, and the sum of their periods (in units of the
-event). Only the first event is read unless one is asked for: a sum of different events means nothing. perf prints
-addresses, but not where a file was mapped, so frames carry none.
+event). perf report and stackcollapse-perf.pl weight by the periods, which are the default if perf printed them.
+Only the first event is read unless one is requested: a sum of different events is meaningless. perf prints addresses,
+but not where a file was mapped, so frames have no addresses.
 """
 
 from __future__ import annotations
@@ -13,35 +14,43 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..model import Labels, Profile, Sample, Stack, ValueType
-from .options import ReadOptions
-from .perf_frames import BAD, EMPTY, JOINT, FrameLines, Frames, Mixed, join_places
-from .perf_lines import HEX, Header, is_branch_stack, parse_frames, parse_header, parse_thread, without_address
-from .skipped import Skipped
-from .source import Source
+from ...base.errors import StallscopeError
+from ...base.text import printable
+from ...model import Labels, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
+from .frames import BAD, EMPTY, JOINT, FrameLines, Frames, Mixed, join_places, without_places
+from .lines import HEX, Header, is_branch_stack, is_cut, parse_header, parse_thread, split_sample, without_address
 
 EXPECTED = "a sample of perf script: a line 'comm pid time: period event:', then one frame a line (record with -g)"
 
 SEPARATOR = b"\n\n"
-"""Between samples: the text can be cut after it."""
+"""Separates samples: the text can be cut after it."""
 
 _blocks = re.compile(SEPARATOR).split
-"""As ``bytes.split``, in half of the time."""
+"""Twice as fast as ``bytes.split``."""
 
 _SNIFFED = 200
+_FRAME = re.compile(rb"\s*(?=[a-f]*\d)[0-9a-f]{4,16} \S.* \(\S.*\)\s*\Z")
+_SHORT_FRAME = re.compile(rb"\s+(?=[a-f]*\d)[0-9a-f]{2,16}(?: \S.*)?\Z")
+"""Without ``dso``."""
 _MAX_CACHED = 64 << 20
-"""Bytes of text whose meaning is remembered."""
+"""Limit of the text for which results are cached, in bytes."""
 _MAX_LINES = 1 << 18
 _MAX_LEAVES = 1 << 14
+_MANY = 1 << 16
+"""Number of lines after which to check whether lines repeat."""
 _MAX_DIGITS = 18
+_MAX_EVENTS = 100
 _HEADLESS_KEY = b""
 _ODD = b"\n", b"1", b""
-"""Its first word is no thread: the sample has to be read line by line."""
+"""For a header whose first word is not a thread: the sample has to be read line by line."""
 _NO_LEAF = b"\n", b"", 0, 0
-"""In `_Callers`: no line begins so."""
+"""Initial entry in `_Callers`: no line begins like this."""
 _COLON, _SPACE, _TAB = b": \t"
 _COLUMN = 17
-"""Of the space before a function's name: perf prints a tab and the address in 16 places before it."""
+"""Column of the space before a function's name: perf prints a tab and a 16-column address before it."""
 _OTHER, _CUT, _HEADLESS = "samples of other events", "samples cut short at the end", "stacks without a header"
 _BRANCHES = "branch stacks"
 _NO_LINE, _NO_STACK = "lines not understood", "headers without a stack"
@@ -50,22 +59,18 @@ _Cells = dict[int, list[int]]
 """Thread and leaf (`_Thread.base` + frame number) → [samples, sum of periods]."""
 
 _Callers = list[Any]
-"""What is known of the text below a leaf's line: its cells, the number of lines of such a sample, and of the function
-that called last from there, which mostly is the only one: what stands in a leaf's line from `_COLUMN` up to the digits
-of the offset, what stands behind them, where they begin, and the number of its frames."""
+"""What is known for the text below a leaf's line: its cells, the number of lines of such a sample, and the function
+that called last from there, which mostly is the only one: the text in a leaf's line from `_COLUMN` up to the digits
+of the offset, the text after these, where they begin, and the number of the leaf's frames."""
 
 
 def sniff(head: bytes) -> bool:
-    """Whether there is a header or a frame among the first lines."""
+    """Whether the first lines include a header or a frame."""
     lines = [line for line in head.splitlines()[:_SNIFFED] if line.strip() and not line.startswith(b"#")]
-    if any(not line[:1].isspace() and (header := parse_header(line, loose=False)) and header.event for line in lines):
+    headers = (parse_header(line, loose=False) for line in lines if not line[:1].isspace())
+    if any(header and header.event for header in headers) or any(map(split_sample, lines)):
         return True
-    return any(
-        line[:1].isspace()
-        and not line.split(None, 1)[0].translate(None, b"0123456789abcdef")
-        and parse_frames(line, addrs=False, java=False)
-        for line in lines
-    )
+    return any(map(_FRAME.match, lines)) or sum(map(bool, map(_SHORT_FRAME.match, lines))) > len(lines) // 2
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
@@ -82,25 +87,25 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 def settled(head: bytes, options: ReadOptions) -> ReadOptions:
-    """With the event that is read when the input begins so: that of the first sample."""
+    """The options with the event to read, which is that of the first sample."""
     tally = _Tally(replace(options, inline=False), "")
     tally.add(head[: head.rfind(SEPARATOR) + len(SEPARATOR)])
     return replace(options, event=tally.event.decode(errors="surrogateescape"))
 
 
 class _Names:
-    """Lines and stacks of lines that were seen, for one way to tidy names."""
+    """Lines and stacks of lines seen so far, for one way to tidy names."""
 
     def __init__(self, frames: Frames, java: bool) -> None:
         self.lines = FrameLines(frames, java=java)
         self.leaves: dict[bytes, int] = {}
-        """As `lines`, for leaves: these are more, and only some of them come often."""
+        """Like `lines`, for leaves: there are more of them, and only some occur often."""
         self.callers: dict[bytes, _Callers] = {}
         """By the text below the leaf's line."""
 
     def find_leaf(self, line: bytes, known: _Callers) -> int:
-        """The number of a line that is not known below ``known``: of its first leaf, the function is remembered there,
-        the lines of others in `leaves`. Raises Mixed."""
+        """The number of a line that is not known below ``known``: the function of the first leaf is cached there, the
+        lines of others in `leaves`. Raises Mixed."""
         name, _, tail = line.rpartition(b"+0x")
         module = tail.partition(b" (")[2]
         function = name[_COLUMN + 1 :]
@@ -117,7 +122,7 @@ class _Names:
 
 
 class _Thread:
-    """What samples of one header have in common; its frames are tidied by ``names``."""
+    """Common data of the samples with one header; ``names`` tidies its frames."""
 
     __slots__ = ("base", "names")
 
@@ -137,21 +142,41 @@ class _Tally:
         self._names = {java: _Names(self.frames, java) for java in (False, True)}
         self._labels: dict[Labels | None, int] = {None: 0}
         self._headless = _Thread(0, self._names[False])
-        """For samples without a header: all are so with -F ip,sym."""
+        """For samples without a header, which is all of them with -F ip,sym."""
         self._threads = {_HEADLESS_KEY: self._headless}
         self._cells: defaultdict[tuple[int, ...], _Cells] = defaultdict(dict)
         """By the frame numbers of the leaf's callers, innermost first."""
         self._cached = 0
         self._line = 1
-        # A sample that is read line by line: only then, it can go on in the next chunk.
+        # State of a sample that is read line by line: only such a sample can continue in the next chunk.
         self._thread: _Thread | None = None
         self._period = 1
         self._stack: list[int] = []
         self._first = True
         self._filtered = False
+        self._cut = False
+        """Whether the text so far ends inside a line."""
+        self._others: set[bytes] = set()
+        """Events that are not read."""
+        self._flat = False
+        """Whether there are samples without a stack."""
+        self._placeless = False
+        """Whether addresses and offsets are removed from the text, so that its lines repeat."""
 
     def add(self, chunk: bytes) -> None:
-        """Counts the samples of ``chunk``, which begins where the last one ended."""
+        """Counts the samples of ``chunk``, which continues where the last one ended."""
+        if self._placeless:
+            self._add(without_places(chunk))
+            return
+        known = self._known_lines()
+        self._add(chunk)
+        if known > _MANY and (self._known_lines() - known) * 2 > chunk.count(b"\n"):
+            self._placeless = not (self.options.addrs or self.options.inline)
+
+    def _known_lines(self) -> int:
+        return sum(len(names.lines) for names in self._names.values())
+
+    def _add(self, chunk: bytes) -> None:
         blocks = _blocks(join_places(chunk) if self.frames.joined else chunk)
         last = blocks.pop()
         goes_on = bool(blocks) and not self._first
@@ -162,7 +187,7 @@ class _Tally:
             self._add_lines(last, ended=False)
 
     def _add_blocks(self, blocks: list[bytes]) -> None:
-        """Whole samples. What they have in common with an earlier one is found by its text, without parsing it."""
+        """Adds whole samples. Parts that an earlier one had, too, are found by their text, without parsing."""
         threads = self._threads
         wanted = self.event + b":"
         joined = self.frames.joined
@@ -229,15 +254,17 @@ class _Tally:
         return known
 
     def _breaks(self, text: bytes) -> int:
-        """The line ends in ``text``, as the input had it."""
+        """The number of line ends that ``text`` had in the input."""
         return text.count(b"\n") + (text.count(JOINT) if self.frames.joined else 0)
 
     def _is_wanted(self, event: bytes) -> bool:
-        """Whether samples of ``event`` are counted; the first event is the wanted one if none was asked for."""
+        """Whether samples of ``event`` are counted; if no event was requested, only those of the first are."""
         if not self.event:
             self.event = event
         if event == self.event:
             return True
+        if len(self._others) < _MAX_EVENTS:
+            self._others.add(event)
         self.skipped.add(_OTHER)
         return False
 
@@ -258,14 +285,16 @@ class _Tally:
         return _Thread(number, self._names[comm.startswith("java")])
 
     def _add_lines(self, block: bytes, *, ended: bool = True) -> None:
-        """One block, line by line: headers of other shapes, several in one block, comments, errors."""
+        """Adds one block line by line: headers of other shapes, several in one block, comments, errors."""
         text = join_places(block)
         self.frames.joined = self.frames.joined or text != block
         lines = text.split(b"\n")
         if ended:
             lines.append(b"")
-        elif not lines[-1]:
-            lines.pop()
+        else:
+            self._cut = is_cut(lines)
+            if not lines[-1]:
+                lines.pop()
         for line in lines:
             line = line.rstrip(b"\r")
             if not line:
@@ -279,6 +308,13 @@ class _Tally:
 
     def _add_line(self, line: bytes) -> bool:
         """False for a line that is neither a header nor a frame."""
+        if sample := split_sample(line):
+            self._end()
+            self._add_line(sample[0])
+            self._add_line(sample[1])
+            self._end()
+            self._flat = True
+            return True
         if header := parse_header(line, loose=self._first):
             self._first = False
             if self._thread and not self._stack:
@@ -307,10 +343,16 @@ class _Tally:
         self._thread, self._stack, self._first, self._filtered = None, [], True, False
 
     def profile(self) -> Profile:
-        """What was counted."""
-        if self._thread:
+        """The result."""
+        if self._thread and self._stack and not self._cut:
+            self._end()
+        elif self._thread:
             self.skipped.add(*((_CUT,) if self._stack else (_NO_STACK, self._line)))
         event = self.event.decode(errors="surrogateescape")
+        if self.options.event and self._others and not self._cells:
+            events = ", ".join(sorted(printable(name.decode(errors="surrogateescape")) for name in self._others))
+            cause = f"there is no sample of the event {printable(event)}"
+            raise StallscopeError(cause, f"choose one of: {events}", exit_code=2)
         types = [ValueType("samples", "count"), ValueType("period", event or "events")]
         profile = Profile(types, title=f"{event} samples" if event else "perf samples")
         labels = list(self._labels)
@@ -319,18 +361,22 @@ class _Tally:
                 self.skipped.add(_HEADLESS, count=count)
             else:
                 profile.samples.append(Sample(stack, (count, period), labels[number] or ()))
+        if any(count != period for _, (count, period), _ in profile.samples):
+            profile.default_value = "period"
         self.skipped.tell(profile)
+        if self._flat:
+            profile.comments.append("recorded without stacks (perf record -g): one function for each sample")
         return profile
 
     def _stacks(self) -> Iterator[tuple[int, Stack, int, int]]:
-        """Number of the labels, stack, samples, period; each stack once for the same labels."""
+        """(number of the labels, stack, samples, period); each stack once for the same labels."""
         frames = self.frames.frames
         merged: dict[tuple[int, Stack], list[int]] = {}
         for callers, cells in self._cells.items():
             outer = [frame for number in reversed(callers) for frame in frames[number]]
             for key, (count, period) in cells.items():
                 stack = (*outer, *frames[key & 0xFFFFFFFF])
-                if self.frames.plain:  # no other lines make the same stack
+                if self.frames.plain:  # different lines never give the same stack
                     yield key >> 32, stack, count, period
                     continue
                 cell = merged.setdefault((key >> 32, stack), [0, 0])
@@ -341,7 +387,7 @@ class _Tally:
 
 
 def _other_shape(words: list[bytes], body: bytes, wanted: bytes) -> tuple[bytes, bytes, bytes]:
-    """Thread, period and event for a header without a period, or none at all; `_ODD` for the rest."""
+    """(thread, period, event) of a header without a period, or without anything; `_ODD` for other headers."""
     if not words and body:
         return _HEADLESS_KEY, b"1", wanted
     if len(words) == 4 and words[2][-1] == _COLON and words[3][-1] == _COLON:

@@ -1,26 +1,26 @@
-"""The text of austin: ``P<pid>;T<interpreter>:<tid>;file:function:line;… METRIC`` a line, outermost frame first.
+"""The text output of austin: lines ``P<pid>;T<interpreter>:<tid>;file:function:line;… METRIC``, outermost frame first.
 
-Lines ``# name: value`` tell the mode: wall and cpu (µs), memory (bytes, below 0 when freed), full (``µs,idle,bytes``).
+Lines ``# name: value`` give the mode: wall and cpu (µs), memory (bytes, below 0 when freed), full (``µs,idle,bytes``).
 Without one the times are wall time, as in the first versions, whose frames ``function (file:line)`` and ``function
-(file);L12`` and whose roots ``Process 1;Thread 2`` are read too; so are the single numbers that mojo2austin of
+(file);L12`` and roots ``Process 1;Thread 2`` are read too; so are the single numbers that mojo2austin of
 austin-python 2.4 writes under mode full. Frames ``:INVALID:`` and ``:GC:`` stand for a stack that could not be read and
-for the garbage collector; those of austinp are native, or of the file ``kernel``. The binary format is read by `mojo`.
-Sources: austin's README.md, austin-python's collapsed_stack.py, and what 3.7 writes.
+for the garbage collector; those of austinp are native, or of the file ``kernel``. `mojo` reads the binary format.
+Sources: austin's README.md, austin-python's collapsed_stack.py, and the output of 3.7.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
-from .options import ReadOptions
-from .python_frames import kind_of
-from .skipped import Skipped
-from .source import Source
+from ...model import Frame, Labels, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.python_frames import kind_of
+from ..base.skipped import Skipped
+from ..base.source import Source
 
 EXPECTED = "a sample of austin: P<pid>;T<tid>;file:function:line METRIC"
 COUNT, METRIC, CPU, FREED, ALLOCATED = range(5)
-"""What a cell holds. METRIC is the time, or, in mode "memory", what was allocated."""
+"""Indices in a cell. METRIC is the time, or, in mode "memory", the allocated size."""
 CELLS = 5
 Cells = dict[tuple[Stack, Labels], list[int]]
 MODES = {
@@ -34,11 +34,11 @@ MODES = {
         (FREED, ValueType("freed", "bytes")),
     ),
 }
-"""By the mode: index in a cell and value type of each column but the last, the count."""
+"""By mode: index in a cell and value type of each column but the last, the count."""
 
 _MAX_DIGITS = 18
 _MAX_CACHED = 64 << 20
-"""Bytes of text whose stack is remembered."""
+"""Limit of the text for which stacks are cached, in bytes."""
 _CACHE = 1 << 15
 _MAX_METADATA = 100
 _SAMPLE = re.compile(
@@ -57,7 +57,7 @@ _SPECIAL = {"INVALID": Frame("[invalid]", "other"), "GC": Frame("[garbage collec
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the first line that tells no metadata is a sample, or metadata name austin."""
+    """Whether the first line that is not metadata is a sample, or the metadata name austin."""
     for line in head.splitlines():
         if _SAMPLE.match(line):
             return True
@@ -69,7 +69,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, _: ReadOptions) -> Profile:
-    """One sample per distinct stack and thread. Raises StallscopeError when there are lines, and none is a sample."""
+    """One sample per distinct stack and thread. Raises StallscopeError when there are lines, but no sample."""
     tally = _Tally(source.name)
     for chunk in source.chunks():
         tally.add(chunk)
@@ -80,7 +80,7 @@ def read(source: Source, _: ReadOptions) -> Profile:
 
 
 def profile_of(cells: Cells, mode: str, metadata: dict[str, str]) -> Profile:
-    """The columns of ``mode``. Times in the cells are µs."""
+    """A profile with the columns of ``mode``. Times in the cells are µs."""
     columns = MODES[mode]
     profile = Profile([*(kind for _, kind in columns), ValueType("count", "count")], title=f"austin, mode {mode}")
     scales = [(i, 1000 if kind.unit == "nanoseconds" else 1) for i, kind in columns]
@@ -94,7 +94,7 @@ def profile_of(cells: Cells, mode: str, metadata: dict[str, str]) -> Profile:
 
 
 def frame_of(file: str, function: str, line: int) -> Frame:
-    """A frame of text or binary files."""
+    """A frame from text or binary files."""
     if not file and function in _SPECIAL:
         return _SPECIAL[function]
     if file == "kernel":
@@ -114,11 +114,11 @@ class _Tally:
         self._cached = 0
         self._stacks = _Stacks()
         self._usual = True
-        """Whether metrics of the wanted mode are single numbers."""
+        """Whether metrics of the current mode are single numbers."""
         self._line = 1
 
     def add(self, chunk: bytes) -> None:
-        """Counts the lines of ``chunk``, which begins where the last one ended."""
+        """Counts the lines of ``chunk``, which continues where the last one ended."""
         by_text = self._by_text
         lines = chunk.split(b"\n")
         for i, line in enumerate(lines):
@@ -172,7 +172,7 @@ class _Tally:
         return cell
 
     def _tell(self, line: bytes) -> None:
-        """Metadata, or a comment that anybody may have written."""
+        """Handles metadata, or a comment that anybody may have written."""
         match = _META.match(line)
         if match and len(self.metadata) < _MAX_METADATA:
             name, value = match[1].decode(), match[2].decode(errors="replace").strip()
@@ -201,7 +201,7 @@ def add_full(cell: list[int], time: int, idle: bool, memory: int) -> None:
 
 
 def thread_labels(thread: str, interpreter: int) -> dict[str, str | int]:
-    """A thread's number is its tid; anything else (0x7f12…) is only a name."""
+    """A numeric thread id becomes the tid; anything else (0x7f12…) is only a name."""
     labels: dict[str, str | int] = {}
     if thread.isdecimal() and len(thread) <= _MAX_DIGITS:
         labels["tid"] = int(thread)
@@ -213,14 +213,14 @@ def thread_labels(thread: str, interpreter: int) -> dict[str, str | int]:
 
 
 class _Stacks:
-    """Parses stacks; callers of one leaf only once."""
+    """Parses stacks; the callers of several leaves only once."""
 
     def __init__(self) -> None:
         self._frames = _Frames()
         self._callers: dict[bytes, tuple[Stack, Labels]] = {}
 
     def parse(self, text: bytes) -> tuple[Stack, Labels] | None:
-        """Frames and labels; None when it is no stack of austin."""
+        """Frames and labels; None if the text is not a stack of austin."""
         caller, separator, leaf = text.rpartition(b";")
         known = self._callers.get(caller) if separator else None
         if known and (frame := self._frames[leaf.decode(errors="surrogateescape")]):
@@ -246,7 +246,7 @@ class _Stacks:
         return None if stack is None else (stack, tuple(sorted(labels.items())))
 
     def _join(self, fields: list[str]) -> Stack | None:
-        """Files may have semicolons: a field that ends in no line number belongs to the next one."""
+        """Joins fields, because files may contain semicolons: a field without a line number belongs to the next one."""
         frames: list[Frame] = []
         begun = ""
         for field in fields:
@@ -261,7 +261,7 @@ class _Stacks:
 
 
 class _Frames(dict[str, "Frame | None"]):
-    """Field → frame; None for one that is no whole frame."""
+    """Field → frame; None if it is not a complete frame."""
 
     def __missing__(self, field: str) -> Frame | None:
         frame = _frame(field)

@@ -1,21 +1,21 @@
-"""The dumps of Python's faulthandler, as signals, timeouts and crashes print them: each thread of a dump is one sample.
+"""Dumps of Python's faulthandler, as printed for signals, timeouts and crashes: each thread of a dump is one sample.
 
-``Thread 0x7f12 [name] (most recent call first):`` (the name since Python 3.14; ``Current thread``; ``Stack`` for one
-thread alone), then ``File "x.py", line 3 in f``, innermost first. Anything else is the program's own output: it is
-counted, for dumps go to standard error. Of a C stack (Python 3.14) what its thread called from Python is appended to
-the stack. Frames ``...`` say that the outermost ones are missing; Python 3.13 leaves out even that, so that 100 frames,
-the most that are dumped, count as cut short. Source: Python/traceback.c in CPython.
+``Thread 0x7f12 [name] (most recent call first):`` (the name since Python 3.14; ``Current thread``; ``Stack`` for a
+single thread), then ``File "x.py", line 3 in f``, innermost first. Anything else is the program's own output, and is
+counted, because dumps go to standard error. The functions in a C stack (Python 3.14) that were called from Python
+are appended to the thread's stack. Frames ``...`` mean that the outermost ones are missing; Python 3.13 omits even
+that, so 100 frames, the most that are dumped, count as cut short. Source: Python/traceback.c in CPython.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
-from .options import ReadOptions
-from .python_frames import kind_of
-from .skipped import Skipped
-from .source import Source
+from ...model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.python_frames import kind_of
+from ..base.skipped import Skipped
+from ..base.source import Source
 
 EXPECTED = 'a dump of faulthandler: Thread 0x7f12 (most recent call first), then File "x.py", line 3 in f'
 
@@ -36,14 +36,14 @@ _MAX_FRAMES = 10_000
 _MAX_DUMPED = 100
 """MAX_FRAME_DEPTH of CPython."""
 _MAX_CACHED = 64 << 20
-_OTHER_TEXT, _CUT_STACKS = "lines that belong to no dump", "stacks cut short"
+_OTHER_TEXT, _CUT_STACKS = "lines outside of dumps", "stacks cut short"
 _NO_PYTHON, _LONE_C = "threads without a Python frame", "C stacks that show no call from Python"
 
 _Key = tuple[Stack, Labels]
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the head of a thread is among the first lines, with a frame below."""
+    """Whether the first lines include the head of a thread, with a frame below it."""
     lines = head.splitlines()[:_SNIFFED]
     return any(
         _THREAD.match(line) and below.startswith((b'  File "', b"  File ???", b"  " + _NO_FRAME, b"  " + _COLLECTING))
@@ -52,7 +52,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, _: ReadOptions) -> Profile:
-    """One sample per distinct stack and thread: how often it was dumped. Raises StallscopeError if there is no dump."""
+    """One sample per distinct stack and thread: number of dumps. Raises StallscopeError if there is no dump."""
     tally = _Tally(source.name)
     for chunk in source.chunks(b"\n\n"):
         tally.add(chunk)
@@ -69,20 +69,20 @@ class _Tally:
         self._skipped = Skipped(name, EXPECTED)
         self._counts: dict[_Key, list[int]] = {}
         self._blocks: dict[bytes, list[int]] = {}
-        """Text that is one thread's stack, and nothing else → its cell."""
+        """Text that consists of exactly one thread's stack → its cell."""
         self._cached = 0
         self._frames = _Frames()
-        # The thread whose lines are being read.
+        # The thread that is being read.
         self._key: tuple[Labels] | None = None
         self._lines: list[Frame] = []
         self._cut = False
-        # What a C stack belongs to.
+        # The thread to which a C stack belongs.
         self._current: _Key | None = None
         self._is_current = False
         self._c_lines: list[Frame] | None = None
 
     def add(self, chunk: bytes) -> None:
-        """Counts the threads of ``chunk``, which begins where the last one ended."""
+        """Counts the threads of ``chunk``, which continues where the last one ended."""
         known = self._blocks
         blocks = chunk.split(b"\n\n")
         last = len(blocks) - 1
@@ -97,7 +97,7 @@ class _Tally:
         lines = block.split(b"\n")
         if not ended and not lines[-1]:
             lines.pop()
-        usual = 1 < len(lines) <= _MAX_DUMPED  # every longer one has to be counted
+        usual = 1 < len(lines) <= _MAX_DUMPED  # each longer one has to be counted
         plain = usual and self._key is None and self._c_lines is None and lines[0].startswith(b"Thread ")
         for i, line in enumerate(lines):
             plain = plain and self._is_plain(line, i)
@@ -172,7 +172,7 @@ class _Tally:
         return cell
 
     def _append_c_stack(self, lines: list[Frame]) -> None:
-        """Innermost first, as printed."""
+        """Appends the functions called from Python; ``lines`` are innermost first, as printed."""
         end = next((i for i, frame in enumerate(lines) if frame.name.startswith(_EVALUATOR)), None)
         if end is None or self._current is None:
             self._skipped.add(_LONE_C)
@@ -183,7 +183,7 @@ class _Tally:
         self._current = None
 
     def profile(self) -> Profile:
-        """What was counted."""
+        """The result."""
         self._end()
         profile = Profile([ValueType("samples", "count")], title="faulthandler dumps")
         for (stack, labels), (count,) in self._counts.items():
@@ -194,7 +194,7 @@ class _Tally:
 
 
 class _Frames(dict[bytes, "Frame | None"]):
-    """Line → frame; None for a line that is none."""
+    """Line → frame; None if it is not a frame."""
 
     def __missing__(self, line: bytes) -> Frame | None:
         match = _FRAME.match(line)

@@ -1,4 +1,4 @@
-"""Weights by the text of a stack, for formats of lines ``STACK WEIGHT``: lines are cut by hand, stacks parsed once."""
+"""Weights by the text of a stack, for formats with lines ``STACK WEIGHT``: stacks are parsed only once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable
 
 MAX_DIGITS = 18
-"""So that weights fit into 64 bits, and their sums mostly too."""
+"""Keeps weights, and mostly their sums, within 64 bits."""
 
 
 class LineWeights:
-    """Sums of whole numbers. Lines of another shape go to ``unusual(line, number)``, empty ones nowhere."""
+    """Sums of integers. Lines of another shape are passed to ``unusual(line, number)``; empty ones are ignored."""
 
     def __init__(self, unusual: Callable[[bytes, int], None]) -> None:
         self.weights: defaultdict[bytes, int] = defaultdict(int)
@@ -18,7 +18,7 @@ class LineWeights:
         self._line = 1
 
     def add(self, chunk: bytes) -> None:
-        """Counts the lines of ``chunk``, which begins where the last one ended."""
+        """Counts the lines of ``chunk``, which continues where the last one ended."""
         weights = self.weights
         lines = chunk.split(b"\n")
         for i, line in enumerate(lines):

@@ -1,7 +1,7 @@
 """Plain data in Python's marshal format, versions 0 to 5: numbers, strings, tuples and dictionaries, nothing else.
 
 ``marshal.loads`` trusts its input: crafted bytes may crash the interpreter. This decoder is bounded by the input's size
-and by a depth, and knows no code objects. Source of the format: Python/marshal.c in CPython.
+and by a depth, and does not support code objects. Source of the format: Python/marshal.c in CPython.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONSTANTS = {"N": None, "T": True, "F": False, "0": _NULL}
 
 
 def decode(data: bytes) -> Any:
-    """The value; ValueError, which names the byte, for anything else. Lists, sets and code count as that."""
+    """The value; ValueError, which names the byte, for anything else, including lists, sets and code."""
     decoder = _Decoder(data)
     try:
         value = decoder.value(0)
@@ -78,7 +78,7 @@ class _Decoder:
         return struct.unpack(code, self._bytes(struct.calcsize(code)))[0]
 
     def _text(self, kind: str) -> str:
-        """Of Python 2, byte strings too, and those that it refers to later."""
+        """A string; in Python 2's data also a byte string, to which later references are possible."""
         data = self._bytes(self._bytes(1)[0] if kind in "zZ" else self._size())
         if kind in "zZaA":
             return data.decode("latin-1")
@@ -115,7 +115,7 @@ class _Decoder:
         return -number if count < 0 else number
 
     def _size(self) -> int:
-        """Of what follows, or a reference; never more than there are bytes."""
+        """The size of what follows, or a reference; never more than the number of bytes."""
         size: int = struct.unpack("<I", self._bytes(4))[0]
         if size > len(self._data):
             raise ValueError(f"byte {self.at}: cut short")

@@ -1,18 +1,18 @@
-"""MOJO, the binary format of austin (``austin --binary``; all that version 4 writes): versions 1 to 4.
+"""MOJO, the binary format of austin (``austin --binary``; the only one that version 4 writes): versions 1 to 4.
 
 A stream of events: a number, then varints and strings that end in NUL. Stacks refer to frames, and frames to strings,
-that were defined before, per process. Tasks of asyncio (version 4) are left out: their time is that of their threads.
+that were defined earlier, per process. Tasks of asyncio (version 4) are left out: their time is that of their threads.
 Source: "The MOJO file format" in austin's documentation, its src/mojo.h, and austin-python's mojo.py.
 """
 
 from __future__ import annotations
 
-from ..errors import StallscopeError
-from ..model import Frame, Labels, Profile, Stack
+from ...base.errors import StallscopeError
+from ...model import Frame, Labels, Profile, Stack
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
 from .austin import CELLS, MODES, Cells, add_full, add_one, frame_of, profile_of, thread_labels
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
 
 EXPECTED = "an event of the MOJO format, versions 1 to 4"
 
@@ -28,23 +28,23 @@ _MAX_METADATA = 100
 _UNKNOWN_STRING = 1
 _CHUNK = 1 << 20
 _HEADER = 4
-_CUT, _NO_FRAME = "events cut short at the end", "frames that were not defined"
+_CUT, _NO_FRAME = "events cut short at the end", "frames without a definition"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether it begins with the magic bytes and a known version."""
+    """Whether the input begins with the magic bytes and a known version."""
     return head.startswith(_MAGIC) and head[3:4] in (b"\1", b"\2", b"\3", b"\4")
 
 
 def read(source: Source, _: ReadOptions) -> Profile:
-    """One sample per distinct stack and thread. Raises StallscopeError for an event that is none."""
+    """One sample per distinct stack and thread. Raises StallscopeError for an invalid event."""
     reader = _Reader(source)
     reader.run()
     return reader.profile()
 
 
 class _End(Exception):
-    """The event goes on after the bytes that are there."""
+    """The event extends past the available bytes."""
 
 
 class _Reader:
@@ -56,14 +56,14 @@ class _Reader:
         self._data = b""
         self._at = 0
         self._before = 0
-        """Bytes that came before ``_data``."""
+        """Number of bytes before ``_data``."""
         self._version = 0
         self._metadata: dict[str, str] = {}
         self._cells: Cells = {}
         self._strings: dict[tuple[int, int], str] = {}
         self._frames: dict[tuple[int, int], Frame] = {}
         self._last: dict[tuple[int, str], list[Frame]] = {}
-        """The stack that each thread had before, for what repeats it."""
+        """The previous stack of each thread, for events that repeat it."""
         self._labels: dict[tuple[int, int, str], Labels] = {}
         self._thread: tuple[int, int, str] | None = None
         self._stack: list[Frame] = []
@@ -73,7 +73,7 @@ class _Reader:
         self._memory: int | None = None
 
     def run(self) -> None:
-        """The whole stream."""
+        """Reads the whole stream."""
         while more := self._source.read(_CHUNK):
             self._before += self._at
             self._data = self._data[self._at :] + more
@@ -93,7 +93,7 @@ class _Reader:
         self._end_sample()
 
     def profile(self) -> Profile:
-        """What was read."""
+        """The result."""
         mode = self._metadata.get("mode", "wall")
         profile = profile_of(self._cells, mode if mode in MODES else "wall", self._metadata)
         self._skipped.tell(profile)
@@ -106,7 +106,7 @@ class _Reader:
         self._at = _HEADER
 
     def _events(self) -> int:
-        """Where the first event begins that is not there as a whole."""
+        """Returns where the first incomplete event begins."""
         at = self._at
         try:
             while True:
@@ -162,7 +162,7 @@ class _Reader:
             self._number()
         else:
             key, file, function, line = self._number(), self._number(), self._number(), self._number()
-            if self._version > 1:  # The line's end, and the columns.
+            if self._version > 1:  # the line's end, and the columns
                 self._number(), self._number(), self._number()
             self._frames[self._pid(), key] = frame_of(self._string(file), self._string(function), max(line, 0))
 
@@ -186,7 +186,7 @@ class _Reader:
             self._stack.append(frame)
 
     def _repeat(self) -> None:
-        """What the thread had before, without the native frames at its end, is outside of what the sample has."""
+        """Puts the thread's previous stack, without the native frames at its end, outside of the sample's frames."""
         if self._thread:
             before = list(self._last.get((self._thread[0], self._thread[2]), ()))
             while before and before[-1].kind != "python":

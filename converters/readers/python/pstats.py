@@ -1,22 +1,22 @@
-"""Files of cProfile and pstats (``python -m cProfile -o FILE``): functions, and who called them, as stacks.
+"""Files of cProfile and pstats (``python -m cProfile -o FILE``): functions and their callers, as stacks.
 
 Such a file has no stacks: {function: (calls without recursion, calls, own time, time with callees, {caller: (calls,
-calls without recursion, own time, time with callees) of what it called})}, a function being (file, line, name). Stacks
-are made of it upwards, for the own time of each function:
+calls without recursion, own time, time with callees), for its calls of the function})}, a function being (file, line,
+name). Stacks are constructed from it upwards, for the own time of each function:
 
-- it is shared out among the callers in proportion to the own time that each caused (their edges say it exactly);
-- the share of a caller is shared out among its callers in proportion to the time with callees that those caused in
-  it, and so on, up to functions that nobody called. So a function's time below a caller is right in sum, while
-  longer paths assume that it does not depend on the caller's caller.
-- What a function has beyond all of its callers' shares was called from outside of the profile: that is a root.
-- Recursion: a caller that is on the path already leaves its part to the others. Where there are no others it is taken
-  for a second time, so that a cycle is left where it was entered; never for a third: there the stack ends, and so it
+- it is divided among the callers in proportion to the own time that each caused (given exactly by their edges);
+- the share of a caller is divided among its callers in proportion to the time with callees that those caused in
+  it, and so on, up to functions without a caller. A function's time below a caller is therefore correct in total,
+  while longer paths assume that it does not depend on the caller's caller.
+- The part of a function's time beyond the shares of all its callers was called from outside of the profile: a root.
+- Recursion: a caller that is already on the path leaves its part to the others. If there are no others it is taken
+  a second time, so that a cycle is left where it was entered; never a third time: there the stack ends, as it
   does after 200 frames.
-- A share below 1/5,000 of the whole is not divided any more, but follows the caller with the largest one: the stacks
-  are at most that many plus the functions.
+- A share below 1/5,000 of the whole is not divided further, but follows the largest caller: the number of stacks
+  is at most that many plus the number of functions.
 
-Nothing gets lost: the sum over all stacks is the sum of the own times, and so are the calls. Source: Lib/cProfile.py,
-Lib/pstats.py. The file is decoded by `marshal_data`, not by the marshal module.
+Nothing is lost: the sum over all stacks equals the sum of the own times; the same holds for calls. Source:
+Lib/cProfile.py, Lib/pstats.py. The file is decoded by `marshal_data`, not by the marshal module.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..errors import StallscopeError
-from ..model import Frame, Profile, Sample, Stack, ValueType
+from ...base.errors import StallscopeError
+from ...model import Frame, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.python_frames import kind_of
+from ..base.source import Source
 from .marshal_data import decode
-from .options import ReadOptions
-from .python_frames import kind_of
-from .source import Source
 
 LIMIT = 256 << 20
-"""Bytes of a file."""
+"""Maximum size of a file, in bytes."""
 
 _SMALLEST = 1 / 5_000
 _TOLERANCE = 1e-6
-"""What a sum of times may be off by rounding, as a part of it."""
+"""Relative error that rounding may cause in a sum of times."""
 _NOTHING = 1e-12
-"""Seconds that cannot be measured."""
+"""Times below this, in seconds, cannot be measured."""
 _MAX_DEPTH = 200
 _MAX_SECONDS = 1e9
 _NANOSECONDS = 1_000_000_000
@@ -48,11 +48,11 @@ _SHAPE = "a file of cProfile: {(file, line, function): (calls, calls, seconds, s
 _Function = tuple[str, int, str]
 _Path = tuple[_Function, ...]
 _Amount = tuple["_Function | None", float, float]
-"""A caller (None: nobody), and the own seconds and calls that go to it."""
+"""A caller (None: no caller), and the own seconds and calls attributed to it."""
 
 
 class _Edge(NamedTuple):
-    """What one caller caused in a function."""
+    """The part of a function's numbers that one caller caused."""
 
     caller: _Function
     calls: float
@@ -109,7 +109,7 @@ def _functions(document: Any) -> dict[_Function, _Totals]:
 
 
 def _edge(caller: Any, numbers: Any) -> _Edge:
-    if isinstance(numbers, int) and not isinstance(numbers, bool):  # The module profile counts calls only.
+    if isinstance(numbers, int) and not isinstance(numbers, bool):  # the module profile counts only calls
         return _Edge(_function(caller), float(max(numbers, 0)), 0.0, 0.0)
     if not isinstance(numbers, tuple) or len(numbers) != 4:
         raise ValueError("a caller without its four numbers")
@@ -126,7 +126,7 @@ def _function(key: Any) -> _Function:
 
 
 def _numbers(entry: tuple[Any, ...]) -> tuple[float, float, float]:
-    """(calls, own seconds, seconds with callees); times that a clock which went backwards made negative are 0."""
+    """(calls, own seconds, seconds with callees); negative times, from a clock that went backwards, become 0."""
     for number in entry:
         if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < _MAX_SECONDS:
             raise ValueError("a count or a time that is no number, or too large")
@@ -142,7 +142,7 @@ def _frame(key: _Function) -> Frame:
 
 
 class _Paths:
-    """Divides the own time of functions among the paths to them."""
+    """Divides the own time of functions among the paths that lead to them."""
 
     def __init__(self, functions: dict[_Function, _Totals]) -> None:
         self._functions = functions
@@ -162,7 +162,7 @@ class _Paths:
             yield from self._up((key,), amounts)
 
     def _up(self, path: _Path, amounts: list[_Amount]) -> Iterator[tuple[_Path, float, float]]:
-        """Depth first, without recursion: ``amounts`` are what each caller (None: no caller) takes of the path's."""
+        """Depth first, without recursion: ``amounts`` are the parts of the path's for each caller (None: none)."""
         open_ = [(path, amounts)]
         while open_:
             path, amounts = open_.pop()
@@ -176,7 +176,7 @@ class _Paths:
                     open_.append(((*path, caller), [(each, own * part, calls * part) for each, part in parts]))
 
     def _allowed(self, path: _Path, amounts: list[_Amount]) -> list[_Amount]:
-        """The callers that go on, and their parts: all for the largest if it is little."""
+        """The callers to follow, and their parts: all goes to the largest caller if it is little."""
         own = sum(amount[1] for amount in amounts)
         calls = sum(amount[2] for amount in amounts)
         allowed: list[_Amount] = []
@@ -195,7 +195,7 @@ class _Paths:
         return [(a[0], t, n) for a, t, n in zip(allowed, by_time, by_count, strict=True) if t or n]
 
     def _callers(self, key: _Function) -> list[tuple[_Function | None, float]]:
-        """Who called ``key``, by the part of its time with callees that they caused, or of its calls; adds up to 1."""
+        """The callers of ``key``, with their share of its time with callees, or of its calls; shares add up to 1."""
         known = self._parts.get(key)
         if known is None:
             totals = self._functions[key]
@@ -210,7 +210,7 @@ class _Paths:
         return known
 
     def _largest_callers(self, key: _Function) -> _Path:
-        """``key``, its largest caller, the largest one of that …, as far as none comes twice."""
+        """``key``, its largest caller, that one's largest caller, and so on, until one repeats."""
         known = self._largest.get(key)
         if known is None:
             found = {key: None}
@@ -231,7 +231,7 @@ def _scaled(parts: list[float], whole: float) -> list[float]:
 
 
 def _shares(whole: float, parts: list[float]) -> list[float]:
-    """``parts`` as they add up to ``whole``, what they leave of it in front of them."""
+    """The rest that ``parts`` leave of ``whole``, then ``parts``, scaled to add up to ``whole`` if nothing is left."""
     total = math.fsum(parts)
     if total > whole * (1 - _TOLERANCE):
         return [0.0, *(part * whole / total for part in parts)] if total else [whole, *parts]
@@ -239,7 +239,7 @@ def _shares(whole: float, parts: list[float]) -> list[float]:
 
 
 class _Rounded:
-    """Whole numbers whose sum is that of the fractions: what rounding takes from one, the next one gets."""
+    """Integers with the same sum as the fractions: the remainder from rounding one is carried to the next."""
 
     def __init__(self, scale: int) -> None:
         self._scale = scale

@@ -3,7 +3,7 @@
 With --subprocesses and --threads the first fields are ``process 12:"command line"``, once per ancestor, and
 ``thread (13): name``: the innermost process and the thread become labels. Functions of native code have a library in
 brackets, or a file that is not Python's; with --nolineno there are no line numbers. Command lines and thread names may
-have semicolons: fields belong to them until the quotation mark, or until the first frame.
+contain semicolons: fields belong to them up to the quotation mark, or up to the first frame.
 
 py-spy's other formats are read as what they are: speedscope and Chrome trace.
 """
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 
-from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ...model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ..base.options import ReadOptions
+from ..base.python_frames import kind_of, root_labels
+from ..base.skipped import Skipped
+from ..base.source import Source
 from .line_weights import LineWeights
-from .options import ReadOptions
-from .python_frames import kind_of, root_labels
-from .skipped import Skipped
-from .source import Source
 
 EXPECTED = "a stack of py-spy: function (file.py:12);function (file.py:3) SAMPLES"
 
@@ -28,12 +28,13 @@ _ROOT = re.compile(rb'process \d{1,18}:"|thread \((?:0x[0-9a-fA-F]{1,16}|\d{1,18
 _LINE_NUMBER = re.compile(r":(\d{1,18})\Z")
 _ADDRESS = re.compile(r"0x[0-9a-f]{1,16}\Z")
 _CACHE = 1 << 15
-"""Roots of stacks, and callers, that are remembered."""
-_BAD = "lines not understood"
+"""Number of roots of stacks, and of callers, that are cached."""
+_MAX_DIGITS = 18
+_BAD, _EMPTY = "lines not understood", "samples without a stack"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether one of the first lines begins with a process or a thread of py-spy, or has only frames, one of Python."""
+    """Whether one of the first lines begins with a process or thread of py-spy, or has only frames, one in Python."""
     return any(map(_is_stack, head.splitlines()[:_SNIFFED]))
 
 
@@ -46,9 +47,9 @@ def _is_stack(line: bytes) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack and thread. Raises StallscopeError when there are lines, and none is a stack."""
+    """One sample per distinct stack and thread. Raises StallscopeError when there are lines, but no stack."""
     skipped = Skipped(source.name, EXPECTED)
-    tally = LineWeights(lambda line, number: skipped.add(_BAD, number) if line.strip() else None)
+    tally = LineWeights(lambda line, number: _skip(skipped, line.strip(), number))
     for chunk in source.chunks():
         tally.add(chunk)
     skipped.check(source, bool(tally.weights), EXPECTED)
@@ -58,8 +59,16 @@ def read(source: Source, options: ReadOptions) -> Profile:
     return profile
 
 
+def _skip(skipped: Skipped, line: bytes, number: int) -> None:
+    """A thread without Python frames has a weight but no stack."""
+    if line.isdigit() and len(line) <= _MAX_DIGITS:
+        skipped.add(_EMPTY, count=int(line))
+    elif line:
+        skipped.add(_BAD, number)
+
+
 def _samples(weights: dict[bytes, int], frames: _Frames) -> list[Sample]:
-    """Takes the stacks out of ``weights`` one by one: not all of them are in memory twice."""
+    """Removes the stacks from ``weights`` one by one, so that they are not in memory twice."""
     callers: dict[bytes, tuple[Stack, Labels]] = {}
     samples = []
     for text in list(weights):
@@ -95,7 +104,7 @@ def _parse(text: bytes, frames: _Frames) -> tuple[Stack, Labels]:
 
 
 def _end_of_root(fields: list[bytes], start: int) -> int:
-    """Index after the fields of a process or thread, whose name may have semicolons."""
+    """Index after the fields of a process or thread, whose name may contain semicolons."""
     end = start + 1
     if fields[start].startswith(b"process"):
         while end < len(fields) and (len(fields[end - 1]) < 2 or fields[end - 1][-1:] != b'"'):

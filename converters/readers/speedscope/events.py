@@ -1,4 +1,4 @@
-"""Profiles of type "evented": their events walked as they come, and added up per stack."""
+"""Profiles of type "evented": their events are processed as they are read, and summed per stack."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from .speedscope_json import JsonParts
-from .speedscope_text import Shapes, code_of
-from .speedscope_values import number, typed
+from .json import JsonParts
+from .text import Shapes, code_of
+from .values import MAX_VALUE, number, typed
 
 _MAX_DEPTH = 10_000
 ROOT = 0
 
 Same = Callable[[int, int], bool]
-"""Whether two indices are of equal frames."""
+"""Whether two indices refer to equal frames."""
 
 
 class Nodes(dict[int, int]):
-    """Stacks of a document, by caller << 32 | frame; 0 is the empty one. New ones are made."""
+    """Stacks of a document, by caller << 32 | frame; 0 is the empty one. Missing stacks are added."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Nodes(dict[int, int]):
         return node
 
     def calls(self) -> Iterator[tuple[int, int]]:
-        """(caller, frame) of all but the empty one, callers first."""
+        """(caller, frame) of all stacks but the empty one, callers first."""
         return islice(zip(self.callers, self.frames, strict=True), 1, None)
 
     def indices(self, node: int) -> list[int]:
@@ -48,7 +48,7 @@ class Nodes(dict[int, int]):
 
 
 class Calls:
-    """Columns of the calls, callers first, while they come."""
+    """Columns of the calls, callers first, while they are read."""
 
     def __init__(self) -> None:
         self.starts: list[float] = []
@@ -57,7 +57,7 @@ class Calls:
         self._open: list[int] = []
 
     def take(self, codes: Sequence[int], times: Sequence[float]) -> None:
-        """Events that nest."""
+        """Adds events that nest."""
         for code, now in zip(codes, times, strict=True):
             if code >= 0:
                 self._open.append(len(self.starts))
@@ -68,8 +68,12 @@ class Calls:
                 self.ends[self._open.pop()] = now
 
 
+def _is_time(value: float) -> bool:
+    return -MAX_VALUE < value < MAX_VALUE
+
+
 class Events:
-    """What the profile called ``where`` says of its events: ``times`` per node with one, ``counts`` of the calls, and
+    """The events of the profile called ``where``: ``times`` per node that has one, ``counts`` of the calls, and
     the ``calls`` themselves if they are to be kept."""
 
     def __init__(self, nodes: Nodes, where: str, *, keep: bool) -> None:
@@ -90,12 +94,12 @@ class Events:
         self._highest: list[tuple[int, int]] = []
         """(number of the event, frame) where the frame's index is higher than all before it."""
         self._unequal: list[tuple[int, int, int]] = []
-        """(number of the event, frame that was open, frame that it closes) where the indices differ."""
+        """(number of the event, open frame, frame that it closes) where the two indices differ."""
         self._wrong: str | None = f"the events of {self._where} should be a JSON array"
         self._stopped = False
 
     def read(self, parts: JsonParts, shapes: Shapes) -> None:
-        """The value of "events"."""
+        """Reads the value of "events"."""
         self._begin()
         if parts.next() != "[":
             parts.value()
@@ -108,8 +112,8 @@ class Events:
                 self._add(value)
 
     def check(self, start: Any, count: int, same: Same) -> None:
-        """ValueError for the first thing that is wrong with a profile that has ``start`` for its startValue, in a file
-        with ``count`` frames."""
+        """ValueError for the first error in a profile whose startValue is ``start``, in a file with ``count``
+        frames."""
         begin = number(start, self._where)
         found: list[tuple[int, int, str]] = []
         for event, frame in self._highest:
@@ -134,22 +138,42 @@ class Events:
         return zip(self.calls.starts, self.calls.ends, self.calls.frames, strict=True)
 
     def _take(self, parts: JsonParts, shapes: Shapes) -> None:
-        """Takes events by their text, all but the last that is there."""
-        shape = shapes.find(parts) if parts.next() == "{" else None
+        """Reads events by their text, all but the last one available."""
+        if parts.next() != "{":
+            return
+        shape = shapes.find(parts)
         run = parts.run(shape.between, "]") if shape is not None else ""
-        if shape is None or not run:
-            return
+        if shape is not None and run:
+            try:
+                codes, times = shape.events(run)
+            except ValueError:
+                shapes.forget()
+            else:
+                parts.skip(len(run) + shape.step)
+                if not self._stopped:
+                    self._walk(codes, times)
+                return
+        values = parts.objects("]")
+        if values and not self._stopped:
+            self._add_all(values)
+
+    def _add_all(self, values: list[Any]) -> None:
+        """Adds events of several shapes."""
         try:
-            codes, times = shape.events(run)
-        except ValueError:
-            shapes.forget()
+            codes = [code_of(value["type"], value["frame"]) for value in values]
+            times = [value["at"] for value in values]
+        except (TypeError, KeyError):
+            codes, times = [None], []
+        known = [code for code in codes if code is not None]
+        if len(known) == len(values) and set(map(type, times)) <= {int, float} and all(map(_is_time, times)):
+            self._walk(known, times)
             return
-        parts.skip(len(run) + shape.step)
-        if not self._stopped:
-            self._walk(codes, times)
+        for value in values:
+            if not self._stopped:
+                self._add(value)
 
     def _walk(self, codes: list[int], times: list[float]) -> None:
-        """Events of which only the order may be wrong."""
+        """Processes events that are valid except perhaps for their order."""
         before = self._number
         if self.first is None:
             self.first = self.last = times[0]
@@ -192,7 +216,7 @@ class Events:
             self._node, self.last, self._number = node, last, event
 
     def _look_for_highest(self, codes: list[int]) -> None:
-        """Every frame that is closed was opened, or it is wrong anyway."""
+        """Every frame that is closed was opened, or the profile is invalid anyway."""
         highest = self._highest[-1][1] if self._highest else -1
         if max(codes) <= highest and ~min(codes) <= highest:
             return
@@ -203,7 +227,7 @@ class Events:
                 self._highest.append((event, frame))
 
     def _add(self, value: Any) -> None:
-        """An event that came alone, whatever it is."""
+        """Adds a single event of any kind."""
         place = self._place(self._number + 1)
         try:
             fields = typed(value, dict, place)

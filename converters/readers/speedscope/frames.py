@@ -1,6 +1,6 @@
-"""The table of frames of a speedscope file, and the values of stacks of them.
+"""The table of frames of a speedscope file, and the values of stacks of these frames.
 
-The table may have a frame several times: stacks are the same if their frames are equal.
+The table may contain a frame several times: stacks are the same if their frames are equal.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from ..model import Frame, Labels, Module, Stack
-from .python_frames import kind_of, root_labels
-from .speedscope_json import JsonParts
-from .speedscope_values import MAX_VALUE, typed
+from ...model import Frame, Labels, Module, Stack
+from ..base.python_frames import kind_of, root_labels
+from .json import JsonParts
+from .values import MAX_VALUE, typed
 
 UNKNOWN = "[unknown]"
 
@@ -26,7 +26,7 @@ class Frames:
         self._frames: list[Frame] = []
         self._first: dict[Frame, int] = {}
         self.firsts = array("I")
-        """By a frame's index, the index of the first one in the table that is equal to it."""
+        """For each frame index, the index of the first equal frame in the table."""
         self._wrong = "shared should be a JSON object"
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class Frames:
         return self._frames[index]
 
     def read(self, parts: JsonParts) -> None:
-        """The value of "shared"."""
+        """Reads the value of "shared"."""
         self._wrong = "shared should be a JSON object"
         if parts.next() != "{":
             parts.value()
@@ -49,16 +49,16 @@ class Frames:
                 parts.value()
 
     def check(self) -> None:
-        """ValueError for the first thing that is wrong with it."""
+        """ValueError for the first error in the table."""
         if self._wrong:
             raise ValueError(self._wrong)
 
     def same(self, one: int, other: int) -> bool:
-        """Whether two indices are of equal frames."""
+        """Whether two indices refer to equal frames."""
         return self.firsts[one] == self.firsts[other]
 
     def indices(self, values: list[Any], where: str) -> array[int]:
-        """Indices of a file, those of equal frames made equal. ValueError for what is none."""
+        """A file's indices, with equal frames mapped to one index. ValueError for an invalid index."""
         count, firsts = len(self._frames), self.firsts
         if values and set(map(type, values)) == {int} and min(values) >= 0 and max(values) < count:
             return array("I", map(firsts.__getitem__, values))
@@ -88,7 +88,7 @@ class Frames:
 
 
 class Sums:
-    """Values by stack and labels, in the order in which they came first."""
+    """Values by stack and labels, in the order of first occurrence."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
@@ -100,15 +100,15 @@ class Sums:
         self._counts: dict[int, int] = {}
 
     def stack(self, indices: array[int]) -> int:
-        """The number of a stack. ``indices`` as `Frames.indices` gives them."""
+        """The number of a stack. ``indices`` must come from `Frames.indices`."""
         number = self._numbers.setdefault(indices.tobytes(), len(self._stacks))
         if number == len(self._stacks):
             self._stacks.append(tuple(map(self._frames.__getitem__, indices)))
         return number
 
     def below(self, caller: int, index: int) -> int:
-        """The number of the stack that is one frame deeper than that of this number; -1 is the empty one's. Not to be
-        mixed with the numbers that `stack` tells."""
+        """The number of the stack that is one frame deeper than the one with this number; -1 is the empty one's. Not to
+        be mixed with the numbers from `stack`."""
         key = (caller + 1) << 32 | self._frames.firsts[index]
         number = self._below.setdefault(key, len(self._stacks))
         if number == len(self._stacks):
@@ -116,15 +116,15 @@ class Sums:
         return number
 
     def owner(self, labels: Labels) -> int:
-        """The number of labels."""
+        """The number for these labels."""
         return self._labels.setdefault(labels, len(self._labels))
 
     def add(self, owner: int, values: Iterable[tuple[int, float]]) -> None:
-        """Adds to what the labels of this number have: (number of a stack, value)."""
+        """Adds (number of a stack, value) pairs to the values of the labels with this number."""
         _add(self._values, owner << 32, values)
 
     def add_counts(self, owner: int, counts: Iterable[tuple[int, int]]) -> None:
-        """As `add`; how often the stacks came, for those that have a value."""
+        """Like `add`, for the number of occurrences of stacks that have a value."""
         _add(self._counts, owner << 32, counts)
 
     def items(self) -> Iterator[tuple[Stack, Labels, float, int]]:
@@ -134,8 +134,8 @@ class Sums:
             yield stacks[key & 0xFFFF_FFFF], labels[key >> 32], value, counts.get(key, 0)
 
     def without_roots(self, owner: int, labels: Labels, indices: array[int]) -> tuple[int, array[int]]:
-        """py-spy's frames for the process and the thread, the outermost ones, as labels: the number of those, and the
-        rest of the stack."""
+        """Converts the outermost frames, py-spy's for the process and the thread, to labels: returns the number of
+        these labels and the rest of the stack."""
         told = dict(labels)
         at = 0
         while at < len(indices) and not (frame := self._frames[indices[at]]).file and (more := root_labels(frame.name)):
@@ -146,7 +146,8 @@ class Sums:
 
 def _frame(value: Any) -> Frame:
     entry = typed(value, dict, "a frame")
-    name = typed(entry.get("name"), str, "a frame's name") or UNKNOWN
+    name = typed(entry.get("name"), str, "a frame's name")
+    name = name if name.strip() else UNKNOWN
     file = typed(entry.get("file") or "", str, "a frame's file")
     line = typed(entry.get("line") or 0, int, "a frame's line")
     if file.startswith("[kernel"):

@@ -1,4 +1,4 @@
-"""One JSON document part by part, at any depth, as strict as `json.loads`, and with its messages."""
+"""Reads one JSON document part by part, at any depth, as strictly as `json.loads`, and with its messages."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, cast
 
-from .json_stream import JsonStream, Unfinished
-from .source import Source
+from ..base.json_stream import SPACE, JsonStream, Unfinished
+from ..base.source import Source
 
 _LONGEST_WORD = 12
-"""Characters at the end of a text that may be wrong only because it ends: -Infinity, or an escape in a string."""
+"""Characters at the end of a text that may be invalid only because it ends: -Infinity, or an escape in a string."""
+
+
+def _told_at(text: str, comma: int) -> str:
+    """The message of `json.loads` for a comma after which nothing follows; "" if it only reports what is missing."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.msg if error.pos == comma else ""
+    return ""
+
+
+_TRAILING_COMMA = {"}": _told_at('{"":0,}', 5), "]": _told_at("[0,]", 2)}
+"""Python 3.13 and newer have a message for this."""
 
 
 class JsonParts(JsonStream):
-    """Stands at a value, which is then taken by one of `keys_here`, `elements` and `value`, to its end. What the first
-    two yield for has to be taken before they go on.
+    """Positioned at a value, which is then read to its end by one of `keys_here`, `elements` and `value`. For each item
+    that the first two yield, the caller must read the value before it continues.
 
-    StallscopeError says where it is no JSON; ValueError that a text or a number cannot be decoded."""
+    StallscopeError gives the place of invalid JSON; ValueError means that a text or number cannot be decoded."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, frozenset())
@@ -27,23 +40,23 @@ class JsonParts(JsonStream):
         self._decode = self._decoded  # type: ignore[assignment]
         self._bytes = 0
         self._column = 0
-        """Characters of the line that this text begins in, before it."""
-        self._tried = ""
+        """Characters before this text in the line where it begins."""
+        self._tried = self._parsed = ""
 
     def next(self) -> str:
-        """The character that begins what comes next; "" at the end."""
+        """The first character of the next token; "" at the end."""
         try:
             return self._peek()
         except Unfinished:
             return ""
 
     def end(self) -> None:
-        """The document ends here."""
+        """Checks that the document ends here."""
         if self.next():
             self._wrong("Extra data")
 
     def keys_here(self) -> Iterator[str]:
-        """Of the object that begins here, each with its value ahead."""
+        """Yields the keys of the object that begins here, each before its value is read."""
         self.next()
         self._at += 1
         char = self.next()
@@ -61,8 +74,8 @@ class JsonParts(JsonStream):
             char = self._after("}")
 
     def elements(self) -> Iterator[None]:
-        """Of the array that begins here."""
-        self._tried = ""
+        """Yields once for each element of the array that begins here."""
+        self._tried = self._parsed = ""
         self.next()
         self._at += 1
         if self.next() == "]":
@@ -74,7 +87,7 @@ class JsonParts(JsonStream):
             char = self._after("]")
 
     def value(self) -> Any:
-        """What begins here, as a whole."""
+        """Reads the whole value that begins here."""
         self.next()
         while True:
             try:
@@ -89,9 +102,9 @@ class JsonParts(JsonStream):
             self._more()
 
     def run(self, separator: str, until: str) -> str:
-        """The text from here to before the last ``separator`` that stands before the first ``until``; "" for none.
+        """The text from here to the last ``separator`` before the first ``until``; "" if there is none.
 
-        It is told once only of the same text: what is not taken then, with `skip`, has to come as values."""
+        Returned only once for the same text: what the caller does not consume with `skip` must be read as values."""
         if self._tried is self._text:
             return ""
         self._tried = self._text
@@ -99,24 +112,55 @@ class JsonParts(JsonStream):
         cut = self._text.rfind(separator, self._at, end if end >= 0 else len(self._text))
         return self._text[self._at : cut] if cut >= 0 else ""
 
+    def objects(self, until: str) -> list[Any]:
+        """Parses at once, and consumes, the elements from here to the first ``until`` in this text, except the last;
+        [] if that fails, or was tried before on this text."""
+        text = self._text
+        if self._parsed is text:
+            return []
+        self._parsed = text
+        end = text.find(until, self._at)
+        cut = text.rfind("},", self._at, end if end >= 0 else len(text))
+        after = SPACE.match(text, cut + 2).end() if cut >= 0 else 0  # type: ignore[union-attr]
+        if text[after : after + 1] != "{" or not after:
+            return []
+        part = f"[{text[self._at : cut + 1]}]"
+        try:
+            values, length = self._scan(part, 0)
+        except (StopIteration, ValueError):
+            return []
+        if length != len(part):
+            return []
+        self._at = after
+        return cast("list[Any]", values)
+
     def ahead(self, size: int) -> str:
-        """So many characters of what is there, from here on, or as many as there are."""
+        """Up to ``size`` characters from here on, as far as they are available."""
         return self._text[self._at : self._at + size]
 
     def skip(self, size: int) -> None:
-        """Goes on by so many characters, which are there, to where an element begins."""
+        """Advances by ``size`` available characters, to where an element begins."""
         self._at += size
 
     def _after(self, closing: str) -> str:
-        """The comma or ``closing`` that comes next, and was taken."""
+        """Reads the next comma or ``closing``, and returns it."""
         char = self.next()
         if not char or char not in ("," + closing):
             self._wrong("Expecting ',' delimiter")
+        if char == "," and _TRAILING_COMMA[closing] and self._behind() == closing:
+            self._wrong(_TRAILING_COMMA[closing])
         self._at += 1
         return char
 
+    def _behind(self) -> str:
+        """The character after the current one, which is not consumed; "" at the end."""
+        while True:
+            place = SPACE.match(self._text, self._at + 1).end()  # type: ignore[union-attr]
+            if place < len(self._text) or not self._more():
+                return self._text[place : place + 1]
+
     def _may_go_on(self, message: str, place: int) -> None:
-        """Whether a value may be wrong only because this text ends."""
+        """Raises the error for an invalid value, unless more text may complete it."""
         ends = place >= len(self._text) - _LONGEST_WORD or message.startswith("Unterminated string")
         if self._ended or not ends:
             self._wrong(message, place)

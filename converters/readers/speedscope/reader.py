@@ -1,14 +1,14 @@
 """speedscope's JSON (its file-format-schema.json): profiles of type "sampled" and "evented", one or several.
 
-Several profiles become one: each is a thread, by its name. In files of our own writer "all" repeats the others and is
-left out, and the names are ``process-PID`` or ``process-PID thread/TID``; those of py-spy, and the frames that it puts
-around stacks for processes and threads, become labels. Times become nanoseconds. Profiles in another unit than the one
-that is shown first cannot be added to it: they are left out and counted. If all profiles are evented, they become a
-timeline, too, one track each, if it is asked for.
+Several profiles become one: each is a thread, by its name. In files of our own writer the first ("all") repeat
+the others and are left out, and the names are ``process-PID`` or ``process-PID thread/TID``; those of py-spy, and the
+frames that it puts around stacks for processes and threads, become labels. Times become nanoseconds. Profiles in
+another unit than the one that is shown first cannot be added to it: they are left out and counted. If all profiles are
+evented, they become a timeline, too, one track each, if it is asked for.
 
-The file is read in pieces. What is kept are its distinct stacks, and a sum for each of a profile's; besides, while a
-profile is read, 12 bytes for each of its samples, and for a timeline its calls. Frames, units and the program that
-wrote the file may stand behind the profiles: whatever depends on them is decided, and found wrong, at the end.
+The file is read in pieces. Memory holds its distinct stacks, and a sum for each stack of a profile; besides, while a
+profile is read, 12 bytes for each of its samples, and for a timeline its calls. Frames, units and the name of the
+program that wrote the file may follow the profiles: whatever depends on them is checked at the end.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..errors import StallscopeError
-from ..model import Labels, Profile, Sample, ValueType
-from ..timeline import Span, Timeline, Track, add_up
-from .options import ReadOptions
-from .source import Source
-from .speedscope_events import Events, Nodes
-from .speedscope_frames import UNKNOWN, Frames, Sums
-from .speedscope_json import JsonParts
-from .speedscope_samples import Samples, Stacks
-from .speedscope_text import Shapes
-from .speedscope_values import MAX_VALUE, number, typed
+from ...base.errors import StallscopeError
+from ...base.units import counted
+from ...model import Labels, Profile, Sample, ValueType
+from ...model.timeline import Span, Timeline, Track, add_up
+from ..base.options import ReadOptions
+from ..base.source import Source
+from .events import Events, Nodes
+from .frames import UNKNOWN, Frames, Sums
+from .json import JsonParts
+from .samples import Samples, Stacks
+from .text import Shapes
+from .values import MAX_VALUE, number, typed
 
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _OURS = re.compile(r"(?s)(?P<process>.*?)-(?P<pid>\d{1,18})(?: (?P<thread>.*)/(?P<tid>\d{1,18}))?\Z")
 _PY_SPY = re.compile(r'(?s)(?:Process (?P<pid>\d{1,18}) )?Thread (?P<tid>\d{1,18})(?: "(?P<thread>.*)")?\Z')
 _REMEDY = "save it again from where it came from"
 _OTHER_UNIT = "profiles in another unit"
-_OF_FILE = {"exporter", "name", "lost", "activeProfileIndex"}
+_OF_FILE = {"exporter", "name", "lost", "activeProfileIndex", "repeated"}
 _OF_PROFILE = {"type", "name", "unit", "startValue"}
 
 
@@ -58,7 +59,7 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 class _Part(NamedTuple):
-    """One profile of the file: its members that are no lists; and those that are, None where they are missing."""
+    """One profile of the file: its members that are not lists; and its lists, None if missing."""
 
     where: str
     fields: dict[str, Any]
@@ -72,7 +73,7 @@ class _Shown(NamedTuple):
 
 
 class _Document:
-    """A whole file; ValueError says which part of it is wrong."""
+    """A whole file; ValueError says which part of it is invalid."""
 
     def __init__(self, *, timeline: bool) -> None:
         self._timeline = timeline
@@ -86,7 +87,7 @@ class _Document:
         self._ours = self._py_spy = False
 
     def read(self, parts: JsonParts) -> None:
-        """Everything, without judging more than that it is JSON."""
+        """Reads everything, checking only that it is JSON."""
         if parts.next() != "{":
             value = parts.value()
             parts.end()
@@ -105,7 +106,7 @@ class _Document:
         self._ours, self._py_spy = exporter == "stallscope", exporter.startswith("py-spy")
 
     def profile(self) -> Profile:
-        """Everything in one unit."""
+        """All profiles in one unit."""
         self._frames.check()
         if self._wrong:
             raise ValueError(self._wrong)
@@ -116,12 +117,13 @@ class _Document:
         unit = units[active] if units else "none"
         profile = Profile([_value_type(unit)])
         self._tell(profile)
+        repeated = typed(self._top.get("repeated", 1), int, "repeated") if self._ours else 0
         shown: list[_Shown] = []
         for i, part in enumerate(self._parts):
             name = typed(part.fields.get("name") or "", str, "a profile's name")
             if units[i] != unit:
                 profile.lost[_OTHER_UNIT] = profile.lost.get(_OTHER_UNIT, 0) + 1
-            elif not (self._ours and i == 0 and name == "all"):
+            elif i >= repeated:
                 shown.append(_Shown(part, self._labels(name)))
         scale = _NANOSECONDS.get(unit, 1)
         if shown and all(part.fields.get("type") == "evented" for part, _ in shown):
@@ -179,7 +181,7 @@ class _Document:
             profile.samples.append(Sample(stack, (value,), labels))
 
     def _add_sampled(self, sums: Sums, part: _Part, labels: Labels, known: dict[int, int]) -> None:
-        """``known``: the numbers that ``sums`` has for samples that are all right."""
+        """``known``: the numbers that ``sums`` has for valid samples."""
         samples = part.samples or Samples(self._stacks, part.where)
         if self._py_spy:
             self._add(sums, labels, ((self._sampled(stack, part), value) for stack, value in samples.sums()))
@@ -198,7 +200,7 @@ class _Document:
         return self._frames.indices(self._stacks.indices(stack, part.where), part.where)
 
     def _add_evented(self, sums: Sums, part: _Part, labels: Labels) -> None:
-        """The time of an evented profile among sampled ones."""
+        """Adds the time of an evented profile that stands among sampled ones."""
         times = self._checked(part).times
         self._add(sums, labels, ((self._evented(node, part), value) for node, value in times.items()))
 
@@ -206,7 +208,7 @@ class _Document:
         return self._frames.indices(self._nodes.indices(node), part.where)
 
     def _add(self, sums: Sums, labels: Labels, stacks: Iterable[tuple[array[int], float]]) -> None:
-        """(indices of frames, value) of one profile."""
+        """Adds (indices of frames, value) pairs of one profile."""
         owner = sums.owner(labels)
         if not self._py_spy:
             sums.add(owner, ((sums.stack(indices), value) for indices, value in stacks))
@@ -229,12 +231,12 @@ class _Document:
             profile.samples = self._sums(shown, events, scale)
 
     def _sums(self, shown: list[_Shown], events: list[Events], scale: int) -> list[Sample]:
-        """What `add_up` makes of the spans; but a call without a length is below its caller even where that ends in the
-        same moment, and times with fractions are rounded once, as a sum."""
+        """Like `add_up` for the spans; but a call of length 0 is below its caller even if that ends at the same time,
+        and times with fractions are rounded once, as a sum."""
         sums = Sums(self._frames)
         stacks = [-1]
         for caller, frame in self._nodes.calls():
-            # A node of a profile that is not shown may have a frame that is none.
+            # A node of a profile that is not shown may have an invalid frame.
             stacks.append(sums.below(stacks[caller], frame) if frame < len(self._frames) else -1)
         for (_, labels), each in zip(shown, events, strict=True):
             owner, counts, times = sums.owner(labels), each.counts, each.times
@@ -254,18 +256,18 @@ class _Document:
         return timeline
 
     def _checked(self, part: _Part) -> Events:
-        """The events of a part that are all right."""
+        """The events of a part, after checking them."""
         events = part.events or Events(self._nodes, part.where, keep=self._timeline)
         events.check(part.fields.get("startValue", 0), len(self._frames), self._frames.same)
         return events
 
     def _tell(self, profile: Profile) -> None:
-        """Title and losses."""
+        """Sets title and losses."""
         title = typed(self._top.get("name") or "", str, "name")
         if self._ours:
             lost = typed(self._top.get("lost") or {}, dict, "lost")
             profile.lost = {kind: typed(count, int, "lost") for kind, count in lost.items()}
-            told = ", ".join(f"{count} {kind}" for kind, count in profile.lost.items() if count)
+            told = ", ".join(counted(number, kind) for kind, number in profile.lost.items() if number)
             title = title.removesuffix(f" (lost: {told})")
         profile.title = title
 

@@ -10,17 +10,17 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from .speedscope_json import JsonParts
-from .speedscope_values import MAX_VALUE, typed, weight
+from .json import JsonParts
+from .values import MAX_VALUE, typed, weight
 
 _BETWEEN = re.compile(r"\][ \t\r\n]*,[ \t\r\n]*\[")
 _LOOK = 1 << 16
-"""Characters that the first sample of a text has to end in, for it to be taken in bulk."""
+"""The first sample of a text must end within this many characters for the text to be read in bulk."""
 
 
 class Stacks(dict[str, int]):
-    """The number of each distinct sample, by the text between its brackets; ValueError for what is no array of whole
-    numbers. The same stack in another spelling has another number."""
+    """The number of each distinct sample, by the text between its brackets; ValueError if it is not an array of
+    integers. The same stack in another spelling has another number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,14 +34,14 @@ class Stacks(dict[str, int]):
         return len(self._values) - 1
 
     def number(self, value: Any) -> int:
-        """Of any value; one that is wrong is found by `indices`."""
+        """The number of any value; `indices` detects invalid ones."""
         if isinstance(value, list) and _are_whole(value):
             return self[", ".join(map(str, value))]
         self._values.append((value,))
         return len(self._values) - 1
 
     def indices(self, number: int, where: str) -> list[Any]:
-        """The sample, an array of whatever it has for indices. ValueError when it is none."""
+        """The sample, an array of indices of any type. ValueError if it is not an array."""
         value = self._values[number]
         values: list[Any] = (
             json.loads(f"[{value}]") if isinstance(value, str) else typed(value[0], list, f"a sample of {where}")
@@ -50,7 +50,7 @@ class Stacks(dict[str, int]):
 
 
 class Samples:
-    """What the profile called ``where`` says of its samples. The samples and the weights are kept until both are there,
+    """The samples of the profile called ``where``. The samples and the weights are kept until both have been read,
     in 4 and 8 bytes each; then their sum per stack."""
 
     def __init__(self, stacks: Stacks, where: str) -> None:
@@ -62,14 +62,14 @@ class Samples:
         self._wrong = f"the samples of {where} should be a JSON array"
 
     def read(self, key: str, parts: JsonParts) -> None:
-        """The value of ``key``, "samples" or "weights"."""
+        """Reads the value of ``key``, "samples" or "weights"."""
         if key == "samples":
             self._read_samples(parts)
         else:
             self._read_weights(parts)
 
     def settle(self) -> None:
-        """Both have come: adds up."""
+        """Both have been read: sums them."""
         samples, weights, where = self._samples, self._weights, self._where
         self._samples = self._weights = None
         if samples is not None and weights is None:
@@ -83,8 +83,8 @@ class Samples:
             self._add_up(samples, weights)
 
     def sums(self) -> Iterator[tuple[int, float]]:
-        """(number of a stack, weight), in the order of their first samples. ValueError behind the last one that comes
-        before what is wrong."""
+        """(number of a stack, weight), in the order of the first samples. ValueError after the last one that precedes
+        an error."""
         yield from self._sums.items()
         if self._wrong:
             raise ValueError(self._wrong)
@@ -115,7 +115,7 @@ class Samples:
             self._add(parts.value())
 
     def _take(self, parts: JsonParts, samples: array[int]) -> None:
-        """Takes samples by their text, all but the last that is there."""
+        """Reads samples by their text, all but the last one available."""
         between = _BETWEEN.search(parts.ahead(_LOOK)) if parts.next() == "[" else None
         run = parts.run(between[0], '"') if between else ""
         if not between or not run:
@@ -124,11 +124,11 @@ class Samples:
         try:
             samples.extend(map(self._stacks.__getitem__, run[1:].split(between[0])))
             parts.skip(len(run) + len(between[0]) - 1)
-        except ValueError:  # this is no array of such samples, or they are not separated in the same way
+        except ValueError:  # not an array of such samples, or separated differently
             del samples[count:]
 
     def _add(self, value: Any) -> None:
-        """A weight that came alone."""
+        """Adds a single weight."""
         assert self._weights is not None
         if not self._weights or not isinstance(self._weights[-1], list):
             self._weights.append([])
@@ -146,7 +146,7 @@ class Samples:
         self._sums = sums
 
     def _wrong_weights(self, weights: Iterable[array[Any] | list[Any]]) -> Iterator[tuple[int, str]]:
-        """(place, what is wrong with it) of those that are no weights."""
+        """(place, what is wrong) for invalid weights."""
         place = 0
         for some in weights:
             if isinstance(some, list) or not (min(some) >= 0 and max(some) < MAX_VALUE):
@@ -163,7 +163,7 @@ def _are_whole(values: list[Any]) -> bool:
 
 
 def _packed(values: list[Any]) -> array[Any] | list[Any]:
-    """The same values in 8 bytes each, if they are all of one kind, and finite."""
+    """The same values in 8 bytes each, if they are all of one type and finite."""
     kinds = set(map(type, values))
     if kinds == {int} and min(values) >= -MAX_VALUE and max(values) < MAX_VALUE:
         return array("q", values)

@@ -1,4 +1,4 @@
-"""Events of evented profiles from their text: what is the same in all of them is compared, not parsed."""
+"""Reads events of evented profiles from their text: text that is the same in all of them is compared, not parsed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from .speedscope_json import JsonParts
-from .speedscope_values import MAX_VALUE
+from .json import JsonParts
+from .values import MAX_VALUE
 
 _SPACE = r"[ \t\r\n]*"
 _EVENT = re.compile(
@@ -17,15 +17,15 @@ _EVENT = re.compile(
 _KEYS = {"type", "frame", "at"}
 _MAX_KNOWN = 1 << 16
 _MARK, _SECOND = "@", "#"
-"""What takes the place of the texts before the second and the third value."""
+"""Replacements for the texts before the second and the third value."""
 
 _LOOK = 1 << 10
-"""Characters; an event of a known shape is not as long."""
+"""In characters; events of a known shape are shorter."""
 
 
 class Shape(dict[str, int]):
-    """Events that differ in their values only. As a dict: frame, or ~frame for a closing one, by what an event has for
-    its type and frame."""
+    """Events that differ only in their values. As a dict: from the text of an event's type and frame to the frame, or
+    ~frame for a closing event."""
 
     def __init__(self, match: re.Match[str]) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class Shape(dict[str, int]):
         self.start = first
         """The text of an event before its first value."""
         self.between = end + between + first
-        """The text from behind the last value of an event to the first one of the next."""
+        """The text from the end of an event's last value to the first value of the next event."""
         self.step = len(end + between)
-        """Characters of that before the next event."""
+        """Number of those characters that precede the next event."""
 
     def __missing__(self, text: str) -> int:
         values = text.removeprefix(_MARK).split(self._second if self._at == 2 else _SECOND)
@@ -55,8 +55,8 @@ class Shape(dict[str, int]):
         return code
 
     def events(self, run: str) -> tuple[list[int], list[float]]:
-        """Frames (or ~frames) and times of the events in a text from the first one's beginning to before the last
-        one's ``between``. ValueError when they are not all of this shape."""
+        """Frames (or ~frames) and times of the events in a text from the start of the first one to the last one's
+        ``between``, exclusive. ValueError when they are not all of this shape."""
         text = run[len(self.start) :]
         if self._at == 2:
             values = text.replace(self._third, self.between + _MARK).split(self.between)
@@ -75,13 +75,13 @@ class Shape(dict[str, int]):
 
 
 class Shapes:
-    """The shape that was seen last: most files have one."""
+    """Holds the last shape that was seen: most files have one."""
 
     def __init__(self) -> None:
         self._last: Shape | None = None
 
     def find(self, parts: JsonParts) -> Shape | None:
-        """Of the event that comes next, if one more comes behind it."""
+        """The shape of the next event, if it is followed by another one."""
         text = parts.ahead(_LOOK)
         if self._last is not None and text.startswith(self._last.start):
             return self._last
@@ -92,19 +92,19 @@ class Shapes:
         return self._last
 
     def forget(self) -> None:
-        """It was not what it seemed."""
+        """Discards the shape, which did not fit."""
         self._last = None
 
 
 def code_of(kind: Any, frame: Any) -> int | None:
-    """The frame, or ~frame when it is closed; None for what is no event."""
+    """The frame, or ~frame when it is closed; None if it is not an event."""
     if type(frame) is not int or not 0 <= frame < 1 << 31:
         return None
     return frame if kind == "O" else ~frame if kind == "C" else None
 
 
 def _times(values: list[str], mark: str) -> list[float]:
-    """The numbers behind a ``mark`` each."""
+    """The numbers that follow a ``mark`` each."""
     text = ",".join(values)
     if mark:
         if text.count(mark) != len(values) or text.count(f",{mark}") != len(values) - 1 or not text.startswith(mark):

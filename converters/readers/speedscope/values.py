@@ -1,17 +1,17 @@
-"""Values of speedscope's JSON, checked. ValueError says which part of a file is wrong."""
+"""Checked access to values of speedscope's JSON. ValueError says which part of a file is invalid."""
 
 from __future__ import annotations
 
 from typing import Any
 
 MAX_VALUE = 1 << 63
-"""No number, and no weight or time in nanoseconds, is as large."""
+"""All numbers, and weights and times in nanoseconds, must be smaller."""
 
 _JSON = {dict: "object", list: "array", str: "string", int: "whole number"}
 
 
 def typed(value: Any, kind: type, what: str) -> Any:
-    """The value, which has to be a dict, list, str or int."""
+    """The value, which must be of type dict, list, str or int."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"{what} should be a JSON {_JSON[kind]}")
     return value
@@ -25,7 +25,7 @@ def number(value: Any, what: str) -> float:
 
 
 def weight(value: Any, what: str) -> float:
-    """A number from 0 on."""
+    """A non-negative number."""
     if (checked := number(value, what)) < 0:
         raise ValueError(f"{what} has a weight below 0")
     return checked

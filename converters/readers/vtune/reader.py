@@ -3,9 +3,9 @@
     vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv -csv-delimiter comma
 
 The column "Function Stack" is the tree: one leading space per level, inside or outside of the quotation marks. Values
-are the columns ":Self" (times become ns, sizes bytes, the rest counts), the first being the CPU time if there is one.
-The root "Total" is left out. In the report callstacks there are a "Function" with its own time, then its stacks:
-callers upwards, a stack's time standing in its first row, no self column. Percentages cannot be added up: they are
+are the columns ":Self" (times become ns, sizes bytes, the rest counts); the CPU time comes first if there is one.
+The root "Total" is left out. The report callstacks has a "Function" with its own time, followed by its stacks:
+callers upwards, with a stack's time in its first row, and no self column. Percentages cannot be added up: they are
 refused.
 Sources: Intel's user guide (callstacks and top-down reports), stackcollapse-vtune.pl and -vtune-mc.pl of FlameGraph.
 """
@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import StallscopeError
-from ..model import Frame, Kind, Module, Profile, Sample, Stack
-from .options import ReadOptions
-from .skipped import Skipped
-from .source import Source
-from .vtune_rows import BAD, BLANK, MAX_DEPTH, NANOSECONDS, REMEDY, Columns, Rows, parse_header
+from ...base.errors import StallscopeError
+from ...model import Frame, Kind, Module, Profile, Sample, Stack
+from ..base.options import ReadOptions
+from ..base.skipped import Skipped
+from ..base.source import Source
+from .rows import BAD, BLANK, MAX_DEPTH, NANOSECONDS, REMEDY, Columns, Rows, parse_header
 
 EXPECTED = 'a row of VTune\'s CSV, as its header says: "Function Stack", "CPU Time:Self", "Module", …'
 
@@ -27,10 +27,10 @@ _HEADER_LINES = 20
 _SNIFFED = 1 << 14
 _MAX_STACKS = 1 << 15
 _NOBODY = -3
-"""In place of a frame: the field is empty."""
+"""Used instead of a frame if the field is empty."""
 _STEP = 2_654_435_761
-"""Between the numbers of paths; that of a frame is added to one. A prime, so that the low bits of the sums differ: a
-dict looks at these first."""
+"""Difference between the numbers of paths; a frame's number is added to a path's. A prime, so that the low bits of
+the sums differ: a dict uses these first."""
 _KERNELS = ("vmlinux", "[vmlinux]", "[kernel.kallsyms]")
 _BAD = "rows not understood"
 
@@ -42,7 +42,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, _: ReadOptions) -> Profile:
-    """One sample per path. Raises StallscopeError for a file without a header or without values that add up."""
+    """One sample per path. Raises StallscopeError for a file without a header or without additive values."""
     chunks = _chunks(source)
     columns, line, rest = _find_header(chunks)
     if columns is None:
@@ -59,7 +59,7 @@ def read(source: Source, _: ReadOptions) -> Profile:
 
 
 def _chunks(source: Source) -> Iterator[list[str]]:
-    """The lines, some thousand at a time."""
+    """The lines, a few thousand at a time."""
     encoding = "utf-8-sig"
     for chunk in source.chunks():
         yield chunk.decode(encoding, "surrogateescape").splitlines()
@@ -67,7 +67,7 @@ def _chunks(source: Source) -> Iterator[list[str]]:
 
 
 def _find_header(chunks: Iterator[list[str]]) -> tuple[Columns | None, int, list[str]]:
-    """The header, the number of the line below it, and the lines of its chunk from there on."""
+    """The header, the number of the line after it, and the lines of its chunk from there on."""
     number = 1
     for lines in chunks:
         for i, line in enumerate(lines):
@@ -80,24 +80,24 @@ def _find_header(chunks: Iterator[list[str]]) -> tuple[Columns | None, int, list
 
 
 class _Report:
-    """Rows, added up by path."""
+    """Rows, summed by path."""
 
     def __init__(self, name: str, columns: Columns, line: int) -> None:
         self.skipped = Skipped(name, EXPECTED)
         self._columns = columns
         self._rows = Rows(name, columns, self._parse)
         self._line = line
-        """Of the row that comes next."""
+        """Number of the next row's line."""
         self._frames: dict[tuple[str, str, str], int] = {}
         self._numbers: dict[Frame, int] = {}
         self._paths: dict[int, int] = {}
         """Number of a path + number of a frame below it → number of the path to that frame: the next multiple of
         _STEP; 0 is the root."""
         self._sums: list[dict[int, float]] = [{} for _ in columns.values]
-        """By path, for each value; all have the same paths."""
+        """For each value, the sums by path; all have the same paths."""
 
     def add(self, lines: list[str]) -> None:
-        """The rows that come next."""
+        """Adds the next rows."""
         raise NotImplementedError
 
     def _parse(self, fields: list[str]) -> tuple[int, int]:
@@ -105,7 +105,7 @@ class _Report:
         raise NotImplementedError
 
     def profile(self) -> Profile:
-        """What was added up."""
+        """The result."""
         types = [kind for _, kind in self._columns.values]
         profile = Profile(types, title="VTune")
         stacks = _Stacks(list(self._numbers), list(self._paths))
@@ -133,13 +133,13 @@ class _Report:
         return paths.setdefault(path + frame, (len(paths) + 1) * _STEP)
 
     def _add(self, path: int, values: tuple[float, ...]) -> None:
-        """``values``, not all 0, at the end of ``path``."""
+        """Adds ``values``, not all of them 0, to the end of ``path``."""
         for sums, value in zip(self._sums, values, strict=True):
             sums[path] = sums.get(path, 0.0) + value
 
 
 class _Stacks(dict[int, Stack]):
-    """Path → its stack. Some are remembered: others begin with them."""
+    """Path → its stack. Some stacks are cached, because others begin with them."""
 
     def __init__(self, frames: list[Frame], steps: list[int]) -> None:
         """``steps`` are the keys of `_Report._paths`."""
@@ -167,16 +167,16 @@ def _known(field: str) -> str:
 
 
 class _Tree(_Report):
-    """top-down and hotspots: a row's callers stand above it, with fewer spaces."""
+    """top-down and hotspots: a row's callers precede it, with fewer spaces."""
 
     def __init__(self, name: str, columns: Columns, line: int) -> None:
         super().__init__(name, columns, line)
         self._totals: set[int] = set()
-        """Frames that are no functions when they stand at the root."""
+        """Frames that are not functions when they stand at the root."""
         self._above = [0] * (MAX_DEPTH + 1)
-        """By number of spaces: the path around a row that has so many."""
+        """By number of spaces: the path around a row that has this many."""
         self._root, self._end = MAX_DEPTH, 0
-        """Spaces of the last row at the root; for fewer than ``_end``, what is ``_above`` is known."""
+        """Spaces of the last row at the root; ``_above`` is known for fewer spaces than ``_end``."""
 
     def _parse(self, fields: list[str]) -> tuple[int, int]:
         """Spaces and frame. See `Rows`."""
@@ -220,7 +220,7 @@ class _Tree(_Report):
         self._line += len(lines)
 
     def _skip(self, lines: list[str]) -> None:
-        """Counts a bad row; where the first one was is found out then."""
+        """Counts a bad row, and finds the first one's place."""
         line = 0
         if _BAD not in self.skipped.counts:
             line = self._line + [self._rows[line][1] for line in lines].index(BAD)
@@ -228,13 +228,13 @@ class _Tree(_Report):
 
 
 class _Callstacks(_Report):
-    """callstacks: a function with its time, then callers, innermost first; a stack's time stands in its first row."""
+    """callstacks: a function with its time, then callers, innermost first; a stack's time is in its first row."""
 
     def __init__(self, name: str, columns: Columns, line: int) -> None:
         super().__init__(name, columns, line)
         self._function = _NOBODY
         self._zeros = self._left = (0.0,) * len(columns.values)
-        """``_left`` is what the stacks of the function have not told yet of its time."""
+        """``_left`` is the part of the function's time that its stacks have not accounted for yet."""
         self._stack: list[int] = []
         self._time: tuple[float, ...] = ()
 
@@ -274,7 +274,7 @@ class _Callstacks(_Report):
 
     def _end_function(self) -> None:
         self._end_stack()
-        half = 0.0005 * NANOSECONDS  # Times are printed to the millisecond: less is rounding.
+        half = 0.0005 * NANOSECONDS  # times are printed to the millisecond: less is rounding
         left = tuple([value if value > half else 0.0 for value in self._left])
         if self._function != _NOBODY and any(left):
             self._add(self._below(0, self._function), left)

@@ -1,4 +1,4 @@
-"""The rows of VTune's CSV: which columns there are, and what a row's text means, found by text that was seen before."""
+"""The rows of VTune's CSV: which columns there are, and the meaning of a row, cached by text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..errors import StallscopeError
-from ..model import ValueType
+from ...base.errors import StallscopeError
+from ...model import ValueType
 
 _TREE, _FUNCTION, _MODULE, _FILE = "function stack", "function", "module", "source file"
 _DELIMITERS = (",", ";", "\t", "|")
@@ -20,24 +20,24 @@ _MAX_VALUE = float(1 << 62)
 _MAX_VALUES = 1 << 16
 _MAX_DIGITS = 9
 _MAX_TEXT = 6
-"""Longer numbers do not come again often enough to be remembered."""
+"""Longer numbers do not repeat often enough to be cached."""
 _MAX_CACHED = 64 << 20
-"""Bytes of text whose meaning is remembered, of whole rows and of rows without their values."""
+"""Limit of the cached text in bytes: whole rows, and rows without their values."""
 NANOSECONDS = 1_000_000_000
 BAD, BLANK = -1, -2
-"""In place of the second number of a row: of one that does not fit, of an empty line."""
+"""Used as the second number of a row that is invalid, or of an empty line."""
 MAX_DEPTH = 10_000
 NOWHERE = MAX_DEPTH + 1
-"""In place of the first number of these; those of a tree's rows are less than MAX_DEPTH."""
+"""Used as the first number of these rows; those of a tree's rows are less than MAX_DEPTH."""
 REMEDY = 'export it again: -report top-down -column="CPU Time:Self","Module" -format csv'
 
 
 class Columns(NamedTuple):
-    """Where the fields of a row are; -1 for one that there is not."""
+    """Indices of the fields of a row; -1 for a missing one."""
 
     delimiter: str
     number: int
-    """Of all columns."""
+    """Number of columns."""
     tree: int
     function: int
     module: int
@@ -48,7 +48,7 @@ class Columns(NamedTuple):
 
     @property
     def upwards(self) -> bool:
-        """Whether it is the report callstacks: the tree holds callers."""
+        """Whether it is the report callstacks, whose tree consists of callers."""
         return 0 <= self.function < self.tree
 
 
@@ -71,7 +71,7 @@ def parse_header(line: str) -> Columns | None:
 
 
 def _is_value(name: str, suffix: str) -> bool:
-    """Of callstacks only times can be told from other columns by their names."""
+    """In callstacks only times can be distinguished from other columns by their names."""
     return name.endswith(suffix) if suffix else bool(re.fullmatch(r"[\w ]*time(:[\w ]+)*", name))
 
 
@@ -95,18 +95,18 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 Row = tuple[int, int, tuple[float, ...]]
-"""Two numbers that depend on the report, and the values; no values if all are 0."""
+"""Two numbers whose meaning depends on the report, and the values; no values if all are 0."""
 
 
 class Rows(dict[str, Row]):
-    """Text of a row → what it means.
+    """Text of a row → its meaning.
 
-    Most rows of a tree have no time of their own: they come again as they are, in other threads' trees, and are
-    remembered whole. Of the others everything but the values is.
+    Most rows of a tree have no time of their own and repeat unchanged in other threads' trees: they are cached as a
+    whole. The other rows are cached without their values.
     """
 
     def __init__(self, name: str, columns: Columns, parse: Callable[[list[str]], tuple[int, int]]) -> None:
-        """``parse`` makes the two numbers from the fields of a row. IndexError or ValueError if they do not fit."""
+        """``parse`` makes the two numbers from the fields of a row. IndexError or ValueError if they are invalid."""
         super().__init__()
         self._delimiter, self._header = columns.delimiter, columns.text
         self._parse = parse
@@ -114,13 +114,13 @@ class Rows(dict[str, Row]):
         first = min(i for i, _ in columns.values)
         self._cuts = columns.number - first
         self._pieces = [(i - first + 1, known) for i, known in self._values]
-        """Where the values are among what these cuts, from the right, give."""
+        """Positions of the values among the pieces from cutting a row from the right."""
         wanted = {piece for piece, _ in self._pieces}
         self._others: Callable[[list[str]], Any] = itemgetter(*(i for i in range(self._cuts + 1) if i not in wanted))
         self._known: dict[Any, tuple[int, int]] = {}
-        """By the pieces that are no values."""
+        """By the pieces that are not values."""
         self._is_indented = columns.tree == 0
-        """Whether the spaces at the beginning of a row add to its first number, and mean nothing else."""
+        """Whether leading spaces of a row add to its first number, and mean nothing else."""
         self._cached = 0
 
     def __missing__(self, line: str) -> Row:
@@ -145,7 +145,7 @@ class Rows(dict[str, Row]):
         return row
 
     def _read(self, line: str, indent: int, pieces: list[str]) -> Row:
-        if not line.strip() or line == self._header:  # The next report begins.
+        if not line.strip() or line == self._header:  # the next report begins
             return NOWHERE, BLANK, ()
         try:
             fields = _split(line, self._delimiter)
@@ -179,7 +179,7 @@ class Rows(dict[str, Row]):
 
 
 class _Values(dict[str, float]):
-    """Text of a field → its value, 0 for an empty one. Raises ValueError for no value, StallscopeError for a share."""
+    """Text of a field → its value, 0 if empty. Raises ValueError if it is not a value, StallscopeError for a share."""
 
     def __init__(self, name: str, kind: ValueType) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-// Values for people, written as units.py and svg_text.py write them. Part of every graph: html_*.js and svg_*.js follow.
+// Values for people, in the same words as base/units.py and svg/text.py. Part of every graph.
 
 const TIMES = [["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
 const BYTES = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
@@ -42,6 +42,24 @@ function longDuration(seconds) {
     }
     const hours = Math.round(seconds / 3600);
     return Math.floor(hours / 24) + " d " + two(hours % 24) + " h";
+}
+
+const PATH = /^(?:[A-Za-z]+:)?\/\S*\/\S*$/;
+
+// ``most`` characters and "..": a path loses its beginning, everything else its end, as in svg/text.py.
+function shortened(chars, most, name) {
+    return PATH.test(name) ? ".." + chars.slice(-most).join("") : chars.slice(0, most).join("") + "..";
+}
+
+// What a value of unit "count" counts, in the plural, as flame/tree.py tells it.
+function things(name) {
+    const last = name.slice(name.lastIndexOf("_") + 1);
+    return last === "" || last === "count" ? "times" : last;
+}
+
+// ``3 lines not understood``, ``1 line not understood``, as base/units.py tells it.
+function counted(number, kinds) {
+    return grouped(String(number)) + " " + (number === 1 ? kinds.replace(/([a-rt-z0-9])s\b/i, "$1") : kinds);
 }
 
 function grouped(digits) {

@@ -1,11 +1,11 @@
-"""What a graph is drawn on: white or a tint on paper and light screens, near black or its dark tint on dark ones."""
+"""Backgrounds: white or a tint on paper and light screens, near black or its dark tint on dark ones."""
 
 from __future__ import annotations
 
 import re
 
-from ..errors import StallscopeError
-from .svg_color import in_both_modes
+from ...base.errors import StallscopeError
+from .hues import in_both_modes
 
 TINTS = {
     "yellow": ("#fcfae6", "#1b1a12"),
@@ -13,19 +13,19 @@ TINTS = {
     "green": ("#eef8ee", "#121a14"),
     "grey": ("#f4f4f4", "#1a1b1d"),
 }
-"""Name → on light, on dark."""
+"""Name → (on light screens, on dark ones)."""
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 _TEXT = "#57606a"
 """The lightest text of a light page, .line in svg.css."""
 _LEAST_CONTRAST = 4.5
-"""As WCAG 2 wants it of text."""
+"""The minimum that WCAG 2 requires for text."""
 
 
 def css(name: str) -> str:
-    """The rules for a tint or ``#rrggbb``, which dark screens leave out; "" for "".
+    """The rules for a tint or for ``#rrggbb``, which does not apply to dark screens; "" for "".
 
-    Raises StallscopeError (exit code 2) for what is no colour, or too dark for the text.
+    Raises StallscopeError (exit code 2) for an invalid colour, or one too dark for the text.
     """
     if not name:
         return ""
@@ -43,7 +43,7 @@ def css(name: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """1 to 21, as WCAG 2 defines it."""
+    """1 to 21, as defined in WCAG 2."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ..flame import NodeKind
+from ...flame.tree import NodeKind
 
 SHADES = 8
 
 
 class Hue(NamedTuple):
-    """A colour of which every name has its own shade."""
+    """A colour that has a different shade for each name."""
 
     hue: int
     """Degrees of the middle shade."""
@@ -30,13 +30,13 @@ LABELS: dict[NodeKind, str] = {
     "api": "API",
     "other": "other",
 }
-"""Kinds in the order of the legend. ``root`` is not a kind of code and not in it."""
+"""Kinds in the order of the legend. ``root`` is not a kind of code and not in the legend."""
 
 CODES: dict[str, str] = {
     "kernel": "k", "native": "n", "python": "p", "jit": "j", "api": "a", "other": "o", "root": "r",
     "separator": "s", "waker": "w",
 }  # fmt: skip
-"""What the class of a frame's box begins with. The last two kinds are told by the name."""
+"""Prefix of the class of a frame's box. The last two kinds are recognised by name."""
 
 GREY: dict[str, Hue] = {"other": Hue(60, 20, 0.12), "root": Hue(215, 0, 0.12), "separator": Hue(215, 0, 0.04)}
 _COMMON: dict[str, Hue] = {**GREY, "python": Hue(140, 24, 0.42), "jit": Hue(176, 16, 0.50), "api": Hue(285, 22, 0.62)}
@@ -73,34 +73,34 @@ KIND_HUES: dict[str, dict[str, Hue]] = {
 
 _LIGHT = (0.74, 0.84)
 _DARK = (0.22, 0.30)
-"""Lightness of the outermost shades: labels keep a contrast of 4.5 or more on all of them."""
+"""Lightness of the outermost shades: labels have a contrast of at least 4.5 on all of them."""
 _DARK_SATURATION = 0.62
 
 
 def shade(name: str) -> int:
-    """The same for the same name in every graph."""
+    """The shade of a name, the same in every graph."""
     return hash_of(name) % SHADES
 
 
 def hash_of(name: str) -> int:
-    """32 bits that are the same in every run, unlike those of ``hash``."""
+    """A 32-bit hash that is the same in every run, unlike ``hash``."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
 def css_class(name: str, kind: str) -> str:
-    """The class of a frame that is coloured by its kind."""
+    """The class of a frame coloured by its kind."""
     if is_separator(name):
         kind = "separator"
     return f"{CODES.get(kind, CODES['other'])}{shade(name)}"
 
 
 def is_separator(name: str) -> bool:
-    """Between the parts of a stack: user and kernel (bcc's ``-d``), sleeper and waker (FlameGraph's chain graphs)."""
+    """Whether it separates parts of a stack: user/kernel (bcc's ``-d``), sleeper/waker (FlameGraph's chain graphs)."""
     return name in ("-", "--")
 
 
 def legend_class(kind: str) -> str:
-    """The class of the middle shade of a kind."""
+    """The class of a kind's middle shade."""
     return f"{CODES[kind]}{SHADES // 2}"
 
 
@@ -115,7 +115,7 @@ def rules(hues: Mapping[str, Hue]) -> str:
 
 
 def in_both_modes(light: str, dark: str) -> str:
-    """The dark rules apply on a screen only, so that print is light."""
+    """Combines rules for both modes: the dark ones apply only on a screen, so that print is light."""
     return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"
 
 
@@ -129,6 +129,6 @@ def _shades(hues: Mapping[str, Hue], lightness: tuple[float, float], saturation:
     low, high = lightness
     for code, (hue, spread, full) in hues.items():
         for i in range(SHADES):
-            # Hue and lightness run through the shades in different orders: neighbours differ in both.
+            # Hue and lightness go through the shades in different orders: neighbours differ in both.
             degrees = hue + spread * ((i * 5 % SHADES) / (SHADES - 1) - 0.5)
             yield fill(f"{code}{i}", degrees, low + (high - low) * i / (SHADES - 1), full * saturation)

@@ -1,32 +1,45 @@
-"""What the colours of a graph tell: the kind of code, its module, the state of the thread, or what changed."""
+"""Palettes: colours by kind of code, by module, by state of the thread, or by change."""
 
 from __future__ import annotations
 
 import os.path
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import StallscopeError
-from ..flame import Node, Tree
-from ..model import Profile
-from ..transforms.diff import BEFORE, is_differential
-from . import svg_color
-from .svg_color import CODES, GREY, KIND_HUES, LABELS, SHADES, Hue
-from .svg_palette_names import LANGUAGES, ONE_HUE, ByLanguage, ByNothing
+from ...base.errors import StallscopeError
+from ...flame.tree import Node, Tree
+from ...model import Profile
+from ...model.states import (
+    IDLE,
+    INTERRUPTIBLE,
+    OTHER,
+    PREEMPTED,
+    RUNNING,
+    STOPPED,
+    TRACED,
+    UNINTERRUPTIBLE,
+    WOKEN,
+)  # fmt: skip
+from ...transforms.diff import BEFORE, is_differential
+from ...transforms.labels import runs_and_waits
+from . import hues
+from .hues import CODES, GREY, KIND_HUES, LABELS, SHADES, Hue
+from .palette_names import LANGUAGES, ONE_HUE, ByLanguage, ByNothing
 
 PALETTES = (*KIND_HUES, *LANGUAGES, *ONE_HUE, "state", "module", "diff")
-"""Their names: by kind in several colours, by language, without a meaning, by state, by module, by what changed."""
+"""Names: by kind in several colours, by language, without a meaning, by state, by module, by change."""
 
 Swatch = tuple[str, str]
-"""A class, and what it stands for."""
+"""A class, and its meaning."""
 
 
 class Palette(Protocol):
     """Colours of one graph. A class stands for the same colour in every graph with the same palette."""
 
     label: str
-    """The label that `flame.build` has to add to the nodes, "" for none."""
+    """The label that `flame.build` has to set in the nodes, "" for none."""
 
     def css(self) -> str:
         """The rules of all classes."""
@@ -35,13 +48,16 @@ class Palette(Protocol):
         """The class of a frame's box."""
 
     def legend(self, tree: Tree) -> list[Swatch]:
-        """What there is in the graph, the most important first where it may be too much."""
+        """The classes in the graph, the most important first in case there are too many."""
 
 
-def choose(name: str, profile: Profile, drawn: str, *, negate: bool = False) -> Palette:
+def choose(
+    name: str, profile: Profile, drawn: str, *, negate: bool = False, roots: Sequence[str] | None = None
+) -> Palette:
     """The palette called ``name``, or the one that suits ``profile``, whose value ``drawn`` is shown.
 
-    ``negate`` swaps the colours of what has grown and what has shrunk.
+    ``roots``: labels that stand under the stacks, which colours need not tell. ``negate`` swaps the colours of what has
+    grown and what has shrunk.
     Raises StallscopeError (exit code 2) for a name that is none, or that does not fit.
     """
     differential = is_differential(profile)
@@ -57,7 +73,7 @@ def choose(name: str, profile: Profile, drawn: str, *, negate: bool = False) -> 
         return _ByChange(drawn, *((_BLUE, _RED) if negate else (_RED, _BLUE)))
     if negate:
         raise StallscopeError("--negate swaps the colours of a comparison", "compare two profiles", exit_code=2)
-    if name == "state":
+    if name == "state" or (not name and "state" not in (roots or ()) and runs_and_waits(profile)):
         return _ByState()
     if name == "module":
         return _ByModule()
@@ -65,21 +81,22 @@ def choose(name: str, profile: Profile, drawn: str, *, negate: bool = False) -> 
         return ByLanguage(name)
     if name in ONE_HUE:
         return ByNothing(name)
-    return _ByKind(name or _suiting(profile))
+    return _ByKind(name or _suiting(profile, drawn))
 
 
 _WAITING = re.compile("off-?cpu|block|wait|delay|idle|sched", re.IGNORECASE)
 
 
-def _suiting(profile: Profile) -> str:
-    """Calm colours for waiting, warm ones for work on a processor."""
+def _suiting(profile: Profile, drawn: str) -> str:
+    """Calm colours for waiting, warm ones for work on a CPU."""
     if any(_WAITING.search(value_type.name) for value_type in profile.value_types):
         return "calm"
-    return "mem" if profile.value_types[0].unit == "bytes" else "warm"
+    units = {value_type.unit for value_type in profile.value_types if value_type.name == drawn}
+    return "mem" if units == {"bytes"} else "warm"
 
 
 class _ByKind:
-    """Hues by kind of code, as FlameGraph's marks tell it."""
+    """Hues by kind of code, as in FlameGraph's annotations."""
 
     label = ""
 
@@ -87,35 +104,35 @@ class _ByKind:
         self._name = name
 
     def css(self) -> str:
-        return svg_color.css(self._name)
+        return hues.css(self._name)
 
     def css_class(self, node: Node) -> str:
         name = node.key.name
         is_waker = name.endswith("_[w]") and "waker" in KIND_HUES[self._name]
-        return svg_color.css_class(name, "waker" if is_waker else node.key.kind)
+        return hues.css_class(name, "waker" if is_waker else node.key.kind)
 
     def legend(self, tree: Tree) -> list[Swatch]:
         codes = {self.css_class(node)[0] for node in tree.nodes}
         named = [*LABELS.items(), ("waker", "waker")]
-        return [(svg_color.legend_class(kind), label) for kind, label in named if CODES[kind] in codes]
+        return [(hues.legend_class(kind), label) for kind, label in named if CODES[kind] in codes]
 
 
 _STATES: dict[str, Hue] = {
-    "interruptible": Hue(210, 18, 0.72),
-    "uninterruptible": Hue(8, 14, 0.80),
-    "runnable-woken": Hue(50, 12, 0.85),
-    "runnable-preempted": Hue(30, 12, 0.85),
-    "running": Hue(130, 16, 0.45),
-    "stopped": Hue(285, 16, 0.55),
-    "traced": Hue(320, 16, 0.60),
-    "idle": Hue(180, 12, 0.25),
-    "other": GREY["other"],
+    INTERRUPTIBLE: Hue(210, 18, 0.72),
+    UNINTERRUPTIBLE: Hue(8, 14, 0.80),
+    WOKEN: Hue(50, 12, 0.85),
+    PREEMPTED: Hue(30, 12, 0.85),
+    RUNNING: Hue(130, 16, 0.45),
+    STOPPED: Hue(285, 16, 0.55),
+    TRACED: Hue(320, 16, 0.60),
+    IDLE: Hue(180, 12, 0.25),
+    OTHER: GREY["other"],
     "": GREY["root"],
 }
 
 
 class _ByState:
-    """Hues by the state that a thread spends most of the frame's time in."""
+    """Hues by the state in which a thread spends most of the frame's time."""
 
     label = "state"
 
@@ -123,14 +140,14 @@ class _ByState:
         self._codes = {state: chr(ord("A") + i) for i, state in enumerate(_STATES)}
 
     def css(self) -> str:
-        return svg_color.rules({self._codes[state]: hue for state, hue in _STATES.items()})
+        return hues.rules({self._codes[state]: hue for state, hue in _STATES.items()})
 
     def css_class(self, node: Node) -> str:
-        code = self._codes[""] if node.depth == 0 else self._codes.get(node.label, self._codes["other"])
-        return f"{code}{svg_color.shade(node.key.name)}"
+        code = self._codes[""] if node.depth == 0 else self._codes.get(node.label, self._codes[OTHER])
+        return f"{code}{hues.shade(node.key.name)}"
 
     def legend(self, tree: Tree) -> list[Swatch]:
-        present = {node.label if node.label in _STATES else "other" for node in tree.nodes[1:]}
+        present = {node.label if node.label in _STATES else OTHER for node in tree.nodes[1:]}
         return [
             (f"{code}{SHADES // 2}", state or "state not known")
             for state, code in self._codes.items()
@@ -143,18 +160,18 @@ _OF_VERSIONS = re.compile(r"(\.so)[.\d]*$")
 
 
 class _ByModule:
-    """Hues by the file that code comes from; two of many files may share one."""
+    """Hues by the file that contains the code; with many files, two may have the same hue."""
 
     label = ""
 
     def css(self) -> str:
-        hues = {f"m{i}-": Hue(360 * i // _MODULE_HUES, 8, 0.78 if i % 2 else 0.5) for i in range(_MODULE_HUES)}
-        return svg_color.rules({**hues, CODES["root"]: GREY["root"], CODES["separator"]: GREY["separator"]})
+        files = {f"m{i}-": Hue(360 * i // _MODULE_HUES, 8, 0.78 if i % 2 else 0.5) for i in range(_MODULE_HUES)}
+        return hues.rules({**files, CODES["root"]: GREY["root"], CODES["separator"]: GREY["separator"]})
 
     def css_class(self, node: Node) -> str:
-        if node.key.kind == "root" or svg_color.is_separator(node.key.name):
-            return svg_color.css_class(node.key.name, node.key.kind)
-        return f"{self._code(self._module(node))}{svg_color.shade(node.key.name)}"
+        if node.key.kind == "root" or hues.is_separator(node.key.name):
+            return hues.css_class(node.key.name, node.key.kind)
+        return f"{self._code(self._module(node))}{hues.shade(node.key.name)}"
 
     def legend(self, tree: Tree) -> list[Swatch]:
         own: defaultdict[str, int] = defaultdict(int)
@@ -166,24 +183,24 @@ class _ByModule:
 
     @staticmethod
     def _code(module: str) -> str:
-        return f"m{svg_color.hash_of(module) % _MODULE_HUES}-"
+        return f"m{hues.hash_of(module) % _MODULE_HUES}-"
 
     @staticmethod
     def _module(node: Node) -> str:
-        """A name that the next version of the library has too."""
+        """A name that the next version of the library has, too."""
         name = _OF_VERSIONS.sub(r"\1", os.path.basename(node.key.module))
         return name or LABELS.get(node.key.kind, node.key.kind)
 
 
 _GROWN = ((1.0, "+100 %"), (0.33, "+33 %"), (0.10, "+10 %"), (0.02, "+2 %"))
 _SHRUNK = ((-0.50, "-50 %"), (-0.25, "-25 %"), (-0.10, "-10 %"), (-0.02, "-2 %"))
-"""Change, as a share of what was before, from which on a step of colour applies: the same factor up and down."""
+"""Relative change from which each step of colour applies: the same factor in both directions."""
 _RED, _BLUE = 4, 214
 _STEPS = len(_GROWN)
 
 
 class _ByChange:
-    """One hue, red unless negated: more than before, in this frame and all that it calls. The other one: less."""
+    """Red (unless negated) for more than before, in the frame and everything that it calls; the other hue for less."""
 
     label = ""
 
@@ -192,14 +209,14 @@ class _ByChange:
         self._more, self._less = more, less
 
     def css(self) -> str:
-        light = [svg_color.fill(f"x{_STEPS}", 215, 0.90, 0.12)]
-        dark = [svg_color.fill(f"x{_STEPS}", 215, 0.22, 0.10)]
+        light = [hues.fill(f"x{_STEPS}", 215, 0.90, 0.12)]
+        dark = [hues.fill(f"x{_STEPS}", 215, 0.22, 0.10)]
         for step in range(1, _STEPS + 1):
             part = step / _STEPS
             for place, hue in ((_STEPS + step, self._more), (_STEPS - step, self._less)):
-                light.append(svg_color.fill(f"x{place}", hue, 0.93 - 0.23 * part, 0.70 + 0.20 * part))
-                dark.append(svg_color.fill(f"x{place}", hue, 0.22 + 0.14 * part, 0.25 + 0.40 * part))
-        return svg_color.in_both_modes("".join(light), "".join(dark))
+                light.append(hues.fill(f"x{place}", hue, 0.93 - 0.23 * part, 0.70 + 0.20 * part))
+                dark.append(hues.fill(f"x{place}", hue, 0.22 + 0.14 * part, 0.25 + 0.40 * part))
+        return hues.in_both_modes("".join(light), "".join(dark))
 
     def css_class(self, node: Node) -> str:
         return f"x{_STEPS + _step(node.delta, sides(node, self._drawn)[1])}"
@@ -213,7 +230,7 @@ class _ByChange:
 
 
 def sides(node: Node, drawn: str) -> tuple[int, int]:
-    """(after, before) of a node of a differential profile, of which the value ``drawn`` is shown."""
+    """(after, before) of a node in a differential profile whose value ``drawn`` is shown."""
     return (node.total + node.delta, node.total) if drawn == BEFORE else (node.total, node.total - node.delta)
 
 

@@ -1,13 +1,13 @@
-"""Palettes that FlameGraph has too: one colour for all, and by the language that a function's name looks like."""
+"""Palettes that also exist in FlameGraph: one colour for all, and by the language that a function's name looks like."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from ..flame import Node, Tree
-from . import svg_color
-from .svg_color import CODES, GREY, SHADES, Hue
+from ...flame.tree import Node, Tree
+from . import hues
+from .hues import CODES, GREY, SHADES, Hue
 
 ONE_HUE = {
     "red": Hue(4, 12, 0.85),
@@ -25,7 +25,7 @@ _ALL = "c"
 
 
 class ByNothing:
-    """One hue; the shades tell names apart."""
+    """One hue; shades distinguish names."""
 
     label = ""
 
@@ -33,17 +33,17 @@ class ByNothing:
         self._hue = ONE_HUE[name]
 
     def css(self) -> str:
-        return svg_color.rules({**_PLAIN, _ALL: self._hue})
+        return hues.rules({**_PLAIN, _ALL: self._hue})
 
     def css_class(self, node: Node) -> str:
-        return _plain_class(node) or f"{_ALL}{svg_color.shade(node.key.name)}"
+        return _plain_class(node) or f"{_ALL}{hues.shade(node.key.name)}"
 
     def legend(self, tree: Tree) -> list[tuple[str, str]]:  # noqa: ARG002
         return []
 
 
 class _Group(NamedTuple):
-    """Functions of one colour: those of ``kind``, if that is given, whose name has a part that matches."""
+    """Functions of one colour: those of ``kind``, if given, whose name has a part that matches."""
 
     label: str
     hue: Hue
@@ -75,7 +75,7 @@ LANGUAGES: dict[str, tuple[_Group, ...]] = {
     ),
     "perl": (_REST[0], _Group("Perl", _SCRIPT, re.compile(r"Perl|\.pl")), *_REST[1:]),
 }
-"""Palette → groups, the first one that fits; the rules are those of flamegraph.pl's palettes of these names."""
+"""Palette → groups, of which the first match counts; the rules are those of flamegraph.pl's palettes of these names."""
 
 
 class ByLanguage:
@@ -90,10 +90,10 @@ class ByLanguage:
         self._known: dict[tuple[str, str], str] = {}
 
     def css(self) -> str:
-        return svg_color.rules({**_PLAIN, **{self._codes[group.label]: group.hue for group in self._groups}})
+        return hues.rules({**_PLAIN, **{self._codes[group.label]: group.hue for group in self._groups}})
 
     def css_class(self, node: Node) -> str:
-        return _plain_class(node) or f"{self._code(node)}{svg_color.shade(node.key.name)}"
+        return _plain_class(node) or f"{self._code(node)}{hues.shade(node.key.name)}"
 
     def legend(self, tree: Tree) -> list[tuple[str, str]]:
         present = {self._code(node) for node in tree.nodes if not _plain_class(node)}
@@ -109,7 +109,7 @@ class ByLanguage:
 
 
 def _plain_class(node: Node) -> str:
-    """Of what is no function; "" for all others."""
-    if node.key.kind == "root" or svg_color.is_separator(node.key.name):
-        return svg_color.css_class(node.key.name, node.key.kind)
+    """The class of a node that is not a function; "" for all others."""
+    if node.key.kind == "root" or hues.is_separator(node.key.name):
+        return hues.css_class(node.key.name, node.key.kind)
     return ""

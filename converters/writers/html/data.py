@@ -1,13 +1,13 @@
-"""The samples of a profile packed for the HTML page: a prefix tree that the script unfolds.
+"""Packs the samples of a profile for the HTML page: a prefix tree that the script unpacks.
 
 The block is zlib data (DecompressionStream's "deflate") of, all little endian:
 
-    u32             bytes of the JSON that follows, filled up with spaces to a multiple of 8 less 4
+    u32             size in bytes of the JSON that follows, padded with spaces to a multiple of 8 less 4
     JSON            see `_about` and `_functions`
-    f64[V][STACKS]  the values of the distinct stacks, one column after the other
+    f64[V][STACKS]  the values of the distinct stacks, one column after another
     u32[STACKS]     how many frames a stack has in common with the one before it
-    u32[STACKS]     how many it adds
-    u32[NODES]      the functions that are added: a node of the tree each, in pre-order
+    u32[STACKS]     how many frames it adds
+    u32[NODES]      the functions of the added frames, each a node of the tree, in pre-order
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from itertools import compress
 from operator import add
 from typing import Any
 
-from ..flame import Key, Node, Tree, roots
-from ..model import Frame, Profile, Sample
-from ..options import WriteOptions, value_index
-from ..text import printable
-from ..transforms.diff import is_differential
-from .svg_color import LABELS
-from .svg_palette import Palette
+from ...base.text import printable
+from ...flame.gone import undrawn
+from ...flame.tree import Key, Node, Tree, roots
+from ...model import Frame, Profile, Sample
+from ...transforms.diff import is_differential
+from ..base.options import WriteOptions, missing, value_index
+from ..colors.hues import LABELS
+from ..colors.palette import Palette
+from ..svg.text import human
 
 _LEVEL = 6
 _ALL = Key("all", "root", "")
@@ -39,7 +41,7 @@ _Ids = tuple[int, ...]
 
 @dataclass(slots=True)
 class _Forest:
-    """Distinct stacks, sorted, with what they share."""
+    """Distinct stacks, sorted, with their common parts."""
 
     keys: list[Key]
     values: list[array[float]]
@@ -47,19 +49,19 @@ class _Forest:
     added: array[int]
     nodes: array[int]
     own: list[int]
-    """Per key: the chosen value of the stacks that end in it."""
+    """Per key: the chosen value of the stacks that end with it."""
     marks: list[str]
-    """Per key: the value that most of the chosen value of its stacks has of the palette's label."""
+    """Per key: the value of the palette's label that accounts for most of the chosen value of its stacks."""
 
 
 def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:
-    """All columns that are sums; samples without any positive value are left out. Raises StallscopeError."""
+    """Packs all columns that are sums; samples without any positive value are left out. Raises StallscopeError."""
     chosen = value_index(profile, options)
     columns = [i for i, value_type in enumerate(profile.value_types) if value_type.aggregate == "sum"]
     forest = _forest(profile, options, columns, columns.index(chosen), palette.label)
     about = {
         **_about(profile, options, columns),
-        **_functions(forest, Tree(profile.value_types[chosen], False, [], 0, 0), palette),
+        **_functions(forest, Tree(profile.value_types[chosen], "", [], 0, 0), palette),
         "value": columns.index(chosen),
         "stacks": len(forest.shared),
         "nodes": len(forest.nodes),
@@ -82,7 +84,9 @@ def _bytes(numbers: array[Any]) -> bytes:
 
 def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[str, Any]:
     """What stands around the graph."""
-    notes = [*options.notes, *profile.comments]
+    unit = options.unit or profile.value_types[value_index(profile, options)].unit
+    without_width = undrawn(profile, options, lambda value: human(value, unit))
+    notes = [without_width, *options.notes, *profile.comments]
     return {
         "title": printable(options.title or profile.title or "Flame graph"),
         "subtitle": printable(options.subtitle),
@@ -90,7 +94,7 @@ def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[
         "start": profile.start_ns // 1_000_000,
         "duration": profile.duration_ns,
         "samples": len(profile.samples),
-        "lost": [[printable(kind), count] for kind, count in profile.lost.items()],
+        "lost": [[printable(kind), count] for kind, count in missing(profile, options).items()],
         "notes": [printable(note) for note in notes if note],
         "values": [[printable(name), printable(unit)] for name, unit in _values(profile, options, columns)],
         "differential": is_differential(profile),
@@ -106,12 +110,12 @@ def _values(profile: Profile, options: WriteOptions, columns: list[int]) -> Iter
 
 
 def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
-    """Columns by function: name, class, kind (-1: a root) and module (-1: none), and what the classes stand for."""
+    """Columns by function: name, class, kind (-1: a root) and module (-1: none), and the meanings of the classes."""
     modules: dict[str, int] = {"": -1}
     classes: dict[str, int] = {}
     kinds = list(LABELS)
     columns: dict[str, list[Any]] = {"names": [], "css": [], "kinds": [], "modules": []}
-    # The palettes colour nodes of a tree; one per function is what they need to know of this one.
+    # The palettes colour nodes of a tree: make one node per function for them.
     rows = zip(forest.keys, forest.own, forest.marks, strict=True)
     tree.nodes = [Node(1, key, 0, 0, own, 0, label=mark) for key, own, mark in rows]
     for node in tree.nodes:
@@ -133,7 +137,7 @@ def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
 
 
 def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen: int, label: str) -> _Forest:
-    """One row per distinct stack: children stand in the order of their keys, as in `flame.build`."""
+    """One row per distinct stack: children are in the order of their keys, as in `flame.build`."""
     kept = [any(sample.values[i] > 0 for i in columns) for sample in profile.samples]
     levels = [list(compress(level, kept)) for level in roots(profile.samples, options.per_thread, options.roots)]
     samples = list(compress(profile.samples, kept))
@@ -186,11 +190,11 @@ def _in_common(one: _Ids, other: _Ids) -> int:
 
 
 def _ids(samples: list[Sample], levels: list[list[Key]]) -> tuple[Iterable[_Ids], list[Key]]:
-    """A tuple of indices of keys per sample; the keys are sorted, so that the tuples sort as they do.
+    """A tuple of indices of keys per sample; the keys are sorted, so the tuples sort like the keys.
 
-    ``levels`` are what stands under the stacks, one key per sample each.
+    ``levels`` are the nodes below the stacks, with one key per sample each.
     """
-    # By identity first: readers share equal frames, and to hash one costs more than all the rest.
+    # By identity first: readers share equal frames, and hashing one costs more than everything else.
     frames: dict[int, Frame] = {}
     for sample in samples:
         frames.update(zip(map(id, sample.stack), sample.stack, strict=True))

@@ -142,11 +142,11 @@ function draw() {
 }
 
 function colorOf(i) {
-    if (i === 0) {
-        return colors.root;
-    }
     if (about.differential) {
         return colors.deltas[deltaStep(sums[0][1][i], sums[1][1][i])];
+    }
+    if (i === 0) {
+        return colors.root;
     }
     return colors.classes[about.css[func[i]]];
 }
@@ -180,21 +180,21 @@ const ASCII = /^[\x20-\x7e]*$/;
 function fitLabel(text, room) {
     if (advance && ASCII.test(text)) {
         const most = Math.floor(room / advance);
-        return text.length <= most ? text : most >= 4 ? text.slice(0, most - 2) + ".." : "";
+        return text.length <= most ? text : most >= 4 ? shortened(Array.from(text), most - 2, text) : "";
     }
     if (pen.measureText(text).width <= room) {
         return text;
     }
-    const chars = Array.from(text.slice(0, 1000));
+    const chars = Array.from(PATH.test(text) ? text.slice(-1000) : text.slice(0, 1000));
     let low = 0;
     let high = chars.length;
     while (low < high) {
         const middle = (low + high + 1) >> 1;
-        if (pen.measureText(chars.slice(0, middle).join("") + "..").width <= room) {
+        if (pen.measureText(shortened(chars, middle, text)).width <= room) {
             low = middle;
         } else {
             high = middle - 1;
         }
     }
-    return low >= 2 ? chars.slice(0, low).join("") + ".." : "";
+    return low >= 2 ? shortened(chars, low, text) : "";
 }

@@ -1,6 +1,6 @@
 // What the user touches: views, search, zoom, pointer and keys; the place in the address; print and dark mode.
 
-// Change, as a share of what was before, from which on a step of colour applies; see svg_palette.py.
+// Change, as a share of what was before, from which on a step of colour applies; see colors/palette.py.
 const STEPS = [-0.5, -0.25, -0.1, -0.02, 0, 0.02, 0.1, 0.33, 1];
 const MAX_LEGEND = 24;
 const VIEWS = ["flame", "icicle", "table"];
@@ -31,7 +31,7 @@ function element(name, text, className) {
 }
 
 function shorten(name) {
-    return name.length > 40 ? name.slice(0, 38) + ".." : name;
+    return name.length > 40 ? shortened(Array.from(name), 38, name) : name;
 }
 
 // ---- What stands around the graph
@@ -77,7 +77,7 @@ function paintLegend() {
 
 function notes() {
     const lost = about.lost.filter((entry) => entry[1] > 0);
-    const text = lost.map(([kind, number]) => grouped(String(number)) + " " + kind).join(", ");
+    const text = lost.map(([kind, number]) => counted(number, kind)).join(", ");
     const line = text ? "lost: " + text : about.lost.length ? "lost: 0" : "lost: not recorded";
     byId("notes").append(element("p", line, text ? "warning" : ""), ...about.notes.map((each) => element("p", each)));
 }
@@ -109,7 +109,8 @@ function deltaStep(after, before) {
 
 function details(i) {
     const unit = about.values[chosen][1];
-    const lines = [human(total[i], unit) + " · " + share(total[i], total[0]) + " of all"];
+    const told = (value) => (unit === "count" ? counted(value, things(about.values[chosen][0])) : human(value, unit));
+    const lines = [told(total[i]) + " · " + share(total[i], total[0]) + " of all"];
     if (zoomed && i >= zoomed && i < end[zoomed]) {
         lines[0] += " · " + share(total[i], total[zoomed]) + " of " + shorten(nameOf(zoomed));
     }
@@ -123,8 +124,8 @@ function details(i) {
             }
         });
     }
-    if (own[i] > 0 && own[i] < total[i]) {
-        lines.push(human(own[i], unit) + " in itself, " + human(total[i] - own[i], unit) + " in what it calls");
+    if (i > 0) {
+        lines.push(told(own[i]) + " in itself, " + told(total[i] - own[i]) + " in what it calls");
     }
     return lines;
 }

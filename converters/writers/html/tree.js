@@ -1,4 +1,4 @@
-// The block of data (html_data.py says how it is made) unfolded into a tree, and sums over it.
+// The block of data (data.py says how it is made) unfolded into a tree, and sums over it.
 
 // Node i has the descendants i + 1 … end[i] - 1; node 0 is all, the others are calls of func[i].
 let about = null;

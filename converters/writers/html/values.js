@@ -1,6 +1,5 @@
 // Values of any unit, and what compares them.
-// The html_*.js are one script, in the order values, tree, draw, table, page, input, after values.js; html.py puts them
-// into one function.
+// writer.py puts base/values.js and the scripts of this folder into one function: values, tree, draw, table, page, input.
 
 const FACTORS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
 

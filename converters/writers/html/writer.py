@@ -1,8 +1,8 @@
 """Writes one self-contained HTML page: flame graph, icicle and table of all values, for graphs of any size.
 
-The page is drawn on a canvas by its script. All that comes from the profile is one block of base64 (`html_data`), which
-the script reads and shows as text only; its Content-Security-Policy allows this script and this style sheet, by their
-hashes, and nothing else: no request, no other script, no frame, no form.
+The page is drawn on a canvas by its script. Everything from the profile is in one block of base64 (`data`), which
+the script reads and shows only as text; the Content-Security-Policy allows only this script and this style sheet, by
+their hashes: no requests, no other scripts, no frames, no forms.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ import hashlib
 from importlib import resources
 from typing import BinaryIO
 
-from ..model import Profile
-from ..options import WriteOptions, value_index
-from . import svg_palette
-from .html_data import pack
-from .svg_text import escape
+from ...model import Profile
+from .. import base
+from ..base.options import WriteOptions, value_index
+from ..colors import palette as palettes
+from ..svg.text import escape
+from .data import pack
 
 _SCRIPTS = ("values", "tree", "draw", "table", "page", "input")
 _LINE = 57_000
-"""Bytes that one line of base64 stands for; a multiple of 3. Editors dislike lines of megabytes."""
+"""Bytes encoded in one line of base64; a multiple of 3. Editors do not cope well with lines of megabytes."""
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes ``profile`` to ``file`` (UTF-8). Raises StallscopeError when ``options`` do not fit it."""
     drawn = profile.value_types[value_index(profile, options)].name
-    palette = svg_palette.choose(options.palette, profile, drawn, negate=options.negate)
+    palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
-    style = _resource("html.css") + palette.css()
-    body = _resource("html_body.html")
+    style = _resource("page.css") + palette.css()
+    body = _resource("body.html")
     script = _script()
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
@@ -56,9 +57,13 @@ def _hash(text: str) -> str:
 
 
 def _script() -> str:
-    parts = _resource("values.js") + "".join(_resource(f"html_{part}.js") for part in _SCRIPTS)
+    parts = _shared("values.js") + "".join(_resource(f"{part}.js") for part in _SCRIPTS)
     return f'(function () {{\n"use strict";\n{parts}}})();\n'
 
 
 def _resource(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _shared(name: str) -> str:
+    return resources.files(base).joinpath(name).read_text("utf-8")

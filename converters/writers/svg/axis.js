@@ -1,4 +1,4 @@
-// When things were, in a flame chart; written as svg_axis.py writes it.
+// When things were, in a flame chart; written as axis.py writes it.
 
 const AXIS_TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 const APART = 110; // px from one tick to the next, at least

@@ -1,30 +1,30 @@
-"""The time axis of a flame chart, and when something was: with as many digits as tell neighbours apart."""
+"""The time axis of a flame chart, and positions on it, with enough digits to distinguish neighbours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from .svg_text import CHAR_WIDTH, Unit, human, markup
+from .text import CHAR_WIDTH, Unit, human, markup
 
 _TIMES = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 _APART = 110
-"""Px from one tick to the next, at least."""
+"""Minimum distance between ticks, in px."""
 _LABEL = 12 * CHAR_WIDTH
-"""Px of a character of a label, at most."""
+"""Maximum width of a character of a label, in px."""
 
 
 def position(value: float, step: float, largest: float, unit: Unit) -> str:
-    """When ``value`` is, in the unit that suits ``largest``, with digits for steps of ``step`` (all before the factor).
+    """The position ``value`` in the unit that suits ``largest``, with digits for steps of ``step`` (before the factor).
 
-    ``12.345679 s`` in steps of 5 µs. Positions that are no times are whole: ``1,234``.
+    ``12.345679 s`` in steps of 5 µs. Positions that are not times are integers: ``1,234``.
     """
     scale = unit.factor * (unit.nanoseconds or 1)
     return _text(value * scale, step * scale, largest * scale, unit)
 
 
 def _text(value: float, step: float, largest: float, unit: Unit) -> str:
-    """In ns, or in the unit itself."""
+    """Arguments are in ns, or in the unit itself if it is not a time."""
     if not unit.nanoseconds:
         return human(value, unit.name)
     name, size = next(((name, size) for name, size in _TIMES if largest >= size), _TIMES[-1])
@@ -34,7 +34,7 @@ def _text(value: float, step: float, largest: float, unit: Unit) -> str:
 
 
 def ticks(whole: int, width: float, unit: Unit) -> Iterator[tuple[float, str]]:
-    """Places, from 0 to ``width`` px, and their texts, of an axis from 0 to ``whole``."""
+    """Positions, from 0 to ``width`` px, and texts, for an axis from 0 to ``whole``."""
     scale = unit.factor * (unit.nanoseconds or 1)
     end = whole * scale
     step = _round_step(max(end * _APART / width, 1))
@@ -43,13 +43,13 @@ def ticks(whole: int, width: float, unit: Unit) -> Iterator[tuple[float, str]]:
 
 
 def _round_step(least: float) -> float:
-    """1, 2 or 5 times a power of ten."""
+    """The smallest of 1, 2 or 5 times a power of ten that is at least ``least``."""
     power: float = 10.0 ** math.floor(math.log10(least) + 1e-9)
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
 
 
 def axis(whole: int, left: float, right: float, y: int, unit: Unit) -> str:
-    """The element: labels above ``y``, where the frames begin."""
+    """The element: labels above ``y``, the top of the frames."""
     parts = []
     for offset, text in ticks(whole, right - left, unit):
         x = left + offset

@@ -25,10 +25,10 @@ function fitAscii(text, room, advance) {
     if (text.length <= most) {
         return text;
     }
-    return most >= 4 ? text.slice(0, most - 2) + ".." : "";
+    return most >= 4 ? shortened(Array.from(text), most - 2, text) : "";
 }
 
-// The longest start of the text (with "..") that is no wider than room; needs the probe in place.
+// As much of the text (with "..") as is no wider than room; needs the probe in place.
 function fitMeasured(text, room) {
     if (measure(text) <= room) {
         return text;
@@ -38,13 +38,13 @@ function fitMeasured(text, room) {
     let high = chars.length - 1;
     while (low < high) {
         const middle = (low + high + 1) >> 1;
-        if (measure(chars.slice(0, middle).join("") + "..") <= room) {
+        if (measure(shortened(chars, middle, text)) <= room) {
             low = middle;
         } else {
             high = middle - 1;
         }
     }
-    return low >= 2 ? chars.slice(0, low).join("") + ".." : "";
+    return low >= 2 ? shortened(chars, low, text) : "";
 }
 
 const ASCII = /^[\x20-\x7e]*$/;

@@ -1,8 +1,8 @@
-"""The boxes of a graph: what can be seen is an element, what is too narrow for now is text for the script.
+"""The boxes of a graph: visible ones are elements, those that are still too narrow are text for the script.
 
-A browser takes ten times as long for an element as for a line of text, so that boxes that only zooming in can show
-stand between those of their neighbours as lines ``CLASS DEPTH START TOTAL OWN […] NUMBER``, the number being that of a
-line ``NAME, tab, ORIGIN`` of the element that `Frames.names` gives.
+A browser needs ten times as long for an element as for a line of text. Boxes that only become visible by zooming are
+therefore lines ``CLASS DEPTH START TOTAL OWN […] NUMBER`` between their neighbours' elements, where the number is that
+of a line ``NAME, tab, ORIGIN`` in the element from `Frames.names`.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..flame import Key, Node, Tree
-from ..model import Profile
-from ..options import WriteOptions
-from ..text import printable
-from ..transforms.diff import AFTER, BEFORE
-from ..units import plural, share
-from . import svg_color, svg_palette
-from .svg_axis import position
-from .svg_palette import Palette
-from .svg_text import Labels, Unit, escape, markup
+from ...base.text import printable
+from ...base.units import counted, share
+from ...flame.tree import Key, Node, Tree
+from ...model import Profile
+from ...transforms.diff import AFTER, BEFORE
+from ..base.options import WriteOptions
+from ..colors import hues
+from ..colors import palette as palettes
+from ..colors.palette import Palette
+from .axis import position
+from .text import Labels, Unit, escape, markup
 
 PAD = 12
-"""Left and right of the frames, in px."""
+"""Margin left and right of the frames, in px."""
 _HEADER = 86
 _AXIS = 20
 _BAND_GAP = 10
-"""Between the rows of two tracks."""
+"""Gap between the rows of two tracks, in px."""
 _LEAST = 0.1
-"""Px that a box must have to be seen; svg_tree.js knows it too."""
+"""Minimum width of a visible box, in px; also used in tree.js."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """All that a part of the document may need to know."""
+    """The data that parts of the document may need."""
 
     profile: Profile
     tree: Tree
@@ -44,19 +45,19 @@ class Graph:
 
     @property
     def top(self) -> int:
-        """Where the frames begin."""
+        """y of the top of the frames."""
         return _HEADER + (_AXIS if self.tree.timed else 0)
 
     @property
     def height(self) -> int:
-        """Of the frames, in px."""
+        """Height of the frames, in px."""
         gaps = max(len(self.tree.bands) - 1, 0) * _BAND_GAP
         return max(self.tree.levels, 3) * self.labels.row + gaps
 
     def compared(self, node: Node) -> str:
-        """``before 900 ms: +300 ms (+33.3 %)``; where before is drawn, ``after 1.20 s: +300 ms (+33.3 %)``."""
+        """``before 900 ms: +300 ms (+33.3 %)``; if before is drawn, ``after 1.20 s: +300 ms (+33.3 %)``."""
         drawn = self.tree.value_type.name
-        after, before = svg_palette.sides(node, drawn)
+        after, before = palettes.sides(node, drawn)
         name, other = (AFTER, after) if drawn == BEFORE else (BEFORE, before)
         return f"{name} {self.unit.human(other)}: {self.unit.change(after, before)}"
 
@@ -68,10 +69,10 @@ class Frames:
         self._graph = graph
         self._texts: dict[Key, tuple[str, str]] = {}
         self._numbers: dict[Key, int] = {}
-        """Of the keys that narrow boxes have."""
+        """Numbers of the keys of narrow boxes."""
 
     def elements(self) -> Iterator[str]:
-        """Boxes, then labels: a label lies over every box and lets the pointer through."""
+        """Boxes, then labels: labels are above every box and let the pointer through."""
         graph, labels = self._graph, self._graph.labels
         scale = (graph.options.width - 2 * PAD) / max(graph.tree.total, 1)
         tops = self._tops()
@@ -101,7 +102,7 @@ class Frames:
         return f'<metadata id="names">{lines}</metadata>\n'
 
     def _tops(self) -> Iterator[int]:
-        """The upper edge of each root."""
+        """The top edge of each root."""
         top, row = self._graph.top, self._graph.labels.row
         for rows in self._graph.tree.bands:
             yield top if self._graph.options.inverted else top + (rows - 1) * row
@@ -110,7 +111,7 @@ class Frames:
     def _box(self, node: Node, x: float, y: int, width: float) -> str:
         graph = self._graph
         name, origin = self._text(node.key)
-        # The gap between neighbours comes off the box, but not where the box is little more than it.
+        # The gap between neighbours is taken from the box, unless the box is too narrow for that.
         drawn = width - 1 if width > 4 else width
         return (
             f'<rect class="{graph.palette.css_class(node)}" x="{x:.2f}" y="{y}" width="{drawn:.2f}"'
@@ -131,15 +132,17 @@ class Frames:
         return f"{data} {node.events}" if tree.counted else data
 
     def _told(self, node: Node) -> str:
-        """The same in words, for its title."""
+        """The same in words, for the frame's title."""
         graph, tree = self._graph, self._graph.tree
-        line = f"{graph.unit.human(node.total)} · {share(node.total, tree.total)}"
+        line = f"{graph.unit.told(node.total)} · {share(node.total, tree.total)}"
         if tree.differential:
             return f"{line} · {graph.compared(node)}"
         if tree.timed:
-            # With the digits that the length has: three.
+            # With as many digits as the length has: three.
             return f"{line} · at {position(node.start, node.total / 100, node.start + node.total, graph.unit)}"
-        return f"{line} · {plural(node.events, 'time')}" if tree.counted else line
+        if node.key.kind != "root":
+            line += f" · {graph.unit.told(node.own)} in itself"
+        return f"{line} · {counted(node.events, printable(tree.counted))}" if tree.counted else line
 
     def _text(self, key: Key) -> tuple[str, str]:
         """Name and origin."""
@@ -151,4 +154,4 @@ class Frames:
 def _origin(key: Key) -> str:
     if key.kind == "root":
         return ""
-    return escape(" · ".join(part for part in (svg_color.LABELS.get(key.kind, key.kind), key.module) if part))
+    return escape(" · ".join(part for part in (hues.LABELS.get(key.kind, key.kind), key.module) if part))

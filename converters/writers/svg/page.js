@@ -43,13 +43,28 @@ function barWidth() {
     return shift ? pageWidth - 2 * PAD : Math.min(640, Math.floor(pageWidth * 0.55));
 }
 
+// Until somebody is there, the bar stays on top: a picture of the whole graph shall have it over no frame.
+let attended = false;
+
+function attend() {
+    if (!attended) {
+        attended = true;
+        placeBar();
+    }
+}
+
+for (const kind of ["pointermove", "pointerdown", "wheel", "keydown", "touchstart"]) {
+    window.addEventListener(kind, attend, { capture: true, passive: true });
+}
+
 function placeBar() {
     const w = barWidth();
+    const top = attended ? window.scrollY : 0;
     barBox.setAttribute("x", pageWidth - PAD - w);
-    barBox.setAttribute("y", 10 + window.scrollY);
+    barBox.setAttribute("y", 10 + top);
     barBox.setAttribute("width", w);
     barBox.setAttribute("height", 36);
-    bar.classList.toggle("stuck", window.scrollY > 20);
+    bar.classList.toggle("stuck", top > 20);
 }
 
 // ---- Details
@@ -62,7 +77,7 @@ tipBox.setAttribute("display", "none");
 let tipFrame = -1;
 
 function details(i) {
-    const shares = [human(total[i]), share(total[i], total[0]) + " of all"];
+    const shares = [told(total[i]), share(total[i], total[0]) + " of all"];
     if (zoomed && i >= zoomed && i < end[zoomed]) {
         shares.push(share(total[i], total[zoomed]) + " of " + shorten(names[zoomed]));
     }
@@ -74,12 +89,12 @@ function details(i) {
     }
     if (times[i] > 0) {
         const mean = NANOSECONDS || UNIT === "bytes" ? ", " + human(total[i] / times[i]) + " on average" : "";
-        text.push(grouped(String(times[i])) + (times[i] === 1 ? " time" : " times") + mean);
+        text.push(counted(times[i], COUNTED) + mean);
     }
     if (DRAWN) {
         text.push(...compared(i));
-    } else if (own[i] > 0 && own[i] < total[i]) {
-        text.push(human(own[i]) + " in itself, " + human(total[i] - own[i]) + " in what it calls");
+    } else if (i > 0) {
+        text.push(told(own[i]) + " in itself, " + told(total[i] - own[i]) + " in what it calls");
     }
     return text;
 }
@@ -97,7 +112,7 @@ function compared(i) {
 }
 
 function shorten(name) {
-    return name.length > 40 ? name.slice(0, 38) + ".." : name;
+    return name.length > 40 ? shortened(Array.from(name), 38, name) : name;
 }
 
 function showTip(i, x, y) {

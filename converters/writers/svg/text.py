@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
-from ..text import printable
-from ..units import duration, share
+from ...base.text import printable
+from ...base.units import counted, duration, share
 
 CHAR_WIDTH = 0.62
 """Upper bound, in em, of a character's advance: the common monospace fonts have 0.55 to 0.62."""
 _MONOSPACE = '"DejaVu Sans Mono",Menlo,Consolas,"Liberation Mono",monospace'
+_PATH = re.compile(r"(?:[A-Za-z]+:)?/\S*/\S*\Z")
 _PAD = 4
-"""Left and right of a label."""
+"""Left and right padding of a label."""
 
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _BYTES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
@@ -21,8 +23,8 @@ _BYTES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 def escape(text: str) -> str:
     """``text`` for XML content or a double-quoted attribute.
 
-    What XML 1.0 cannot carry at all (control characters, surrogates, U+FFFE) is invisible, so that
-    `printable` has replaced it.
+    Characters that XML 1.0 does not allow (control characters, surrogates, U+FFFE) are invisible, and
+    `printable` has therefore replaced them.
     """
     return markup(printable(text))
 
@@ -33,7 +35,7 @@ def markup(text: str) -> str:
 
 
 def human(value: float, unit: str) -> str:
-    """``value`` in the unit that suits it: ``1.24 ms``, ``1.5 GiB``, ``12,345``, ``7 joules``."""
+    """``value`` in a suitable unit: ``1.24 ms``, ``1.5 GiB``, ``12,345``, ``7 joules``."""
     if unit in _NANOSECONDS:
         return duration(_whole(value * _NANOSECONDS[unit]))
     if unit == "bytes":
@@ -46,26 +48,32 @@ def human(value: float, unit: str) -> str:
 
 
 def _whole(value: float) -> int:
-    """Rounded as JavaScript does: halves go up."""
+    """Rounds like JavaScript: halves go up."""
     return value if isinstance(value, int) else math.floor(value + 0.5)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What the values of a graph are counted in."""
+    """Unit of the values of a graph."""
 
     name: str
     factor: float = 1
-    """What they are multiplied by before they are told."""
+    """Values are multiplied by this for display."""
+    things: str = ""
+    """The things that are counted, in the plural, if the unit is only a count."""
 
     @property
     def nanoseconds(self) -> int:
-        """Those of one unit; 0 when the values are no times."""
+        """Nanoseconds in one unit; 0 when the values are not times."""
         return _NANOSECONDS.get(self.name, 0)
 
     def human(self, value: int) -> str:
-        """As `human` tells it."""
+        """``value`` formatted by `human`."""
         return human(value if self.factor == 1 else value * self.factor, self.name)
+
+    def told(self, value: int) -> str:
+        """Like `human`, including what is counted: ``15 samples``."""
+        return counted(value, printable(self.things)) if self.things else self.human(value)
 
     def change(self, after: int, before: int) -> str:
         """``+300 ms (+33.3 %)``, ``-1.00 s (-50.0 %)``, ``+2.00 s (new)``, ``-2.00 s (gone)``, ``no change``."""
@@ -77,34 +85,35 @@ class Unit:
         return f"{sign}{self.human(abs(delta))} ({sign if part[0].isdigit() else ''}{part})"
 
     def data(self) -> str:
-        """Attributes by which the script tells values in the same words."""
+        """Attributes that let the script format values in the same way."""
         factor = "" if self.factor == 1 else f' data-factor="{self.factor!r}"'
-        return f'data-ns="{self.nanoseconds}" data-unit="{escape(self.name)}"{factor}'
+        things = f' data-things="{escape(self.things)}"' if self.things else ""
+        return f'data-ns="{self.nanoseconds}" data-unit="{escape(self.name)}"{factor}{things}'
 
 
 @dataclass(frozen=True)
 class Labels:
-    """How the names in the boxes are set. Lengths in px."""
+    """Layout of the names in the boxes. Lengths in px."""
 
     font: str
-    """A family; "" is a monospaced one."""
+    """A font family; "" is a monospaced one."""
     size: int
     height: int = 0
-    """Of a row; 0 is what the size needs."""
+    """Height of a row; 0 is what the size needs."""
 
     @property
     def row(self) -> int:
-        """From one row of boxes to the next."""
+        """Distance between rows of boxes."""
         return self.height or round(1.5 * self.size)
 
     @property
     def base(self) -> int:
-        """From the top of a box to the base line."""
+        """Distance from the top of a box to the base line."""
         return round((self.row - 1) / 2 + 0.36 * self.size)
 
     @property
     def char_width(self) -> float:
-        """No character of a monospaced font is wider."""
+        """Maximum width of a character in a monospaced font."""
         return CHAR_WIDTH * self.size
 
     def css(self) -> str:
@@ -113,31 +122,34 @@ class Labels:
         return f"#labels text{{font-family:{family};font-size:{self.size}px}}.tip b{{font-family:{family}}}"
 
     def text(self, name: str, x: float, y: int, width: float) -> str:
-        """The element for as much of a printable ``name`` as fits into a box, "" for too little."""
+        """The element for as much of a printable ``name`` as fits into a box, "" if that is too little."""
         text, bound = fit(name, width - 2 * _PAD, self.char_width)
         if not text:
             return ""
         if self.font:
-            # Its characters may be wider than our bound: the browser sets them closer.
+            # Its characters may be wider than our bound: textLength makes the browser compress them.
             bound = bound or len(text) * self.char_width
         length = f' textLength="{bound:.1f}" lengthAdjust="spacingAndGlyphs"' if bound else ""
         return f'<text x="{x + _PAD:.1f}" y="{y + self.base}"{length}>{markup(text)}</text>\n'
 
 
 def fit(name: str, width: float, char_width: float) -> tuple[str, float]:
-    """As much of ``name`` as surely fits in ``width`` px, "" if that is too little; and a bound of its width.
+    """As much of ``name`` as certainly fits in ``width`` px, "" if that is too little; and a bound of its width.
 
-    The bound is 0 for plain ASCII. Other characters may be of any width: such a label needs the
-    bound as its textLength.
+    A path loses its beginning, everything else its end. The bound is 0 for plain ASCII. Other characters may have any
+    width: such a label needs the bound as its textLength.
     """
     room = int(width / char_width)
+    is_path = _PATH.match(name) is not None
     if name.isascii():
-        return (name if len(name) <= room else f"{name[: room - 2]}.." if room >= 4 else ""), 0.0
+        short = f"..{name[2 - room :]}" if is_path else f"{name[: room - 2]}.."
+        return (name if len(name) <= room else short if room >= 4 else ""), 0.0
     cells = 0
-    for i, char in enumerate(name):
+    for char in name:
         cells += 1 if char.isascii() else 2
         if cells > room:
-            return (f"{_cut(name[:i], room - 2)}..", room * char_width) if room >= 4 else ("", 0.0)
+            short = f"..{_cut(name[::-1], room - 2)[::-1]}" if is_path else f"{_cut(name, room - 2)}.."
+            return (short, room * char_width) if room >= 4 else ("", 0.0)
     return name, cells * char_width
 
 

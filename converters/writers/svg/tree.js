@@ -1,5 +1,5 @@
 // The frames of the graph, read back from the document, and their values.
-// The svg_*.js are one script, in the order tree, axis, draw, search, page, after values.js; svg.py puts them into one function.
+// writer.py puts base/values.js and the scripts of this folder into one function: tree, axis, draw, search, page.
 
 const SVG = "http://www.w3.org/2000/svg";
 const XHTML = "http://www.w3.org/1999/xhtml";
@@ -14,6 +14,8 @@ const INVERTED = svg.dataset.inverted === "1";
 const CHART = Number(svg.dataset.chart || 0); // of a flame chart: where its frames begin, in px; their x is a time
 const NANOSECONDS = Number(svg.dataset.ns); // in one unit; 0 when the values are no times
 const UNIT = svg.dataset.unit;
+const THINGS = svg.dataset.things || ""; // what is counted, where that is all that the unit says
+const COUNTED = svg.dataset.counted || "times"; // what the events of a frame are
 const FACTOR = Number(svg.dataset.factor || 1); // values are told multiplied by it
 const BASE = Number(svg.dataset.base); // from the top of a box to the base line of its label
 const ROW = Number(framesGroup.firstElementChild.getAttribute("height")) + 1;
@@ -142,6 +144,11 @@ function mark(i, flags, className, on) {
 
 function human(value) {
     return amount(value * FACTOR, UNIT, NANOSECONDS);
+}
+
+// With what is counted: "15 samples".
+function told(value) {
+    return THINGS ? counted(value, THINGS) : human(value);
 }
 
 function change(after, before) {

@@ -1,14 +1,14 @@
 """Writes a flame graph as one self-contained SVG file, interactive where scripts may run.
 
 The picture is complete without its script (in an <img>, in print). The script is a constant; names
-are only ever XML text, which it reads back from the document. The file brings a policy that lets a browser run that
-script only and load nothing. One frame of the graph is::
+are only used as XML text, which the script reads from the document. The file contains a policy that lets a browser run
+only that script and load nothing. One frame of the graph is::
 
     <rect class="n3" x=… y=… width=… height=… data-v="DEPTH START TOTAL OWN [COUNT]">
     <title>NAME \\n value · share · count \\n kind · module</title></rect>
 
-in pre-order, START, TOTAL and OWN in the unit of the value type. In a differential graph DELTA and OWN DELTA
-(after minus before) stand in place of COUNT. What is too narrow to be seen is text (`svg_frames`).
+in pre-order, with START, TOTAL and OWN in the unit of the value type. In a differential graph DELTA and OWN DELTA
+(after minus before) replace COUNT. Frames too narrow to be seen are text (`frames`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,25 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import BinaryIO
 
-from .. import flame, flame_chart
-from ..errors import StallscopeError
-from ..model import Profile
-from ..options import WriteOptions, value_index
-from ..text import printable
-from ..units import count, duration, plural
-from . import svg_background, svg_palette
-from .svg_axis import axis
-from .svg_frames import PAD, Frames, Graph
-from .svg_text import Labels, Unit, escape, fit, markup
+from ...base.errors import StallscopeError
+from ...base.text import printable
+from ...base.units import count, counted, duration, plural
+from ...flame import chart as flame_chart
+from ...flame import tree as flame
+from ...flame.gone import undrawn
+from ...model import Profile
+from .. import base
+from ..base.options import WriteOptions, missing, value_index
+from ..colors import background as backgrounds
+from ..colors import palette as palettes
+from .axis import axis
+from .frames import PAD, Frames, Graph
+from .text import Labels, Unit, escape, fit, markup
 
 _LINE = 17
 """Height of a line of notes."""
 _PROSE_WIDTH = 7.2
-"""Mean advance, on the safe side, of the 12 px sans-serif that title and notes are set in."""
+"""Mean advance, rounded up, of the 12 px sans-serif font of title and notes."""
 _MAX_NOTES = 8
 _BATCH = 4096
 _WIDTHS = (200, 20_000)
@@ -43,8 +47,8 @@ _FONT_SIZES = (6, 40)
 _MAX_HEIGHT = 200
 _FACTORS = (1e-12, 1e12)
 _ROOM = 3
-"""Px that a row must have beside the size of its font."""
-_SCRIPTS = ("values", "svg_tree", "svg_axis", "svg_draw", "svg_search", "svg_page")
+"""Px that a row needs in addition to the size of its font."""
+_SCRIPTS = ("tree", "axis", "draw", "search", "page")
 _NARROW_CALLS = " (-o NAME.trace.json has all of them, for ui.perfetto.dev; --min-width 0 keeps them for zooming in)"
 _FONT = re.compile(r"[A-Za-z0-9 _-]{1,60}\Z")
 
@@ -52,7 +56,7 @@ _FONT = re.compile(r"[A-Za-z0-9 _-]{1,60}\Z")
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes ``profile`` to ``file`` (UTF-8).
 
-    Raises StallscopeError (exit code 2) when ``options`` ask for a value, a palette or a size that cannot be had.
+    Raises StallscopeError (exit code 2) when ``options`` request an unavailable value, palette or size.
     """
     graph = _graph(profile, options)
     batch: list[str] = []
@@ -67,7 +71,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
 def _graph(profile: Profile, options: WriteOptions) -> Graph:
     _check(options)
     drawn = profile.value_types[value_index(profile, options)].name
-    palette = svg_palette.choose(options.palette, profile, drawn, negate=options.negate)
+    palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     minimum = max(options.min_width / (options.width - 2 * PAD), options.min_share)
     build = flame_chart.build if options.flamechart else flame.build
     tree = build(profile, options, minimum=minimum, label=palette.label, whole=options.total)
@@ -75,7 +79,8 @@ def _graph(profile: Profile, options: WriteOptions) -> Graph:
         raise StallscopeError("--total does not go with a comparison", "compare with --normalize", exit_code=2)
     if options.unit:
         tree.value_type = tree.value_type._replace(unit=options.unit)
-    unit = Unit(tree.value_type.unit, options.factor)
+    is_count = tree.value_type.unit == "count" and options.factor == 1
+    unit = Unit(tree.value_type.unit, options.factor, flame.things(tree.value_type) if is_count else "")
     return Graph(profile, tree, options, palette, Labels(options.font, options.font_size, options.height), unit)
 
 
@@ -110,15 +115,16 @@ def _document(graph: Graph) -> Iterator[str]:
     notes_top = graph.top + graph.height + 22
     height = notes_top + len(notes) * _LINE
     script = _script() if tree.nodes else ""
-    background = svg_background.css(options.background)
+    background = backgrounds.css(options.background)
     yield '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="{options.width}" height="{height}"'
-        f' viewBox="0 0 {options.width} {height}" role="figure" aria-labelledby="title" {_data(graph)}>\n'
+        f' viewBox="0 0 {options.width} {height}" preserveAspectRatio="xMidYMin" role="figure"'
+        f' aria-labelledby="title" {_data(graph)}>\n'
     )
     yield f'<title id="title">{escape(title)}</title>\n'
     yield _policy(script)
-    yield f"<style>{_resource('svg.css')}{background}{graph.labels.css()}{graph.palette.css()}</style>\n"
+    yield f"<style>{_resource('page.css')}{background}{graph.labels.css()}{graph.palette.css()}</style>\n"
     yield f'<rect id="paper" width="{options.width}" height="{height}"/>\n<g id="page">\n'
     yield _line("heading", 30, title, options.width, _PROSE_WIDTH * 18 / 12)
     yield _line("line", 50, options.subtitle or _subtitle(graph), options.width)
@@ -139,9 +145,11 @@ def _document(graph: Graph) -> Iterator[str]:
 
 
 def _data(graph: Graph) -> str:
-    """What the script has to know about all frames."""
+    """Data about all frames for the script."""
     tree, labels = graph.tree, graph.labels
     data = f'data-pad="{PAD}" data-base="{labels.base}" {graph.unit.data()}'
+    if tree.counted:
+        data += f' data-counted="{escape(tree.counted)}"'
     if graph.options.inverted:
         data += ' data-inverted="1"'
     if tree.timed:
@@ -152,10 +160,10 @@ def _data(graph: Graph) -> str:
 
 
 def _policy(script: str) -> str:
-    """For browsers: nothing is loaded and nothing runs but our script, whatever a name may contain."""
+    """Policy for browsers: nothing is loaded and nothing runs except our script, whatever a name may contain."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     runs = f"'sha256-{digest}'" if script else "'none'"
-    # With a prefix: an HTML parser, into whose page the picture may be pasted, would leave the SVG at a plain <head>.
+    # With a prefix: an HTML parser, if the picture is pasted into a page, would leave the SVG at a plain <head>.
     return (
         '<metadata><h:head xmlns:h="http://www.w3.org/1999/xhtml"><h:meta http-equiv="Content-Security-Policy"'
         f" content=\"default-src 'none'; script-src {runs}; style-src 'unsafe-inline'; base-uri 'none'\"/>"
@@ -169,7 +177,7 @@ def _line(css: str, y: float, text: str, width: int, char_width: float = _PROSE_
 
 
 def _legend(graph: Graph) -> str:
-    """As many swatches as the width has room for."""
+    """As many swatches as fit into the width."""
     parts = []
     x = PAD
     for css, text in graph.palette.legend(graph.tree):
@@ -198,12 +206,12 @@ def _subtitle(graph: Graph) -> str:
         if tree.differential:
             parts.append(graph.compared(tree.nodes[0]))
         if tree.counted:
-            parts.append(plural(tree.nodes[0].events, "time"))
+            parts.append(counted(tree.nodes[0].events, printable(tree.counted)))
     return " · ".join(part for part in parts if part)
 
 
 def _amount(graph: Graph) -> str:
-    """What was measured: ``150 ms wall``; of a chart ``150 ms of wall``; with --total ``150 ms of 200 ms wall``."""
+    """What was measured: ``150 ms wall``; in a chart ``150 ms of wall``; with --total ``150 ms of 200 ms wall``."""
     tree, unit = graph.tree, graph.unit
     name, measured = tree.value_type.name, unit.human(tree.measured)
     if graph.options.total:
@@ -219,11 +227,11 @@ def _nothing(profile: Profile) -> str:
 
 
 def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Class and text of the lines under the graph: first what is missing in it."""
+    """Class and text of the lines below the graph, beginning with what is missing from it."""
     profile, tree, options = graph.profile, graph.tree, graph.options
-    lost = {name: number for name, number in profile.lost.items() if number}
+    lost = [counted(number, kind) for kind, number in missing(profile, options).items() if number]
     if lost:
-        yield "warning", "lost: " + ", ".join(f"{count(number)} {name}" for name, number in lost.items())
+        yield "warning", f"lost: {', '.join(lost)}"
     else:
         yield "line", "lost: 0" if profile.lost else "lost: not recorded"
     if tree.hidden:
@@ -232,6 +240,8 @@ def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
         what = "calls" if tree.timed else "branches"
         remedy = _NARROW_CALLS if tree.timed and (options.min_width or options.min_share) else ""
         yield "line", f"{what} narrower than {limit}{gone}, not drawn: {count(tree.hidden)}{remedy}"
+    if without_width := undrawn(profile, options, graph.unit.human):
+        yield "line", without_width
     notes: Iterable[str] = [*options.notes, *profile.comments]
     notes = [note for note in notes if note]
     for note in notes[:_MAX_NOTES]:
@@ -241,10 +251,14 @@ def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _script() -> str:
-    parts = "".join(_resource(f"{part}.js") for part in _SCRIPTS)
-    # Copied into an HTML page, the graph stays a picture: neither window nor address are its own there.
+    parts = _shared("values.js") + "".join(_resource(f"{part}.js") for part in _SCRIPTS)
+    # Copied into an HTML page, the graph stays a static picture: window and address are not its own there.
     return f'\nif (document.documentElement.localName === "svg") (function () {{\n"use strict";\n{parts}}})();\n'
 
 
 def _resource(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _shared(name: str) -> str:
+    return resources.files(base).joinpath(name).read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Tables in Markdown (GitHub's, as its specification of tables has it), for issues and merge requests.
+"""Tables in Markdown (as in GitHub's specification of tables), for issues and merge requests.
 
-Functions are a table. Calls are a block of code, as tables know no indentation. A name is code, in which nothing but a
-back quote and, in a table, a bar needs care; titles and notes are text with every mark escaped.
+Functions are a table. Calls are a code block, because tables have no indentation. A name is code, in which only the
+back quote and, in a table, the bar need care; titles and notes are text with every special character escaped.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..model import Profile
-from ..options import WriteOptions
-from ..text import printable
-from . import table as plain
-from .table_rows import Table, summary, tables
+from ...base.text import printable
+from ...model import Profile
+from ..base.options import WriteOptions
+from . import plain
+from .rows import Table, summary, tables
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>#|~&!@$^]|:(?=//)|(?<=www)\.", re.IGNORECASE)
-"""What means something within a line, links without brackets included. A backslash may stand before any of it."""
+"""Characters with a meaning inside a line, including links without brackets. A backslash may precede any of them."""
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
@@ -41,7 +41,7 @@ def _table(table: Table) -> Iterator[str]:
     rows += [(*row.cells, _code(row.name), _text(row.origin)) for row in table.rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = len(table.columns)
-    widths[numbers:] = [0, 0]  # the names may be of any length and width: they are not aligned
+    widths[numbers:] = [0, 0]  # names may have any length and width: they are not aligned
     rule = [f"{'-' * (width + 1)}:" for width in widths[:numbers]] + ["---", "---"]
     for i, row in enumerate(rows):
         aligned = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
@@ -54,7 +54,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _block(table: Table) -> Iterator[str]:
-    """No line of it begins with a back quote: each begins with a number."""
+    """A code block. No line begins with a back quote: each begins with a number."""
     yield "```text"
     yield from plain.lines(table)
     yield "```"
@@ -65,9 +65,9 @@ def _text(text: str) -> str:
 
 
 def _code(name: str) -> str:
-    """As code in a cell: between more back quotes than follow each other in it."""
+    """Code in a cell, enclosed in more back quotes than occur in a row in it."""
     fence = "`" * (max(map(len, re.findall("`+", name)), default=0) + 1)
-    # One space from both ends goes, unless there is nothing else (CommonMark, 6.1).
+    # One space is removed from both ends, unless there is nothing else (CommonMark, 6.1).
     room = " " if name.strip(" ") and (name[0] in "` " or name[-1] in "` ") else ""
     return f"{fence}{room}{_cell(name)}{room}{fence}"
 

@@ -1,4 +1,4 @@
-"""What the tables show: functions by what they take themselves, calls from the outside in and from the inside out."""
+"""Contents of the tables: functions by their own share, calls from the outside in and from the inside out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..flame import Key, Node, Tree, build
-from ..model import Frame, Profile
-from ..options import WriteOptions, value_index
-from ..text import printable
-from ..transforms.diff import BEFORE, is_differential
-from ..units import count, plural, share, time_scale
-from .svg_color import LABELS
-from .svg_text import human
+from ...base.text import printable
+from ...base.units import counted, plural, share, time_scale
+from ...flame.tree import Key, Node, Tree, build
+from ...model import Frame, Profile
+from ...transforms.diff import is_differential
+from ..base.options import WriteOptions, missing, value_index
+from ..colors.hues import LABELS
+from ..svg.text import human
 
 _CUTOFF = 0.005
 FORMS = ("functions", "top-down", "bottom-up")
@@ -28,17 +28,17 @@ _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_0
 
 
 class Row(NamedTuple):
-    """One line: ``cells`` are numbers for people; ``name`` is printable, indented by how deep it stands."""
+    """One line: ``cells`` are formatted numbers; ``name`` is printable, indented according to its depth."""
 
     cells: list[str]
     name: str
     origin: str
-    """Kind and library, "" where the rows have their numbers only."""
+    """Kind and library, "" if the rows have only numbers."""
 
 
 @dataclass(slots=True)
 class Table:
-    """One form of the profile."""
+    """One form of the table."""
 
     form: str
     heading: str
@@ -46,11 +46,11 @@ class Table:
     """Headings of the cells."""
     rows: list[Row]
     left_out: str
-    """What there is beyond the rows, "" for nothing."""
+    """Description of what is left out, "" for nothing."""
 
 
 class _Sums(NamedTuple):
-    """Of one function: now, and in a differential profile before (else 0)."""
+    """Sums of one function: now, and in a differential profile before (else 0)."""
 
     own: int
     total: int
@@ -59,11 +59,10 @@ class _Sums(NamedTuple):
 
 
 def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:
-    """The forms that ``options`` asks for, in the order of `FORMS`. Raises StallscopeError."""
+    """The forms requested by ``options``, in the order of `FORMS`. Raises StallscopeError."""
     column = value_index(profile, options)
-    whole = _total(profile, column)
-    largest = max(_total(profile, 0), _total(profile, 1)) if is_differential(profile) else whole
-    write = _amounts(largest, options.unit or profile.value_types[column].unit)
+    whole = max(_total(profile, 0), _total(profile, 1)) if is_differential(profile) else _total(profile, column)
+    write = _amounts(whole, options.unit or profile.value_types[column].unit)
     for form in FORMS:
         if options.form in ("", form):
             if form == "functions":
@@ -77,7 +76,7 @@ def _total(profile: Profile, column: int) -> int:
 
 
 def _amounts(largest: int, unit: str) -> Callable[[int], str]:
-    """How values are written: times all in one unit, so that they can be compared by eye."""
+    """Formats values: all times in one unit, so that they can be compared by eye."""
     factor = _NANOSECONDS.get(unit)
     if factor is None:
         return lambda value: f"-{human(-value, unit)}" if value < 0 else human(value, unit)
@@ -114,12 +113,12 @@ def _functions(profile: Profile, options: WriteOptions, whole: int, write: Calla
 
 
 def _cutoff(options: WriteOptions) -> float:
-    """The share of the total under which functions and calls are left out."""
+    """The share of the total below which functions and calls are left out."""
     return options.min_share or _CUTOFF
 
 
 def _weight(sums: _Sums, changed: bool) -> tuple[int, int]:
-    """What sorts the most important first."""
+    """Sort key, the most important first."""
     if changed:
         return -abs(sums.own - sums.own_before), -abs(sums.total - sums.total_before)
     return -sums.own, -sums.total
@@ -131,7 +130,7 @@ def _change(before: int, after: int, write: Callable[[int], str]) -> list[str]:
 
 
 def _by_function(profile: Profile, column: int, changed: bool) -> dict[Key, _Sums]:
-    """Sums of each function; what calls itself counts once in a stack."""
+    """Sums of each function; a function that calls itself counts once in a stack."""
     columns = (0, 1) if changed else (column,)
     keys: dict[Frame, Key] = {}
     own: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
@@ -155,7 +154,7 @@ def _by_function(profile: Profile, column: int, changed: bool) -> dict[Key, _Sum
 
 def _calls(profile: Profile, options: WriteOptions, form: str, write: Callable[[int], str]) -> Table:
     bottom_up = form == "bottom-up"
-    ways = replace(options, reverse=bottom_up, roots=() if bottom_up else options.roots)
+    ways = replace(options, reverse=bottom_up, roots=() if bottom_up else options.roots, both=True)
     tree = build(profile, ways, minimum=_cutoff(options))
     shown = _largest(tree.nodes, options.rows)
     rows = [_call(node, tree, write) for node in _widest_first(shown)]
@@ -170,13 +169,13 @@ def _calls(profile: Profile, options: WriteOptions, form: str, write: Callable[[
 
 
 def _largest(nodes: list[Node], most: int) -> list[Node]:
-    """The ``most`` nodes with the highest totals: as no node is larger than its caller, they hang together."""
+    """The ``most`` nodes with the highest totals: they are connected, because no node is larger than its caller."""
     order = sorted(range(len(nodes)), key=lambda i: (-nodes[i].total, i))
     return [nodes[i] for i in sorted(order[:most])]
 
 
 def _widest_first(nodes: list[Node]) -> Iterator[Node]:
-    """Pre-order again, but siblings by their totals."""
+    """Pre-order, with siblings sorted by their totals."""
     children: dict[int, list[int]] = {}
     path: list[int] = []
     for i, node in enumerate(nodes):
@@ -193,8 +192,7 @@ def _widest_first(nodes: list[Node]) -> Iterator[Node]:
 
 def _call(node: Node, tree: Tree, write: Callable[[int], str]) -> Row:
     if tree.differential:
-        drawn_before = tree.value_type.name == BEFORE
-        after = node.total + node.delta if drawn_before else node.total
+        after = node.total + min(node.delta, 0)
         cells = _change(after - node.delta, after, write)
     else:
         cells = [write(node.total), share(node.total, tree.total), write(node.own)]
@@ -206,7 +204,7 @@ def _origin(key: Key) -> str:
 
 
 def summary(profile: Profile, options: WriteOptions) -> list[str]:
-    """What stands above the tables: how much there is, what is missing, and what is to be known."""
+    """Lines above the tables: the amount, what is missing, and notes."""
     column = value_index(profile, options)
     value_type = profile.value_types[column]
     unit = options.unit or value_type.unit
@@ -217,6 +215,6 @@ def summary(profile: Profile, options: WriteOptions) -> list[str]:
         lines.append(f"{human(_total(profile, 1), unit)} before, {human(_total(profile, 0), unit)} after")
     else:
         lines.append(f"{human(_total(profile, column), unit)} {value_type.name}".strip())
-    lost = ", ".join(f"{count(number)} {kind}" for kind, number in profile.lost.items() if number)
+    lost = ", ".join(counted(number, kind) for kind, number in missing(profile, options).items() if number)
     lines.append(f"lost: {lost or ('0' if profile.lost else 'not recorded')}")
     return [printable(line) for line in (*lines, *options.notes, *profile.comments) if line]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 import pytest
-from stallscope.converters import cli
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base import cli
+from stallscope.converters.base.errors import StallscopeError
 
 EXAMPLES = [
     ("sudo trace-x -p 4711 -d 10", "where one process waits"),
@@ -36,7 +36,7 @@ Options:
 """
 SCRIPT = """
 import sys
-from stallscope.converters import cli
+from stallscope.converters.base import cli
 @cli.command("trace-x", examples=[("a", "b")] * 3)
 def main():
     {body}

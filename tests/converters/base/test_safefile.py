@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stallscope.converters import safefile
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.safefile import Owner, create, open_folder, sudo_owner
+from stallscope.converters.base import safefile
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.base.safefile import Owner, create, open_folder, sudo_owner
 
 STRANGER = 12345
 

@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.text import folded_name, printable
+from stallscope.converters.base.text import folded_name, printable, shortened
 
 ANY_TEXT = st.text(st.characters())  # surrogates too
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -48,3 +48,8 @@ def test_folded_name_is_one_field_of_one_line(name: str) -> None:
     field = folded_name(name)
     assert ";" not in field
     assert field.splitlines() in ([field], [])
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3, "a…f"), (4, "ab…f"), (5, "ab…ef"), (6, "abcdef"), (7, "abcdef")])
+def test_shortened_texts_lose_their_middle(most: int, expected: str) -> None:
+    assert shortened("abcdef", most) == expected

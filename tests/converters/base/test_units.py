@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters import units
+from stallscope.converters.base import units
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,21 @@ def test_parts_add_up_and_are_off_by_less_than_a_step(parts: list[int], step: in
 @given(st.lists(st.integers(-(10**12), 10**12), min_size=1), st.integers(1, 10**6), st.integers(-100, 10**6))
 def test_parts_add_up_to_the_total_that_is_asked_for(parts: list[int], step: int, total: int) -> None:
     assert sum(units.apportion(parts, step, total)) == total
+
+
+@pytest.mark.parametrize(
+    ("number", "kinds", "text"),
+    [
+        (1, "entries cut short", "1 entry cut short"),
+        (2, "entries cut short", "2 entries cut short"),
+        (2, "lines not understood", "2 lines not understood"),
+        (1, "lines not understood", "1 line not understood"),
+        (1, "branch stacks", "1 branch stack"),
+        (1, "ends of calls without a begin", "1 end of calls without a begin"),
+        (1_234, "waits that did not end", "1,234 waits that did not end"),
+        (1, "lost events (before)", "1 lost event (before)"),
+        (1, "loss", "1 loss"),
+    ],
+)
+def test_counted(number: int, kinds: str, text: str) -> None:
+    assert units.counted(number, kinds) == text

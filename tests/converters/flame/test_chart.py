@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import Tree
-from stallscope.converters.flame_chart import build
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.flame.chart import build
+from stallscope.converters.flame.tree import Tree
 from stallscope.converters.model import Frame, Profile, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.writers.base.options import WriteOptions
 
 A, B, C = Frame("a"), Frame("b", "kernel"), Frame("c")
 MAIN = (("pid", 7), ("process", "job"), ("thread", "main"), ("tid", 8))

@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import Key, Node, Tree, build, whole_of
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.flame.tree import Key, Node, Tree, build, whole_of
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
+from stallscope.converters.writers.base.options import WriteOptions
 
 LIBC = Module("/lib/libc.so.6")
 NS = ValueType("off-cpu", "nanoseconds")
@@ -60,7 +60,7 @@ def test_merges_stacks_into_a_tree_in_pre_order_children_by_name() -> None:
         (3, "topk", 35, 65, 5),
         (4, "ioctl", 35, 60, 60),
     ]
-    assert (tree.total, tree.levels, tree.hidden, tree.counted) == (100, 5, 0, False)
+    assert (tree.total, tree.levels, tree.hidden, tree.counted) == (100, 5, 0, "")
 
 
 def test_call_sites_merge_but_kinds_and_modules_do_not() -> None:
@@ -326,3 +326,24 @@ def test_a_whole_that_is_refused_is_told_both_limits(whole: float) -> None:
 def test_both_limits_of_a_whole_are_taken() -> None:
     assert whole_of(100_000, 100_000) == 100_000
     assert whole_of(float("9.22e+18"), 100_000) == 9_220_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("names", "drawn", "events", "things"),
+    [
+        ("off-cpu:nanoseconds count:count", "off-cpu", 20, "times"),
+        ("samples:count cpu:nanoseconds", "cpu", 10, "samples"),
+        ("samples:count period:cycles", "period", 10, "samples"),
+        ("contentions:count delay:nanoseconds", "delay", 10, "contentions"),
+        ("alloc_objects:count alloc_space:bytes inuse_objects:count inuse_space:bytes", "inuse_space", 30, "objects"),
+        ("alloc_objects:count alloc_space:bytes inuse_objects:count inuse_space:bytes", "alloc_space", 10, "objects"),
+        ("a:count b:count time:nanoseconds", "time", 0, ""),
+        ("alloc_objects:count alloc_space:bytes inuse_space:bytes", "inuse_space", 0, ""),
+        ("cpu:nanoseconds", "cpu", 0, ""),
+    ],
+)
+def test_what_is_counted_beside_a_value(names: str, drawn: str, events: int, things: str) -> None:
+    types = [ValueType(*each.split(":")) for each in names.split()]
+    profile = Profile(types, [Sample((Frame("f"),), tuple(10 * (i + 1) for i in range(len(types))))])
+    tree = build(profile, WriteOptions(value=drawn))
+    assert (tree.counted, tree.nodes[0].events) == (things, events)

@@ -1,5 +1,5 @@
 from stallscope.converters.model import Frame, Sample
-from stallscope.converters.timeline import Span, Timeline, Track, add_up, in_order
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up, in_order
 
 A, B, C = Frame("a"), Frame("b"), Frame("c")
 

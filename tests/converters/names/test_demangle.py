@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from stallscope.tracers.symbols import demangle
-from stallscope.tracers.symbols.demangle import MAX_NAME, Demangler
+from stallscope.converters.names import demangle
+from stallscope.converters.names.demangle import MAX_NAME, Demangler
 
 BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

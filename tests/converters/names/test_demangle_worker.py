@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from stallscope.tracers.symbols import demangle_worker
+from stallscope.converters.names import demangle_worker
 
 
 def test_a_line_for_a_line() -> None:

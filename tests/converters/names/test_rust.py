@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.tracers.symbols.rust import demangle_rust
+from stallscope.converters.names.rust import demangle_rust, finish_rust
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,22 @@ def test_bombs_are_refused_soon() -> None:
 def test_any_text_is_survived(tail: str) -> None:
     result = demangle_rust("_R" + tail)
     assert result is None or len(result) <= 8192
+
+
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        ("_$LT$u8$u20$as$u20$core..clone..Clone$GT$::clone::h7bfab8630dda96cf", "<u8 as core::clone::Clone>::clone"),
+        ("a::B$LT$T$GT$::new::_$u7b$$u7b$closure$u7d$$u7d$::ha2ed0674a1c3dc9f", "a::B<T>::new::{{closure}}"),
+        ("core::fmt::write::h7bfab8630dda96cf", "core::fmt::write"),
+        ("core::fmt::write::h7bfab8630dda96cf.llvm.1234", "core::fmt::write"),
+        ("_$LT$$RF$T$u20$as$u20$a..B$GT$::c", "<&T as a::B>::c"),
+        ("main", None),
+        ("Foo$Bar::baz", None),
+        ("a::h7bfab8630dda96cf::b", None),
+        ("std::vector<int>::h123", None),
+        ("", None),
+    ],
+)
+def test_what_was_taken_for_cpp(name: str, readable: str | None) -> None:
+    assert finish_rust(name) == readable

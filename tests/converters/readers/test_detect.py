@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
+from stallscope.converters.readers.base.options import ReadOptions
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CORPUS = sorted(path for name in detect.formats() for path in (DATA / name).iterdir() if path.suffix != ".golden")
@@ -50,3 +50,10 @@ def _folder(tmp_path: Path) -> None:
 
 
 TMP = Path()
+
+
+def test_nothing_but_comments_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("# ========\n# captured on : today\n\n#\n")
+    with pytest.raises(StallscopeError, match="has nothing but comments"):
+        detect.read(str(path), ReadOptions())

@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.readers import dtrace
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
 
 HEAD = (
     b"dtrace: description 'profile-997 ' matched 1 probe\nCPU     ID                    FUNCTION:NAME\n"
@@ -37,6 +37,10 @@ def names(line: str, **options: bool) -> list[str]:
         ("l.so`ns::call(void (*)(int), B<int>)", ["l.so`ns::call"]),
         ("l.so`f(int)", ["l.so`f(int)"]),
         ("l.so`A::operator->()", ["l.so`A::operator->"]),
+        (
+            "l.so`std::_Function_handler<void (int), m::{lambda(int)#1}>::_M_invoke(std::_Any_data const&, int&&)+0x1",
+            ["l.so`std::_Function_handler<void (int), m::{lambda(int)#1}>::_M_invoke"],
+        ),
         ("l.so`a->b->c+0x1", ["l.so`a", "b_[i]", "c_[i]"]),
         ("Lorg/foo/Bar;.baz", ["org/foo/Bar:.baz"]),
         ("LWP_start", ["LWP_start"]),
@@ -88,3 +92,10 @@ def test_sniff() -> None:
     assert dtrace.sniff(HEAD + BLOCK)
     assert not dtrace.sniff(b"a 1/2 1.5: 1 cycles:\n\t ffffffff8103ce3b a`b+0xb ([kernel.kallsyms])\n\n")
     assert not dtrace.sniff(b"unix`a;unix`b 1\n")
+
+
+def test_a_text_with_one_frame_is_no_profile() -> None:
+    frame, count = b"   l.so`f+0x1\n", b"    3\n"
+    assert dtrace.sniff(frame + count)
+    assert dtrace.sniff(b"   Lorg/foo/Bar;.baz\n" * 10 + frame + count)
+    assert not dtrace.sniff(b"some text\n" * 20 + b"    see <x>`name`_\n" + count)

@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.readers import gdb
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
 
 LIBC = Module("/lib/libc.so.6")
 EU = (

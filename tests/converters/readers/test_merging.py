@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.readers.merging import merge
 
 A, B = (Frame("a"),), (Frame("a"), Frame("b"))
@@ -20,6 +21,11 @@ def test_equal_samples_are_joined_by_aggregate() -> None:
     merged = merge([one, other])
     assert merged.samples == [Sample(A, (4, 3, 7)), Sample(B, (2, 2, 2)), Sample(A, (1, 1, 1), (("pid", 1),))]
     assert (merged.title, merged.start_ns, merged.duration_ns, merged.lost) == ("t", 10, 10, {"x": 3, "y": 1})
+
+
+def test_processes_are_kept_side_by_side() -> None:
+    one, other = (make(processes=[ProcessTimes(pid, "x")]) for pid in (1, 2))
+    assert merge([one, other]).processes == [ProcessTimes(1, "x"), ProcessTimes(2, "x")]
 
 
 def test_different_measures_are_refused() -> None:

@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
-from stallscope.converters.readers import detect, parallel, perf
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers import detect, parallel
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.perf import script as perf
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def test_the_line_of_what_is_skipped_is_that_of_the_whole_input(tmp_path: Path) 
 
 def test_a_part_without_anything_useful_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    path.write_text("a;b 1\n" + "bad\n" * 2000)
+    path.write_text("a;b 1\n" * 2100 + "bad\n" * 2000)
     assert check(path, ReadOptions()).lost == {"lines without a count": 2000}
 
 
@@ -127,7 +128,7 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = (
         "import sys; from stallscope.converters.readers import parallel\n"
-        "from stallscope.converters.readers.options import ReadOptions\n"
+        "from stallscope.converters.readers.base.options import ReadOptions\n"
         "from stallscope.converters.readers.parallel import _Task\n"
         "print('ready', flush=True)\n"
         "try:\n    parallel._run([_Task(sys.argv[1], 'folded', ReadOptions())] * 2, 2)\n"

@@ -5,11 +5,11 @@ import io
 
 import pytest
 from stallscope.converters import pprof as saved
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.readers import pprof
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
 
 
 def test_reads_what_was_saved_however_large() -> None:

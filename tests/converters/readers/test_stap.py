@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.readers import stap
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
 
 KERNEL = Module("kernel")
 BLOCK = b" 0xffffffff8103ce3b : halt+0xb/0x10 [kernel]\n 0xffffffff8101c6a3 : idle+0x53/0x1d0 [kernel]\n\t24\n"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.answer import answer, people
 from stallscope.converters.model import Profile
-from stallscope.converters.summarize import summarize
-from stallscope.converters.summary import Who
+from stallscope.converters.summary.answer import answer, people
+from stallscope.converters.summary.figures import Who
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
     MS,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.model import Profile
-from stallscope.converters.summarize import summarize
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import SECOND, Tracee, empty, hostile, idle_pool, model_case, two_spinners_on_one_core
 
-GOLDEN = Path(__file__).parents[1] / "data" / "summary"
+GOLDEN = Path(__file__).parents[2] / "data" / "summary"
 CASES: dict[str, Callable[[], Profile]] = {
     "empty": empty,
     "hostile": hostile,

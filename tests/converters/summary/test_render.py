@@ -6,8 +6,8 @@ import pty
 
 import pytest
 from stallscope.converters.model import Profile
-from stallscope.converters.summarize import summarize
-from stallscope.converters.summary_text import render
+from stallscope.converters.summary.render import render
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
     MS,

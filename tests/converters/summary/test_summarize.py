@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.summarize import summarize
-from stallscope.converters.summary import Process, Wait, Who
+from stallscope.converters.summary.figures import Process, Wait, Who
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     MS,
     POOL,
@@ -168,6 +168,6 @@ def test_same_samples_in_another_order_give_the_same_summary() -> None:
 
 
 def test_other_profiles_are_refused() -> None:
-    with pytest.raises(StallscopeError, match="no value called 'off-cpu'") as caught:
+    with pytest.raises(StallscopeError, match="neither of off-CPU time nor of on-CPU samples") as caught:
         summarize(Profile([ValueType("cpu", "nanoseconds")]))
     assert caught.value.remedy

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.waits import NAME_LIMIT, function_name, site
+from stallscope.converters.summary.wait_sites import NAME_LIMIT, function_name, site
 from summary_profiles import (
     CUDA,
     EPOLL,

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.timeline import Timeline
+from stallscope.converters.model.scheduling import Scheduling
+from stallscope.converters.model.timeline import Timeline
 from stallscope.converters.transforms.diff import AFTER, BEFORE, differential, is_differential
 
 NS, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
@@ -60,12 +61,12 @@ def test_what_is_known_of_both_sides_is_told_apart() -> None:
         profile({"a": 1}, title=t, host=h, lost={"events": n}, comments=[f"kept {n}", "same"], threads=[thread])
         for t, h, n in (("old", "h1", 1), ("new", "h2", 0))
     ]
-    sides[1].timeline = Timeline()
+    sides[1].timeline, sides[1].scheduling = Timeline(), Scheduling(5)
     changed = differential(*sides)
     assert changed.lost == {"events (before)": 1, "events (after)": 0}
     assert changed.comments == ["same", "before: kept 1", "after: kept 0"]
     assert (changed.title, changed.host) == ("new, compared with old", "h1 → h2")
-    assert (changed.threads, changed.timeline) == ([], None)
+    assert (changed.threads, changed.timeline, changed.scheduling) == ([], None, None)
     assert differential(profile({}, title="t"), profile({}, title="t")).title == "t: before and after"
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ValueType
 from stallscope.converters.transforms import merge_processes
 from stallscope.converters.transforms.labels import Without, check_roots, root_name
@@ -35,6 +35,13 @@ def test_without_forgets_the_keys_and_keeps_the_order() -> None:
         ((("pid", 7), ("state", "D")), "state", "D"),
         ((("pid", 7),), "pid", "7"),
         ((("pid", 7),), "state", ""),
+        ((("thread", "stream 7 "), ("tid", 7)), "thread", "stream 7"),
+        ((("thread", "thread 3113936 (python3.8)"), ("tid", 3113936)), "thread", "thread 3113936 (python3.8)"),
+        ((("pid", 3), ("process", "python3.8 GPU 3")), "process", "python3.8 GPU 3"),
+        ((("pid", 3), ("process", "python3")), "process", "python3-3"),
+        ((("thread", "worker-7"), ("tid", 7)), "thread", "worker-7-7"),
+        ((("thread", "7 of 8"), ("tid", 7)), "thread", "7 of 8-7"),
+        ((("tid", -1029147072),), "thread", "[unknown] -1029147072"),
         ((), "process", ""),
     ],
 )

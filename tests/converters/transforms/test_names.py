@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.transforms.names import KINDS, What, simplify
 
 NS = [ValueType("off-cpu", "nanoseconds")]
@@ -97,7 +98,9 @@ def test_call_sites_become_one_and_are_added_up() -> None:
 def test_numbers_of_threads(name: str, expected: str) -> None:
     labels = (("pid", 12), ("process", name), ("state", "a-1"), ("thread", name), ("tid", 13))
     account = ThreadTimes(12, name, 13, name, 5, 5, 0, {})
-    changed = simplify(Profile(NS, [Sample((Frame("f-1"),), (1,), labels)], threads=[account]), ["numbers"])
+    made = Profile(NS, [Sample((Frame("f-1"),), (1,), labels)], threads=[account], processes=[ProcessTimes(12, name)])
+    changed = simplify(made, ["numbers"])
+    assert changed.processes == [ProcessTimes(12, expected)]
     assert changed.samples == [
         Sample(
             (Frame("f-1"),),
@@ -124,3 +127,39 @@ def test_a_hostile_name_takes_no_time_to_speak_of() -> None:
     name = "a" + "<(" * 50_000 + "x" + ">)" * 50_000
     assert simpler(name, *KINDS)
     assert simpler("operator" * 20_000 + " " * 20_000, *KINDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ncclKernel_SendRecv_int8_t(ncclWorkElem)", "ncclKernel_SendRecv_int8_t"),
+        ("void at::native::add<4, float>(int, at::A<float>)", "void at::native::add<…>"),
+        ("## forward (x) ##", "## forward (x) ##"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+        ("(anonymous namespace)::f<int>()", "(anonymous namespace)::f<…>"),
+        ("F::operator()(int) const", "F::operator()"),
+        ("(x)", "(x)"),
+        ("f(", "f"),
+        ("\ud800f(int)", "\ud800f"),
+    ],
+)
+def test_kernels_of_gpus_lose_their_arguments(name: str, expected: str) -> None:
+    content = Profile(NS, [Sample((Frame(name, "other"), Frame("g(int)")), (1,))])
+    (sample,) = simplify(content, ["templates"]).samples
+    assert [frame.name for frame in sample.stack] == [expected, "g(int)"]
+    assert simplify(content, ["lambdas"]).samples == content.samples
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ProfilerStep#1009", "ProfilerStep#N"),
+        ("Optimizer.step#SGD.step", "Optimizer.step#SGD.step"),
+        ("tokio::run::{closure#3}", "tokio::run::{closure#3}"),
+        ("f()::{lambda(int)#12}::g", "f()::{lambda(int)#12}::g"),
+        ("#12", "#12"),
+        ("a#1b", "a#1b"),
+    ],
+)
+def test_steps_lose_their_numbers(name: str, expected: str) -> None:
+    assert simpler(name, "numbers") == expected

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.timeline import Timeline
+from stallscope.converters.model.scheduling import Scheduling
+from stallscope.converters.model.timeline import Timeline
 from stallscope.converters.transforms.samples import ByFrame, add_up, compiled, matching, with_samples, with_stacks
 
 KINDS = [ValueType("off-cpu", "nanoseconds"), ValueType("min", "ns", "min"), ValueType("max", "ns", "max")]
@@ -26,6 +27,14 @@ def test_equal_samples_are_joined_as_their_columns_say_in_the_order_of_first_sig
     ]
 
 
+def test_a_minimum_of_nothing_is_no_minimum() -> None:
+    """On-CPU samples have none of the intervals that waits have."""
+    wait, running = (7, 5, 9), (4, 0, 0)
+    for one, other in ((wait, running), (running, wait)):
+        assert add_up([Sample((A,), one), Sample((A,), other)], KINDS) == [Sample((A,), (11, 5, 9))]
+    assert add_up([Sample((A,), running), Sample((A,), running)], KINDS) == [Sample((A,), (8, 0, 0))]
+
+
 def test_what_differs_in_any_part_of_a_frame_stays_apart() -> None:
     frames = [A, Frame("a", "kernel"), Frame("a", address=1), Frame("a", line=1), Frame("a", module=Module("m"))]
     samples = [Sample((frame,), (1, 1, 1)) for frame in frames]
@@ -34,6 +43,7 @@ def test_what_differs_in_any_part_of_a_frame_stays_apart() -> None:
 
 def test_the_timeline_goes_and_the_rest_stays() -> None:
     profile = Profile(KINDS, [Sample((A,), (1, 1, 1))], "t", "h", 3, 4, [], {"x": 1}, ["c"], Timeline())
+    profile.scheduling = Scheduling(5)
     changed = with_samples(profile, [])
     assert changed == Profile(KINDS, [], "t", "h", 3, 4, [], {"x": 1}, ["c"], None)
     assert profile.timeline is not None and len(profile.samples) == 1

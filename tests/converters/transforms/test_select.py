@@ -5,9 +5,11 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.timeline import Span, Timeline, Track
+from stallscope.converters.model.processes import ProcessTimes
+from stallscope.converters.model.scheduling import Scheduling
+from stallscope.converters.model.timeline import Span, Timeline, Track
 from stallscope.converters.transforms import select
 
 NS = [ValueType("off-cpu", "nanoseconds")]
@@ -69,10 +71,29 @@ def test_accounts_of_threads_go_with_the_thread_but_not_with_a_state_or_a_frame(
     assert len(select.focus(profile(), re.compile("topk")).threads) == 3
 
 
+def test_processes_go_with_their_threads() -> None:
+    given_profile = profile()
+    given_profile.processes = [ProcessTimes(7, "python3", (1,) * 24, "0"), ProcessTimes(9, "sshd", (2,) * 24, "1")]
+    seven, nine = given_profile.processes
+    assert select.keep(given_profile, "process", patterns("python")).processes == [seven]
+    assert select.drop(given_profile, "pid", patterns("7")).processes == [nine]
+    # How long threads waited for a core is known of all of them together only.
+    part = ProcessTimes(7, "python3", (), "0")
+    assert select.keep(given_profile, "tid", patterns("^8$")).processes == [part]
+    assert select.drop(given_profile, "thread", patterns("worker")).processes == [part, nine]
+    assert select.keep(given_profile, "state", patterns("D")).processes == [seven, nine]
+
+
 def test_tracks_of_the_timeline_go_with_their_thread() -> None:
     given_profile = profile()
     tracks = [Track(labels, spans=[Span(0, 1, IOCTL)]) for labels in (MAIN, WORKER)]
     given_profile.timeline = Timeline(tracks)
+    given_profile.scheduling = Scheduling(5)
+    for one in (
+        select.keep(given_profile, "thread", patterns("main")),
+        select.focus(given_profile, re.compile("ioctl")),
+    ):
+        assert one.scheduling is None
     kept = select.keep(given_profile, "thread", patterns("main")).timeline
     assert kept is not None and [track.labels for track in kept.tracks] == [MAIN]
     assert len(given_profile.timeline.tracks) == 2

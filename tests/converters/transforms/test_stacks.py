@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.timeline import Timeline
+from stallscope.converters.model.scheduling import Scheduling
+from stallscope.converters.model.timeline import Timeline
 from stallscope.converters.transforms import stacks
 
 NS = [ValueType("off-cpu", "nanoseconds"), ValueType("max", "nanoseconds", "max")]
@@ -17,11 +18,12 @@ Change = Callable[[Profile], Profile]
 def profile(*texts: str) -> Profile:
     """One sample per text, worth 1, 10, 100, …; frames are letters."""
     samples = [Sample(tuple(map(Frame, text)), (10**i, 10**i)) for i, text in enumerate(texts)]
-    return Profile(NS, samples, timeline=Timeline())
+    return Profile(NS, samples, timeline=Timeline(), scheduling=Scheduling(5))
 
 
 def shown(changed: Profile) -> dict[str, int]:
     assert changed.timeline is None
+    assert changed.scheduling is None
     assert len({sample.stack for sample in changed.samples}) == len(changed.samples), "equal samples"
     return {"".join(frame.name for frame in sample.stack): sample.values[0] for sample in changed.samples}
 

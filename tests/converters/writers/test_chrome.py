@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.text import printable
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.writers import chrome
+from stallscope.converters.writers.base.options import WriteOptions
 
 OFF_CPU, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
 HOSTILE = "<script>alert(1)</script>;x\"\\\u2028\x1b[2J\udcff\n'&"

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
 from stallscope.converters.writers import folded
+from stallscope.converters.writers.base.options import WriteOptions
 
 OFF_CPU = ValueType("off-cpu", "nanoseconds")
 COUNT = ValueType("count", "count")
@@ -150,9 +150,14 @@ def test_whole_microseconds_are_exact_beside_fractions() -> None:
     assert lines(Profile([OFF_CPU], samples)) == ["demo-42;a 2", "demo-42;b 7", "demo-42;c 2"]
 
 
-@pytest.mark.parametrize("value", [0, 499, -5000])
+@pytest.mark.parametrize("value", [0, 499, -499])
 def test_a_line_that_would_say_0_is_left_out(value: int) -> None:
     assert lines(one("f", value=value)) == []
+
+
+def test_negative_weights_are_told() -> None:
+    profile = Profile([OFF_CPU], [Sample((Frame(name),), (value,)) for name, value in (("a", -5000), ("b", 7400))])
+    assert lines(profile) == ["a -5", "b 7"]
 
 
 def test_other_units_stay_as_they_are() -> None:
@@ -205,3 +210,11 @@ def test_the_total_is_true_to_half_a_microsecond(samples: list[Sample]) -> None:
     weights = [int(line.rsplit(" ", 1)[1]) for line in lines(profile)]
     assert abs(sum(weights) * 1000 - profile.total("off-cpu")) <= 500
     assert all(weights)
+
+
+def test_the_id_always_stands_behind_the_process_so_that_it_is_read_again() -> None:
+    labels = (("pid", 3), ("process", "python3.8 GPU 3"))
+    profile = Profile([ValueType("samples", "count")], [Sample((Frame("f"),), (1,), labels)])
+    file = io.BytesIO()
+    folded.write(profile, file, WriteOptions())
+    assert file.getvalue() == b"python3.8_GPU_3-3;f 1\n"

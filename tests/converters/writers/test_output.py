@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
-from stallscope.converters import output, pprof
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters import pprof
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.output import Owner, WriteOptions
+from stallscope.converters.writers import output
+from stallscope.converters.writers.output import Owner, WriteOptions
 
 PROFILE = Profile([ValueType("off-cpu", "nanoseconds")], [Sample((Frame("main"), Frame("read")), (5_000_000,))])
 
@@ -31,13 +33,20 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 
 
 def test_every_suffix_has_a_writer() -> None:
-    assert output.suffixes() == [".folded", ".svg", ".html", ".speedscope.json", ".trace.json", ".pb.gz", ".md"]
-    assert all(callable(output.writer_for("x" + suffix)) for suffix in output.suffixes())
+    pictures, traces = [".svg", ".html"], [".speedscope.json", ".trace.json", ".pftrace"]
+    assert output.suffixes() == [".folded", *pictures, *traces, ".pb.gz", ".md"]
+    assert all(callable(output.writer_for("x" + suffix).write) for suffix in output.suffixes())
 
 
 def test_every_format_has_a_writer_and_no_two_the_same() -> None:
     writers = [output.writer_for("-", name) for name in output.formats()]
-    assert len(set(writers)) == len(output.formats()) == 8
+    assert len(set(writers)) == len(output.formats()) == 9
+
+
+def test_the_format_of_a_path() -> None:
+    assert [output.format_of(path) for path in ("-", "a.svg", "b.Trace.JSON")] == ["folded", "svg", "chrome"]
+    assert output.format_of("-", "table") == output.format_of("a.txt", "table") == "table"
+    assert output.format_of("a.svg", "table") == "svg"
 
 
 def test_a_format_decides_where_the_path_does_not(tmp_path: Path) -> None:
@@ -154,11 +163,11 @@ def test_all_failures_are_named(tmp_path: Path) -> None:
 
 
 def test_a_defect_in_a_writer_does_not_lose_the_other_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def defective(_profile: Profile, file: BinaryIO, _options: WriteOptions) -> None:
+    def write(_profile: Profile, file: BinaryIO, _options: WriteOptions) -> None:
         file.write(b"half")
         raise ZeroDivisionError
 
-    real = output.writer_for
+    real, defective = output.writer_for, SimpleNamespace(write=write)
     monkeypatch.setattr(output, "writer_for", lambda path, _="": defective if "bad" in str(path) else real(path))
     with pytest.raises(ZeroDivisionError):
         output.write_all(PROFILE, [tmp_path / "bad.svg", tmp_path / "good.pb.gz"])
@@ -166,10 +175,10 @@ def test_a_defect_in_a_writer_does_not_lose_the_other_outputs(tmp_path: Path, mo
 
 
 def test_ctrl_c_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_profile: Profile, _file: BinaryIO, _options: WriteOptions) -> None:
+    def write(_profile: Profile, _file: BinaryIO, _options: WriteOptions) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output, "writer_for", lambda *_: interrupted)
+    monkeypatch.setattr(output, "writer_for", lambda *_: SimpleNamespace(write=write))
     with pytest.raises(KeyboardInterrupt):
         output.write_all(PROFILE, [tmp_path / "a.svg", tmp_path / "b.svg"])
     assert os.listdir(tmp_path) == []
@@ -198,8 +207,8 @@ def test_default_path_is_relative_to_the_current_folder() -> None:
 
 SCRIPT = """
 import sys
-from stallscope.converters import output
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.writers import output
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import *
 samples = [Sample((Frame(f"f{i}"),), (5000,)) for i in range(50_000)]
 try:
@@ -237,3 +246,16 @@ def test_standard_output_on_a_full_disk() -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err == "standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("name", ["x.folded", "x.trace.json", "x.speedscope.json"])
+def test_what_viewers_read_packed_is_written_so(tmp_path: Path, name: str) -> None:
+    profile = Profile([ValueType("samples", "count")], [Sample((Frame("main"),), (3,))])
+    output.write(profile, tmp_path / name)
+    output.write(profile, tmp_path / f"{name}.gz")
+    assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == (tmp_path / name).read_bytes()
+
+
+def test_a_packed_picture_is_no_format(tmp_path: Path) -> None:
+    with pytest.raises(StallscopeError, match="stands for no format"):
+        output.format_of(tmp_path / "x.svg.gz")

@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
 from stallscope.converters.readers import detect
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.text import printable
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.writers import speedscope
+from stallscope.converters.writers.base.options import WriteOptions
 
 OFF_CPU = ValueType("off-cpu", "nanoseconds")
 COUNT = ValueType("count", "count")
@@ -262,3 +262,41 @@ def test_any_profile_is_json_that_adds_up(samples: list[Sample], title: str) -> 
         assert sum(part["weights"]) == part["endValue"]
         assert len(part["samples"]) == len(part["weights"])
         assert all(0 <= i < len(frames) for stack in part["samples"] for i in stack)
+
+
+def wall_profile() -> Profile:
+    """Two processes; the second thread of the first has the most time."""
+    spin, wait = (Frame("spin"),), (Frame("wait"), Frame("schedule", "kernel"))
+    rows = [
+        (spin, 10, A, "running"),
+        (wait, 20, A, "interruptible"),
+        (spin, 500, A2, "running"),
+        (wait, 40, B, "uninterruptible"),
+    ]
+    samples = [Sample(stack, (ns, 1), tuple(sorted((*who, ("state", state))))) for stack, ns, who, state in rows]
+    return Profile([ValueType("wall", "nanoseconds"), COUNT], samples)
+
+
+def test_all_of_the_time_has_a_profile_for_all_and_each_process_and_each_thread(
+    validator: jsonschema.Draft7Validator,
+) -> None:
+    content = document(wall_profile())
+    validator.validate(content)
+    other = printable(HOSTILE)
+    assert [(part["name"], part["endValue"]) for part in content["profiles"]] == [
+        ("all", 570),
+        ("python-1", 530),
+        (f"{other}-3", 40),
+        ("python-1 worker/2", 500),
+        (f"{other}-3 main/3", 40),
+        ("python-1 main/1", 30),
+    ]
+    assert content["repeated"] == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"per_thread": True}, {"roots": ("state",)}, {"roots": ()}])
+def test_what_profiles_repeat_is_read_once(options: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "wall.speedscope.json"
+    path.write_text(text(wall_profile(), **options))
+    _, again = detect.read(str(path), ReadOptions())
+    assert again.total(again.value_types[0].name) == 570

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from stallscope.tracers.core.interrupts import Interrupts
+from stallscope.tracers.base.interrupts import Interrupts
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,3 +63,24 @@ def test_descriptors_are_closed(handlers: dict[int, object]) -> None:
     with Interrupts():
         pass
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_ctrl_c_can_be_taken_for_something_else(handlers: dict[int, object]) -> None:
+    with Interrupts() as interrupts:
+        assert not interrupts.take()
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interrupts.requested
+            assert interrupts.take()
+            assert not interrupts.requested
+            assert not interrupts.take()
+            assert not select.select([interrupts.wakeup], [], [], 0)[0]
+
+
+@pytest.mark.parametrize("order", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGTERM), (signal.SIGHUP,)])
+def test_other_signals_are_meant(order: tuple[int, ...], handlers: dict[int, object]) -> None:
+    with Interrupts() as interrupts:
+        for number in order:
+            os.kill(os.getpid(), number)
+        assert not interrupts.take()
+        assert interrupts.requested

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core.launch import Launch
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.interrupts import Interrupts
+from stallscope.tracers.base.launch import Launch
 
-SCRIPT = "import sys; from stallscope.tracers.core.launch import Launch; made = Launch(sys.argv[1:]); made.go(); "
+SCRIPT = "import sys; from stallscope.tracers.base.launch import Launch; made = Launch(sys.argv[1:]); made.go(); "
 
 
 def run_as(environment: dict[str, str], *command: str, groups: list[int] | None = None) -> list[str]:
@@ -73,7 +74,7 @@ def test_nothing_happens_before_go(tmp_path: Path) -> None:
 
 def test_tracer_that_dies_takes_the_command_with_it(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from stallscope.tracers.core.launch import Launch; made = Launch(sys.argv[1:]);"
+        "import os, sys; from stallscope.tracers.base.launch import Launch; made = Launch(sys.argv[1:]);"
         "print(made.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     tracer = subprocess.run(
@@ -123,7 +124,7 @@ def is_inheritable(fd: int) -> bool:
 
 
 def test_standard_output_is_left_to_others_on_demand() -> None:
-    code = "import sys; from stallscope.tracers.core.launch import Launch; made = Launch(['echo', 'x'], quiet=True);"
+    code = "import sys; from stallscope.tracers.base.launch import Launch; made = Launch(['echo', 'x'], quiet=True);"
     code += "made.go(); made.wait()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("", "x\n")
@@ -174,3 +175,30 @@ def test_user_that_cannot_be_become_is_an_error(root: None, monkeypatch: pytest.
     made = Launch(["touch", "/nowhere"])
     with pytest.raises(StallscopeError, match="cannot run 'touch': ValueError"):
         made.go()
+
+
+def test_ctrl_c_before_it_begins_is_not_for_it(tmp_path: Path) -> None:
+    """It means the tracer, which goes on; from its first instruction on it is as for any command."""
+    with Interrupts():  # whose handlers the child inherits
+        made = Launch(["sh", "-c", f"echo began > {tmp_path}/out; kill -INT $$; echo lived >> {tmp_path}/out"])
+        assert made.command[0] == "sh"
+        while not Path(f"/proc/{made.pid}/wchan").read_text().startswith(("pipe", "anon_pipe")):
+            time.sleep(0.001)
+        for _ in range(3):
+            os.kill(made.pid, signal.SIGINT)
+            while "ShdPnd:\t0000000000000000" not in Path(f"/proc/{made.pid}/status").read_text():
+                time.sleep(0.001)
+            time.sleep(0.05)  # a handler of Python's would run now
+        made.go()
+        assert made.wait() == 128 + signal.SIGINT
+    assert (tmp_path / "out").read_text() == "began\n"
+
+
+def test_sigterm_before_it_begins_ends_it() -> None:
+    with Interrupts() as interrupts:
+        made = Launch(["sleep", "60"])
+        while not Path(f"/proc/{made.pid}/wchan").read_text().startswith(("pipe", "anon_pipe")):
+            time.sleep(0.001)
+        os.kill(made.pid, signal.SIGTERM)
+        assert made.wait() == 128 + signal.SIGTERM
+        assert not interrupts.requested

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import privilege, procfs
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base import privilege, procfs
 
 ADMIN, PERFMON, BPF = 1 << 21, 1 << 38, 1 << 39
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.core import procfs
+from stallscope.tracers.base import procfs
 
 GONE = 1 << 22
 """No process: the highest pid is one less (PID_MAX_LIMIT)."""
@@ -90,6 +90,6 @@ def test_kernel_threads_have_no_command_line(tmp_path: Path, monkeypatch: pytest
 
 def test_pid_namespace(root: None) -> None:
     assert procfs.in_host_pid_namespace()
-    code = "from stallscope.tracers.core import procfs; print(procfs.in_host_pid_namespace())"
+    code = "from stallscope.tracers.base import procfs; print(procfs.in_host_pid_namespace())"
     inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
     assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout == "False\n"

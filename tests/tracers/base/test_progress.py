@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from stallscope.tracers.core import progress
-from stallscope.tracers.core.progress import Progress
+from stallscope.tracers.base import progress
+from stallscope.tracers.base.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -141,7 +141,7 @@ def test_terminal_that_goes_away_does_not_end_the_trace(error: Exception, clock:
 def test_closed_standard_error_and_no_rich() -> None:
     code = """
 import sys
-from stallscope.tracers.core.progress import Progress
+from stallscope.tracers.base.progress import Progress
 with Progress(1.0) as shown:
     shown.update(threads=1, stacks=1, lost=0)
 assert "rich" not in sys.modules
@@ -151,3 +151,15 @@ print("fine")
         ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, code], capture_output=True, text=True
     )
     assert result.stdout == "fine\n"
+
+
+def test_the_trace_begins_after_what_was_shown_before(clock: Clock) -> None:
+    terminal = Terminal()
+    with Progress(2.0, file=terminal, clock=clock) as shown:
+        clock.now += 30
+        shown.show("compiling")
+        shown.restart()
+        shown.update(threads=1, stacks=1, lost=0)
+        assert (
+            terminal.getvalue() == "\r\x1b[Kcompiling\r\x1b[Ktracing 0.0 s of 2 s, 0 lost intervals, 1 thread, 1 stack"
+        )

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import procfs, scope
-from stallscope.tracers.core.scope import Scope
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base import procfs, scope
+from stallscope.tracers.base.scope import Scope
 
 GONE = 1 << 22
 MOUNT = Path("/sys/fs/cgroup")
@@ -110,7 +110,7 @@ def test_we_ourselves_never_match() -> None:
 def test_who_called_us_does_not_match_by_our_own_command_line() -> None:
     """As in ``sudo trace-offcpu -n demo``, where sudo's command line holds the name, too."""
     code = (
-        "import re, os; from stallscope.tracers.core.scope import Scope;"
+        "import re, os; from stallscope.tracers.base.scope import Scope;"
         "print(Scope(name=re.compile('me_of_all[_]processes')).newcomers());"
         "print(Scope(name=re.compile('^python|^sh$')).newcomers() >= {os.getppid()})"
     )
@@ -165,10 +165,10 @@ def test_control_group_that_goes_away(group: Path) -> None:
 def test_tracer_in_the_group_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "g" / "below").mkdir(parents=True)
     (tmp_path / "g" / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
-    (tmp_path / "g" / "below" / "cgroup.procs").write_text("2\n")
+    (tmp_path / "g" / "below" / "cgroup.procs").write_text("2\n3\n")
     (tmp_path / "g" / "loop").symlink_to(tmp_path / "g")
     monkeypatch.setattr(scope, "_CGROUP_MOUNT", tmp_path)
-    made = Scope(cgroup=Path("g"))
+    made = Scope(cgroup=Path("g"), ours={3})
     made.resolve()
     assert made.tgids == {1, 2}
 

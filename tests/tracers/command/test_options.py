@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 import pytest
-from stallscope.converters import cli
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import options
-from stallscope.tracers.core.scope import Scope
+from stallscope.converters.base import cli
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.command import options
+from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.protocol import Engine
+from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.lines import LineTool
 
 EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]
@@ -21,6 +24,7 @@ def parse(*arguments: str) -> dict[str, Any]:
 
     @cli.command("trace-x", examples=EXAMPLES)
     @options.scope_options
+    @options.timeline_options
     @options.naming_options
     @options.engine_options
     @options.output_options
@@ -32,9 +36,8 @@ def parse(*arguments: str) -> dict[str, Any]:
     return seen
 
 
-def engine(*arguments: str) -> options.EngineOptions:
-    given = parse(*arguments)
-    return options.make_engine_options(given, options.make_scope(given), ("a", "b"), {"knob": 1})
+def engine(*arguments: str) -> Engine:
+    return options.make_engine(parse(*arguments))
 
 
 @pytest.mark.parametrize(
@@ -86,14 +89,10 @@ def test_contradictions(arguments: list[str], message: str) -> None:
 
 
 def test_engine_options() -> None:
-    made = engine("-p", "1")
-    assert (made.scope, made.probes, made.knobs) == (Scope(pids=[1]), ("a", "b"), {"knob": 1})
-    assert (made.user_stacks, made.kernel_stacks, made.btf) == (True, True, None)
-    assert (made.table_entries, made.buffer_bytes) == (1 << 16, 8 << 20)
-    other = engine("-p", "1", "-U", "--btf", "/x", "--table-size", "2000", "--buffer", "64")
-    assert (other.user_stacks, other.kernel_stacks, other.btf) == (True, False, Path("/x"))
-    assert (other.table_entries, other.buffer_bytes) == (2000, 64 << 20)
-    assert (engine("-p1", "-K").user_stacks, engine("-p1", "-K").kernel_stacks) == (False, True)
+    assert engine("-p", "1") == Ebpf()
+    given = ("-U", "--btf", "/x", "--table-size", "2000", "--buffer", "64", "--unwind-memory", "3")
+    assert engine("-p", "1", *given) == Ebpf(True, False, Path("/x"), 2000, 64 << 20, 3 << 20)
+    assert engine("-p1", "-K") == Ebpf(False, True)
 
 
 @pytest.mark.parametrize(
@@ -151,3 +150,40 @@ def test_no_waiting_time(value: float) -> None:
     with pytest.raises(StallscopeError, match="is not a waiting time") as caught:
         options.microseconds(value, 0)
     assert caught.value.exit_code == 2
+
+
+def timeline(*arguments: str) -> tuple[Timeline, ...]:
+    return options.make_timeline(parse("-p1", *arguments))
+
+
+def test_a_timeline_is_recorded_where_it_shows() -> None:
+    assert timeline() == timeline("-o", "x.svg", "-o", "x.trace.json", "-o", "x.speedscope.json") == ()
+    for arguments in (["-o", "x.pftrace"], ["-o", "x.trace.json", "--timeline"], ["-o", "X.PFTRACE", "-o", "x.svg"]):
+        (measure,) = timeline(*arguments)
+        assert (measure._limit, measure._kept, measure._every_switch) == (2_000_000, "newest", False)
+    given = ("--max-events", "1000,first", "--event-buffer", "128")
+    (measure,) = timeline("-o", "x.pftrace", *given)
+    assert (measure._limit, measure._kept) == (1000, "first")
+    assert measure.sizes(1)["timeline_events"] > 128 << 20 - 7
+    (measure,) = options.make_timeline(parse("-a", "-o", "x.pftrace", "--max-events", "7,newest"))
+    assert (measure._limit, measure._kept, measure._every_switch) == (7, "newest", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--timeline"], "--timeline shows in no output: add -o x.pftrace"),
+        (["--timeline", "-o", "x.svg"], "--timeline shows in no output"),
+        (["-o", "x.pftrace", "--merge"], "a timeline shows each"),
+        (["--max-events", "0"], "'0' is not a number from 1 to 100000000"),
+        (["--max-events", "-1"], "is not a number"),
+        (["--max-events", "1e6"], "is not a number"),
+        (["--max-events", "100000001"], "is not a number"),
+        (["--max-events", "5,last"], "or one with ',first'"),
+        (["--max-events", "\u0663"], "is not a number"),
+        (["--event-buffer", "3"], "'3' is not one of"),
+    ],
+)
+def test_no_such_timeline(arguments: list[str], message: str) -> None:
+    with pytest.raises(click.UsageError, match=message):
+        timeline(*arguments)

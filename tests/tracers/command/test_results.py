@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters import output
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
-from stallscope.tracers.core.assemble import OFF_CPU_VALUES
-from stallscope.tracers.core.report import Report
+from stallscope.converters.writers import output
+from stallscope.tracers.command.results import Results
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def given(*outputs: str, **more: Any) -> dict[str, Any]:
@@ -31,12 +31,12 @@ def given(*outputs: str, **more: Any) -> dict[str, Any]:
 def profile() -> Profile:
     labels = (("pid", 7), ("process", "demo"), ("state", "interruptible"), ("thread", "worker"), ("tid", 8))
     stack = (Frame("main"), Frame("topk"))
-    return Profile(list(OFF_CPU_VALUES), [Sample(stack, (5_000_000, 2, 1, 4), labels)], title="Off-CPU time of demo")
+    return Profile(list(OffCpu().columns), [Sample(stack, (5_000_000, 2, 1, 4), labels)], title="Off-CPU time of demo")
 
 
 def test_default_is_an_svg_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (path,) = Report.plan("offcpu", given()).paths
+    (path,) = Results.plan("offcpu", given()).paths
     assert path.startswith("offcpu-")
     assert path.endswith(".svg")
     assert list(tmp_path.iterdir()) == []
@@ -46,13 +46,13 @@ def test_outputs_that_cannot_be_written_are_found_before_the_trace(tmp_path: Pat
     (tmp_path / "there.svg").touch()
     for path, cause in [("there.svg", "exists"), ("no/such/folder/x.svg", "cannot be used"), ("x.doc", "no format")]:
         with pytest.raises(StallscopeError, match=cause):
-            Report.plan("offcpu", given(str(tmp_path / path)))
-    Report.plan("offcpu", given(str(tmp_path / "there.svg"), force=True))
+            Results.plan("offcpu", given(str(tmp_path / path)))
+    Results.plan("offcpu", given(str(tmp_path / "there.svg"), force=True))
 
 
 def test_summary_then_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [str(tmp_path / "a.svg"), str(tmp_path / "b\x1b.folded")]
-    Report.plan("offcpu", given(*paths)).write(profile())
+    Results.plan("offcpu", given(*paths)).write(profile())
     out = capsys.readouterr()
     assert out.out.endswith(f"wrote {tmp_path}/a.svg\nwrote {tmp_path}/b\\x1b.folded\n")
     assert "topk" in out.out
@@ -62,7 +62,7 @@ def test_summary_then_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_per_thread(tmp_path: Path) -> None:
     path = str(tmp_path / "a.folded")
-    Report.plan("offcpu", given(path, per_thread=True)).write(profile())
+    Results.plan("offcpu", given(path, per_thread=True)).write(profile())
     assert Path(path).read_text() == "worker-7/8;main;topk 5000\n"
 
 
@@ -71,7 +71,7 @@ def test_folded_text_has_standard_output_to_itself(
 ) -> None:
     folded = io.TextIOWrapper(io.BytesIO(), write_through=True)
     monkeypatch.setattr(sys, "stdout", folded)
-    Report.plan("offcpu", given("-", str(tmp_path / "a.svg"))).write(profile())
+    Results.plan("offcpu", given("-", str(tmp_path / "a.svg"))).write(profile())
     assert folded.buffer.getvalue() == b"demo-7;main;topk 5000\n"  # type: ignore[attr-defined]
     err = capsys.readouterr().err
     assert "topk" in err
@@ -79,7 +79,7 @@ def test_folded_text_has_standard_output_to_itself(
 
 
 def test_json_has_standard_output_to_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Report.plan("offcpu", given(str(tmp_path / "a.svg"), as_json=True)).write(profile())
+    Results.plan("offcpu", given(str(tmp_path / "a.svg"), as_json=True)).write(profile())
     out = capsys.readouterr()
     assert isinstance(json.loads(out.out), dict)
     assert out.err == f"wrote {tmp_path}/a.svg\n"
@@ -89,15 +89,21 @@ def test_files_are_written_although_nobody_reads_the_summary(tmp_path: Path, mon
     read, write = os.pipe()
     os.close(read)
     path = tmp_path / "a.folded"
-    report = Report.plan("offcpu", given(str(path)))
+    results = Results.plan("offcpu", given(str(path)))
     with open(write, "w") as broken, pytest.raises(BrokenPipeError):
         monkeypatch.setattr(sys, "stdout", broken)
         try:
-            report.write(profile())
+            results.write(profile())
         finally:
             monkeypatch.undo()
             os.dup2(os.open(os.devnull, os.O_WRONLY), write)
     assert path.read_text() == "demo-7;main;topk 5000\n"
+
+
+def test_files_are_written_although_standard_output_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    Results.plan("offcpu", given(str(tmp_path / "x.folded"))).write(profile())
+    assert (tmp_path / "x.folded").read_text() == "demo-7;main;topk 5000\n"
 
 
 def test_what_was_not_written_is_not_claimed(
@@ -105,7 +111,7 @@ def test_what_was_not_written_is_not_claimed(
 ) -> None:
     old, new, missing = tmp_path / "old.folded", tmp_path / "new.svg", tmp_path / "missing.svg"
     old.write_text("before")
-    report = Report.plan("offcpu", given(str(old), str(new), str(missing), force=True))
+    results = Results.plan("offcpu", given(str(old), str(new), str(missing), force=True))
     real = output.write
 
     def full(profile: Profile, path: str, *rest: Any, **more: Any) -> None:
@@ -115,7 +121,7 @@ def test_what_was_not_written_is_not_claimed(
 
     monkeypatch.setattr(output, "write", full)
     with pytest.raises(StallscopeError, match="2 of 3 outputs were not written"):
-        report.write(profile())
+        results.write(profile())
     out = capsys.readouterr().out
     assert f"wrote {new}" in out
     assert f"wrote {old}" not in out
@@ -126,7 +132,7 @@ def test_what_was_not_written_is_not_claimed(
 def test_overwritten_file_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "old.folded"
     path.write_text("before")
-    Report.plan("offcpu", given(str(path), force=True)).write(profile())
+    Results.plan("offcpu", given(str(path), force=True)).write(profile())
     assert capsys.readouterr().out.endswith(f"wrote {path}\n")
     assert path.read_text() == "demo-7;main;topk 5000\n"
 
@@ -135,7 +141,7 @@ def test_files_belong_to_the_user_behind_sudo(root: None, tmp_path: Path, monkey
     monkeypatch.setenv("SUDO_UID", "54321")
     monkeypatch.setenv("SUDO_GID", "54322")
     path = tmp_path / "a.svg"
-    Report.plan("offcpu", given(str(path))).write(profile())
+    Results.plan("offcpu", given(str(path))).write(profile())
     status = path.stat()
     assert (status.st_uid, status.st_gid) == (54321, 54322)
 
@@ -143,6 +149,6 @@ def test_files_belong_to_the_user_behind_sudo(root: None, tmp_path: Path, monkey
 def test_details_only_when_asked_for_and_safe_to_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for verbose in (False, True):
         path = tmp_path / f"{verbose}.svg"
-        Report.plan("offcpu", given(str(path), verbose=verbose)).write(profile(), ["files: 1 (\x1b[2J)"])
+        Results.plan("offcpu", given(str(path), verbose=verbose)).write(profile(), ["files: 1 (\x1b[2J)"])
         assert path.exists()
         assert capsys.readouterr().err == ("files: 1 (\\x1b[2J)\n" if verbose else "")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.debugfile import find_debug_file, has_lines, verified
-from stallscope.tracers.symbols.elf import ElfFile, FileSource
-from stallscope.tracers.symbols.files import HOST, Root
-from stallscope.tracers.symbols.symtab import Bounds, SymbolTable
+from stallscope.tracers.images.debugfile import find_debug_file, has_lines, verified
+from stallscope.tracers.images.elf import ElfFile, FileSource
+from stallscope.tracers.images.files import HOST, Root
+from stallscope.tracers.images.symtab import Bounds, SymbolTable
 
 
 def opened(path: Path) -> ElfFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -11,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.symbols import debuginfod as subject
-from stallscope.tracers.symbols.debuginfod import Debuginfod
-from stallscope.tracers.symbols.elf import ElfFile, FileSource
+from stallscope.tracers.images import debuginfod as subject
+from stallscope.tracers.images.debuginfod import Debuginfod
+from stallscope.tracers.images.elf import ElfFile, FileSource
 
 BUILD_ID = "ab" * 20
 OTHER = "cd" * 20
@@ -64,13 +65,39 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Server]]:
         server.close()
 
 
+class Silent:
+    """Takes connections and says nothing."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+        self._taken: list[socket.socket] = []
+
+    def take(self) -> None:
+        """One, when it comes."""
+        self._taken.append(self._server.accept()[0])
+
+    def count(self) -> int:
+        """How many came since the last call."""
+        before = len(self._taken)
+        self._server.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.take()
+        return len(self._taken) - before
+
+    def close(self) -> None:
+        for connection in self._taken:
+            connection.close()
+
+
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """Takes connections, as far as the kernel does that, and says nothing."""
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.getsockname()[1]}")
-        monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "1")
-        yield server
+        monkeypatch.delenv("DEBUGINFOD_TIMEOUT", raising=False)
+        taking = Silent(server)
+        yield taking
+        taking.close()
 
 
 def client(on_progress: Callable[[str], None] | None = None) -> Debuginfod:
@@ -133,26 +160,15 @@ def test_build_ids_that_are_none_are_not_asked_for(build_id: str, serve: Callabl
     assert asked.problem == ""
 
 
-def test_a_silent_server_is_asked_once(silent: socket.socket) -> None:
+def test_a_silent_server_is_asked_once(silent: Silent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_PATIENCE", 1.0)
     asked = client()
     assert asked.find(BUILD_ID, "x") is None
     assert asked.problem == "debuginfod was asked no more: nothing came from the server"
-    count = connections(silent)
-    assert count > 0
+    assert silent.count() > 0
     assert asked.find(OTHER, "x") is None
-    assert connections(silent) == 0
-
-
-def connections(server: socket.socket) -> int:
-    """How many came since the last call."""
-    server.setblocking(False)
-    count = 0
-    while True:
-        try:
-            server.accept()[0].close()
-        except BlockingIOError:
-            return count
-        count += 1
+    assert silent.count() == 0
+    asked.close()
 
 
 def test_a_slow_server_is_asked_no_more(serve: Callable[[int], Server], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,19 +181,25 @@ def test_a_slow_server_is_asked_no_more(serve: Callable[[int], Server], monkeypa
     assert len(server.asked) == 1
 
 
-def test_ctrl_c_only_ends_the_asking(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "60")
-    said: list[str] = []
+def test_ctrl_c_only_ends_the_asking(silent: Silent) -> None:
+    def interrupt() -> None:
+        silent.take()
+        os.kill(os.getpid(), signal.SIGINT)
 
-    def on_progress(text: str) -> None:
-        said.append(text)
-        if len(said) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    asked = client(on_progress)
+    asked = client()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     assert asked.find(BUILD_ID, "libx.so") is None
+    interrupting.join()
     assert asked.problem == "debuginfod was asked no more: interrupted"
-    assert said[0].startswith("debuginfod: libx.so")
+    asked.close()
+
+
+def test_progress_is_told_before_a_server_answers(silent: Silent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_PATIENCE", 1.0)
+    said: list[str] = []
+    assert client(said.append).find(BUILD_ID, "libx.so") is None
+    assert set(said) == {"debuginfod: libx.so"}
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

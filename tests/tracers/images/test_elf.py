@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.elf import BytesSource, ElfError, ElfFile, FileSource, read_string
-from stallscope.tracers.symbols.symtab import Bounds, SymbolTable
+from stallscope.tracers.images.elf import BytesSource, ElfError, ElfFile, FileSource, read_string
+from stallscope.tracers.images.symtab import Bounds, SymbolTable
 
 
 def elf(path: Path) -> ElfFile:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.symbols import files
-from stallscope.tracers.symbols.elf import ElfFile, FileSource
-from stallscope.tracers.symbols.files import HOST, NotThisFile, Root, open_left, open_mapped, wall_from_monotonic
-from stallscope.tracers.symbols.maps import Mapping, read_maps
+from stallscope.tracers.images import files
+from stallscope.tracers.images.elf import ElfFile, FileSource
+from stallscope.tracers.images.files import HOST, NotThisFile, Root, open_left, open_mapped, wall_from_monotonic
+from stallscope.tracers.images.maps import Mapping, read_maps
 
 
 def program_mapping(pid: int, name: str) -> Mapping:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.tracers.symbols.maps import REMAPPED, AddressSpace, Mapping, parse_maps, read_maps, same_code
+from stallscope.tracers.images.maps import REMAPPED, AddressSpace, Mapping, parse_maps, read_maps, same_code
 
 LIBC = Mapping(0x1000, 0x5000, 0x2000, "/lib/libc.so.6", os.makedev(8, 1), 77)
 OTHER = Mapping(0x2000, 0x3000, 0, "/lib/libz.so", os.makedev(8, 1), 78)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.elf import ElfFile, FileSource
-from stallscope.tracers.symbols.symtab import Bounds, SymbolTable, better_name
+from stallscope.tracers.images.elf import ElfFile, FileSource
+from stallscope.tracers.images.symtab import Bounds, SymbolTable, better_name
 from stallscope.tracers.unwind.functions import function_bounds
 
 ASSEMBLY = r"""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.maps import Mapping, read_maps
-from stallscope.tracers.symbols.vdso import special_name
+from stallscope.tracers.images.maps import Mapping, read_maps
+from stallscope.tracers.images.vdso import special_name
 
 
 @pytest.fixture

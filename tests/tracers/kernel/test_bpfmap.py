@@ -4,16 +4,18 @@ import errno
 import subprocess
 
 import pytest
-from stallscope.tracers.core import engine, libbpf
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.engine import SHAPES, EngineOptions
-from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.scope import Scope
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.kernel import libbpf
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.libbpf import BpfError
+from stallscope.tracers.kernel.shapes import SHAPES
 
 
 def load(**options: object) -> Object:
     """Our own object with the programs that follow forks and execs."""
-    return engine.load_shape(EngineOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
+    return probes.load_shape(ProbeOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
 
 
 def number(value: int, size: int = 8) -> bytes:
@@ -77,7 +79,7 @@ def test_exception_in_the_callback_is_raised_by_consume(root: None) -> None:
             raise failure
         records.append(data)
 
-    made = engine.Engine(EngineOptions(Scope(everything=True), ()), on_record)
+    made = probes.Probes(ProbeOptions(Scope(everything=True), ()), on_record)
     try:
         made.begin()
         for _ in range(2):

@@ -6,12 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.core import engine, libbpf
-from stallscope.tracers.core.bpfmap import RingBuffer
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.engine import SHAPES, EngineOptions
-from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.scope import Scope
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.kernel import libbpf, shapes
+from stallscope.tracers.kernel.bpfmap import RingBuffer
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.libbpf import BpfError
+from stallscope.tracers.kernel.shapes import SHAPES
 
 REFUSED = """
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";
@@ -32,7 +34,7 @@ __attribute__((section("raw_tp/sys_enter"), used)) int refused(void *context)
 
 def load(**options: object) -> Object:
     """Our own object with the programs that follow forks and execs."""
-    return engine.load_shape(EngineOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
+    return probes.load_shape(ProbeOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
 
 
 def number(value: int, size: int = 8) -> bytes:
@@ -64,8 +66,8 @@ def test_only_selected_programs_are_loaded(root: None) -> None:
     made = load()
     try:
         made.programs["scope_fork"].attach().close()
-        with pytest.raises(BpfError, match="attach offcpu_switch"):
-            made.programs["offcpu_switch"].attach()
+        with pytest.raises(BpfError, match="attach sched_switch"):
+            made.programs["sched_switch"].attach()
         with pytest.raises(KeyError, match="no_such_program"):
             made.select({"scope_fork", "no_such_program"})
     finally:
@@ -119,7 +121,7 @@ def test_end_of_a_long_verifier_log_is_kept(root: None, clang: str, tmp_path: Pa
     text = "\n".join(caught.value.log)
     assert "invalid mem access 'scalar'" in text
     assert len(text) < 1 << 15
-    assert engine._reason(caught.value.log).endswith("invalid mem access 'scalar'")
+    assert shapes.reason(caught.value.log).endswith("invalid mem access 'scalar'")
 
 
 def test_log_of_one_error_is_not_told_again(tmp_path: Path) -> None:

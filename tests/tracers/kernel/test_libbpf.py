@@ -5,9 +5,9 @@ import errno
 from typing import NoReturn
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import libbpf
-from stallscope.tracers.core.libbpf import BpfError
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.kernel import libbpf
+from stallscope.tracers.kernel.libbpf import BpfError
 
 
 def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.core import linker
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.libbpf import BpfError
+from stallscope.tracers.kernel import linker
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.libbpf import BpfError
 
 PROBE = """
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import os
 import re
 import select
@@ -12,8 +11,8 @@ from collections.abc import Callable
 from mmap import PAGESIZE
 
 import pytest
-from stallscope.tracers.core import sideband
-from stallscope.tracers.core.sideband import Exec, Exit, Fork, Mmap, Sideband, _event, _Ring
+from stallscope.tracers.kernel import perf_events, process_events
+from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap, ProcessEvents, _event, _Ring
 
 LOST, COMM, EXIT, THROTTLE, FORK, MMAP2 = 2, 3, 4, 5, 7, 10
 COMM_EXEC, BUILD_ID = 1 << 13, 1 << 14
@@ -41,9 +40,9 @@ def mmap2(identity: bytes, path: bytes) -> bytes:
     return head + identity + struct.pack("<II", 5, 2) + padded(path) + when()
 
 
-def quiet() -> Sideband:
-    """A sideband without rings."""
-    made = Sideband.__new__(Sideband)
+def quiet() -> ProcessEvents:
+    """Process events without rings."""
+    made = ProcessEvents.__new__(ProcessEvents)
     made.lost, made._pending, made._rings = 0, [], []
     return made
 
@@ -167,7 +166,7 @@ def test_events_come_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> No
     made, one, two = quiet(), Feed(), Feed()
     made._rings = [one, two]  # type: ignore[list-item]
     now = 0
-    monkeypatch.setattr(sideband.time, "monotonic_ns", lambda: now)
+    monkeypatch.setattr(process_events.time, "monotonic_ns", lambda: now)
 
     def exits(*times: int) -> bytes:
         return b"".join(record(EXIT, task(t, 1, t, 1, t)) for t in times)
@@ -181,19 +180,11 @@ def test_events_come_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert made.poll(final=True) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("0\n", [0]), ("0-3\n", [0, 1, 2, 3]), ("0,2-3,64-65\n", [0, 2, 3, 64, 65])]
-)
-def test_online_cpus(text: str, cpus: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sideband, "open", lambda _: io.StringIO(text), raising=False)
-    assert sideband._online_cpus() == cpus
-
-
 def test_refusal_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(sideband, "_PERF_TYPE_SOFTWARE", 0xFFFF)
+    monkeypatch.setattr(perf_events, "TYPE_SOFTWARE", 0xFFFF)
     with pytest.raises(OSError) as caught:
-        Sideband()
+        ProcessEvents()
     assert caught.value.errno
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -204,7 +195,7 @@ def test_short_lived_program(root: None, require: Callable[[bool, str], None]) -
     found = re.search(r"Build ID: ([0-9a-f]{40})", notes)
     require(found is not None, f"{program} has no build-id")
     assert found
-    made = Sideband()
+    made = ProcessEvents()
     try:
         begin = time.monotonic_ns()
         child = subprocess.Popen([program])
@@ -229,9 +220,9 @@ def test_short_lived_program(root: None, require: Callable[[bool, str], None]) -
 
 
 def test_without_build_ids_the_kernel_tells_the_inode(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sideband, "_BUILD_ID", 0)
+    monkeypatch.setattr(process_events, "_BUILD_ID", 0)
     program = os.path.realpath(shutil.which("true") or "/bin/true")
-    made = Sideband()
+    made = ProcessEvents()
     try:
         child = subprocess.Popen([program])
         child.wait()
@@ -243,7 +234,7 @@ def test_without_build_ids_the_kernel_tells_the_inode(root: None, monkeypatch: p
 
 
 def test_a_new_program_wakes_who_listens(root: None) -> None:
-    made = Sideband()
+    made = ProcessEvents()
     try:
         for _ in range(2):
             made.poll()

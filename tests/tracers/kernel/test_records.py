@@ -7,16 +7,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.core import records
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.engine import object_path
-from stallscope.tracers.core.records import (
+from stallscope.converters.model import processes, states
+from stallscope.tracers.engines.ebpf.probes import object_path
+from stallscope.tracers.kernel import records
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.records import (
     ExecRecord,
+    Origin,
     RecordSink,
     StackRecord,
     Thread,
     ThreadRecord,
-    WaitKey,
     WaitSum,
     pack_thread,
     parse_record,
@@ -25,6 +26,7 @@ from stallscope.tracers.core.records import (
     parse_thread_record,
     parse_wait,
 )
+from stallscope.tracers.measures import recorder, timeline
 
 HEADER = Path(__file__).resolve().parents[3] / "bpf" / "include" / "records.h"
 PRELUDE = f"""
@@ -33,15 +35,16 @@ PRELUDE = f"""
 typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef unsigned short u16;
+typedef short s16;
 typedef unsigned char u8;
 #include "{HEADER}"
 """
-KEY = WaitKey(ustack=1 << 63, kstack=12, tid=13, tgid=14, execs=15, state=6)
-SUM_KEY = WaitKey(ustack=21, kstack=(1 << 64) - 1, tid=23, tgid=24, execs=25, state=2)
+KEY = Origin(ustack=1 << 63, kstack=12, python=16, tid=13, tgid=14, execs=15, state=6)
+SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, python=26, tid=23, tgid=24, execs=25, state=2)
 SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
 THREAD = Thread(
     start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
-    key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2,
+    latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31,
 )  # fmt: skip
 
 
@@ -89,6 +92,7 @@ def enum_values(gcc: str, folder: Path, name: str) -> dict[str, int]:
 def test_wait_states(gcc: str, tmp_path: Path) -> None:
     values = enum_values(gcc, tmp_path, "wait_state")
     assert values.pop("WAIT_STATES") == len(records.STATES)
+    assert values.pop("RUNNING") == records.RUNNING
     assert {name.removeprefix("WAIT_").lower(): value for name, value in values.items()} == {
         state: i for i, state in enumerate(records.STATES)
     }
@@ -116,14 +120,62 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
     }
 
 
+def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:
+    """Of these members, then the size of the struct."""
+    lines = [f'printf("%zu\\n", __builtin_offsetof(struct {struct}, {name}));' for name in names]
+    lines.append(f'printf("%zu\\n", sizeof(struct {struct}));')
+    return list(map(int, run_c(gcc, folder, "\n".join(lines)).split()))
+
+
+def test_scheduler_events(gcc: str, tmp_path: Path) -> None:
+    for struct, dtype, known in (("sched_event", recorder.EVENT, 14), ("event_ring", recorder.RING, 6)):
+        names = list(dtype.names or ())[:known]
+        fields = dtype.fields
+        assert fields is not None
+        assert offsets(gcc, tmp_path, struct, names) == [*(fields[name][1] for name in names), timeline.SLOT]
+        assert dtype.itemsize == timeline.SLOT
+    assert offsets(gcc, tmp_path, "event_ring", ["first", "slots"])[0] == timeline._PLACE_OFFSET
+    kinds = enum_values(gcc, tmp_path, "sched_event_kind")
+    assert kinds == {"SWITCHED": recorder.SWITCHED, "WOKEN": recorder.WOKEN, "MADE": recorder.MADE}
+    for_ever = int(run_c(gcc, tmp_path, 'printf("%d", LEFT_FOR_EVER);'))
+    named = {"preempted": "runnable-preempted", "new": "runnable-preempted"}
+    found = [states.BY_BITS[int(bits)] for bits in recorder.BITS]
+    assert found[: len(records.STATES)] == [named.get(state, state) for state in records.STATES]
+    assert found[for_ever] == states.ENDED
+    assert len(found) == for_ever + 1
+    exit_record = ["end", "comm", "thread.start", "thread.key.tid", "thread.key.tgid"]
+    assert offsets(gcc, tmp_path, "thread_record", exit_record)[:5] == [
+        8,
+        16,
+        timeline._EXIT_HEAD.size - 8,
+        timeline._EXITED_TID,
+        timeline._EXITED_TID + 4,
+    ]
+
+
 def test_most_frames(gcc: str, tmp_path: Path) -> None:
     assert int(run_c(gcc, tmp_path, 'printf("%d", MAX_FRAMES);')) == records.MAX_FRAMES
 
 
+def test_buckets_of_waits_for_a_core(gcc: str, tmp_path: Path) -> None:
+    source = (HEADER.parents[1] / "sched.bpf.c").read_text()
+    (function,) = re.findall(r"^__weak (int latency_bucket\(.*?^}$)", source, re.DOTALL | re.MULTILINE)
+    lengths = [n for i in range(64) for n in ((1 << i) - 1, 1 << i, (1 << i) + (1 << i >> 1))]
+    lines = [f'printf("%d\\n", latency_bucket({n}ULL));' for n in lengths]
+    body = "\n".join(lines)
+    source_file, program = tmp_path / "buckets.c", tmp_path / "buckets"
+    source_file.write_text(f"{PRELUDE}static {function}\nint main(void)\n{{\n{body}\n}}\n")
+    subprocess.run([gcc, "-Wall", "-Werror", "-o", program, source_file], check=True)
+    printed = subprocess.run([program], capture_output=True, check=True).stdout
+    assert list(map(int, printed.split())) == [processes.latency_bucket(n) for n in lengths]
+    constants = run_c(gcc, tmp_path, 'printf("%d %d", LATENCY_BUCKETS, LATENCY_SHIFT);')
+    assert list(map(int, constants.split())) == [processes.LATENCY_BUCKETS, processes.LATENCY_SHIFT]
+
+
 def test_wait(gcc: str, tmp_path: Path) -> None:
-    data = run_c(gcc, tmp_path, written("wait_key", KEY._asdict()) + written("wait_sum", SUM._asdict()))
-    assert len(data) == records.WAIT_KEY.size + records.WAIT_SUM.size
-    assert parse_wait(data[: records.WAIT_KEY.size], data[records.WAIT_KEY.size :]) == (KEY, SUM)
+    data = run_c(gcc, tmp_path, written("origin", KEY._asdict()) + written("wait_sum", SUM._asdict()))
+    assert len(data) == records.ORIGIN.size + records.WAIT_SUM.size
+    assert parse_wait(data[: records.ORIGIN.size], data[records.ORIGIN.size :]) == (KEY, SUM)
 
 
 @pytest.mark.parametrize("comm", [b"", b"python3", b"fifteen bytes!!"])
@@ -146,9 +198,10 @@ def test_packed_thread_is_a_new_one() -> None:
     assert len(data) == records.THREAD_SIZE
     thread = parse_thread(data)
     now = 1 << 40
-    key = WaitKey(0, 0, 7, 5, 0, records.STATES.index("uninterruptible"))
-    nothing = WaitKey(0, 0, 0, 0, 0, 0)
-    expected = Thread(now, now, now, 0, 0, 0, (0,) * 8, 0, key, nothing, WaitSum(*[0] * 7), records.BLOCKED)
+    key = Origin(0, 0, 0, 7, 5, 0, records.STATES.index("uninterruptible"))
+    nothing = Origin(0, 0, 0, 0, 0, 0, 0)
+    sums = (0,) * 8, 0, (0,) * 24
+    expected = Thread(now, now, now, 0, 0, 0, *sums, key, nothing, WaitSum(*[0] * 7), records.BLOCKED, 0)
     assert thread == expected
 
 
@@ -176,7 +229,7 @@ def test_compiled_probes_have_the_same_layout() -> None:
     compiled = Object(object_path())
     try:
         waits, threads = compiled.find_map("waits"), compiled.find_map("thread_hash")
-        assert (waits.key_size, waits.value_size) == (records.WAIT_KEY.size, records.WAIT_SUM.size)
+        assert (waits.key_size, waits.value_size) == (records.ORIGIN.size, records.WAIT_SUM.size)
         assert (threads.key_size, threads.value_size) == (4, records.THREAD_SIZE)
         assert compiled.find_map("counters").max_entries == len(records.COUNTERS)
         assert compiled.find_map("stack_scratch").value_size == 16 + 8 * (records.MAX_FRAMES + 1)
@@ -230,3 +283,9 @@ def test_sink_keeps_stacks_and_execs() -> None:
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
     assert len(sink.threads([])) == 0
+
+
+def test_switch_that_was_counted_after_the_end_makes_no_negative_time() -> None:
+    thread = pack_thread(7, 5, "interruptible", records.BLOCKED, 1_000_500)
+    data = records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, 1_000_000, b"x") + thread
+    assert parse_thread_record(data, exited=False).end == 1_000_500

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.symbols import lines as subject
 from stallscope.tracers.symbols.lines import Line, LineTool, _read_json, _read_text
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.files import HOST
-from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.images.files import HOST
+from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.symbols.objects import ObjectFile
 
 Nm = Callable[..., list[tuple[int, int, str, str]]]

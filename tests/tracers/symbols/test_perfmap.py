@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame
+from stallscope.tracers.images.files import Root
 from stallscope.tracers.symbols import perfmap
-from stallscope.tracers.symbols.files import Root
 from stallscope.tracers.symbols.perfmap import PerfMap, jit_frame, read_perf_map
 
 

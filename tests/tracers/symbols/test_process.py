@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.symbols.maps import REMAPPED, Mapping
+from stallscope.tracers.images.maps import REMAPPED, Mapping
 from stallscope.tracers.symbols.process import GONE, NO_DESCRIPTORS, NOT_OPENED, ProcessSpaces
 
 A = Mapping(0x1000, 0x2000, 0, "/nonexistent/a", 1, 101)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.tracers.symbols import debuginfod
+from stallscope.tracers.images import debuginfod
+from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.symbols import symboliser as subject
 from stallscope.tracers.symbols.kallsyms import Kallsyms
 from stallscope.tracers.symbols.lines import Line, LineTool
-from stallscope.tracers.symbols.maps import Mapping
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import Symboliser
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.symbols.elf import BytesSource, ElfFile
+from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.unwind import rows
 
 Require = Callable[[bool, str], None]

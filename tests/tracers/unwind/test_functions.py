@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.elf import BytesSource, ElfFile
+from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.unwind.functions import function_bounds
 from stallscope.tracers.unwind.sections import UnwindError
 

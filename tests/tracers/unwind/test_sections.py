@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.symbols.elf import BytesSource, ElfFile
+from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.unwind.compiler import compile_table
 from stallscope.tracers.unwind.sections import UnwindError, find_sections
 

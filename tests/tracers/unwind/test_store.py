@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.libbpf import BpfError
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.unwind import store
 from stallscope.tracers.unwind.chunks import SHARD_WORDS, Chunk, Piece
 from stallscope.tracers.unwind.store import MAX_MAPPINGS, Store, Wanted

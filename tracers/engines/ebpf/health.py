@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...converters.errors import StallscopeError
-from . import privilege, procfs
+from ....converters.base.errors import StallscopeError
+from ...base import privilege, procfs
 
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
@@ -19,13 +19,17 @@ _KALLSYMS = Path("/proc/kallsyms")
 
 @dataclass(frozen=True)
 class Finding:
-    """``needed``: `trace-offcpu` cannot run without. ``detail`` is what was found, or why not."""
+    """``needed``: no command can run without. ``detail`` is what was found, or why not."""
 
     name: str
     ok: bool
     needed: bool
     detail: str
     remedy: str = ""
+    more: str = ""
+    """Lines for -v."""
+    lacking: tuple[str, ...] = ()
+    """Commands that cannot run either where it failed."""
 
 
 def check_all(btf: Path | None = None) -> Iterator[Finding]:
@@ -36,8 +40,10 @@ def check_all(btf: Path | None = None) -> Iterator[Finding]:
     yield _libbpf()
     yield _btf(btf)
     yield _programs(btf)
-    yield _sideband()
+    yield _process_events()
+    yield _samples(btf)
     yield _kernel_symbols()
+    yield _cache()
     yield from _optional()
 
 
@@ -66,7 +72,7 @@ def _lockdown() -> Finding:
 
 
 def _libbpf() -> Finding:
-    from . import libbpf
+    from ...kernel import libbpf
 
     try:
         version = libbpf.version()
@@ -76,7 +82,7 @@ def _libbpf() -> Finding:
 
 
 def _btf(btf: Path | None) -> Finding:
-    from .engine import KERNEL_BTF
+    from .probes import KERNEL_BTF
 
     path = btf or KERNEL_BTF
     try:
@@ -89,16 +95,17 @@ def _btf(btf: Path | None) -> Finding:
 
 def _programs(btf: Path | None) -> Finding:
     """The real thing: load, attach, trace ourselves for a moment."""
-    from .engine import OFF_CPU_PROBES, Engine, EngineOptions
-    from .scope import Scope
+    from ...base.scope import Scope
+    from ...measures.offcpu import OffCpu
+    from .probes import ProbeOptions, Probes
 
     name = "BPF programs"
     begin = time.monotonic()
     try:
-        options = EngineOptions(Scope(tgids={os.getpid()}), OFF_CPU_PROBES, btf=btf)
-        engine = Engine(options, lambda _: None)
+        options = ProbeOptions(Scope(tgids={os.getpid()}), (OffCpu(),), btf=btf)
+        engine = Probes(options, lambda _: None)
     except StallscopeError as error:
-        return Finding(name, False, True, error.cause, error.remedy)
+        return Finding(name, False, True, error.cause, error.remedy, error.details)
     took = time.monotonic() - begin
     try:
         engine.begin()
@@ -110,15 +117,30 @@ def _programs(btf: Path | None) -> Finding:
     return Finding(name, True, True, f"loaded and attached in {took * 1000:.0f} ms ({engine.shape.name})")
 
 
-def _sideband() -> Finding:
-    from .sideband import Sideband
+def _process_events() -> Finding:
+    from ...kernel.process_events import ProcessEvents
 
     try:
-        Sideband().close()
+        ProcessEvents().close()
     except OSError as error:
         remedy = "allow perf_event_open (a container's seccomp profile forbids it: --privileged)"
         return Finding("perf events", False, False, f"{error.strerror}: names of short-lived programs get lost", remedy)
     return Finding("perf events", True, False, "mmap, exec and fork events of all processes")
+
+
+def _samples(btf: Path | None) -> Finding:
+    """The real thing, too: a clock on every core, and the program that it calls."""
+    from ...base.scope import Scope
+    from ...measures.oncpu import OnCpu
+    from .probes import ProbeOptions, Probes
+
+    name, lacking = "samples", ("trace-oncpu", "trace-wall")
+    try:
+        Probes(ProbeOptions(Scope(tgids={os.getpid()}), (OnCpu(),), btf=btf), lambda _: None).close()
+    except StallscopeError as error:
+        remedy = "allow perf_event_open (a container's seccomp profile forbids it: --privileged)"
+        return Finding(name, False, False, error.cause, remedy, error.details, lacking)
+    return Finding(name, True, False, "a clock on every core", lacking=lacking)
 
 
 def _kernel_symbols() -> Finding:
@@ -134,6 +156,18 @@ def _kernel_symbols() -> Finding:
     )
 
 
+def _cache() -> Finding:
+    from ...unwind.cache import TableCache
+
+    cache = TableCache()
+    problem = cache.check()
+    cache.close()
+    remedy = "make room there, or name a folder with STALLSCOPE_CACHE=/path: else every trace compiles them anew"
+    return Finding(
+        "unwind table cache", not problem, False, f"{cache.folder}{f': {problem}' if problem else ''}", remedy
+    )
+
+
 def _optional() -> Iterator[Finding]:
     """What other ways of tracing would find here."""
     checks = [
@@ -144,4 +178,5 @@ def _optional() -> Iterator[Finding]:
     ]
     for name, folder, remedy in checks:
         ok = folder.is_dir()
-        yield Finding(name, ok, False, "here" if ok else "not here (trace-offcpu does not need it)", remedy)
+        unneeded = "only trace-oncpu --event needs them" if name == "hardware counters" else "no command needs it"
+        yield Finding(name, ok, False, "here" if ok else f"not here ({unneeded})", remedy)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...converters.errors import StallscopeError
-from . import privilege, procfs
-from .bpfmap import RingBuffer
-from .bpfobject import Link, Object
-from .libbpf import BpfError
-from .records import (
+from ....converters.base.errors import StallscopeError
+from ...base import privilege, procfs
+from ...base.scope import Scope
+from ...kernel.bpfmap import RingBuffer
+from ...kernel.bpfobject import Link, Object
+from ...kernel.libbpf import BpfError
+from ...kernel.records import (
     BLOCKED,
     COUNTERS,
     RUNNABLE,
@@ -24,7 +25,9 @@ from .records import (
     parse_thread,
     parse_thread_record,
 )
-from .scope import Scope
+from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
+from ...kernel.sleepers import Sleepers
+from ...measures.protocol import Measure
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _STATES = {
@@ -40,56 +43,22 @@ _THREADS = 1 << 16
 """Entries of the hash by tid, where the kernel has no task storage for us."""
 _IDS = 1 << 14
 """Entries of the sets of process and thread ids."""
+_SLEEPERS = 1 << 16
+"""Sleeping threads whose stacks user space walks in one round."""
+
+
+_SCOPE = ("scope_fork", "scope_exec")
+"""Programs that every trace has."""
+_MEMOS = {"user_memo": 1, "user_memo_check": 256, "memo_check": 256}
+"""Stacks that a thread had before are recognised; one of so many of them is walked nevertheless, and compared."""
 
 
 @dataclass(frozen=True)
-class Shape:
-    """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
-
-    ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash. ``restacks``:
-    the first one also walks stacks.
-    """
-
-    name: str
-    raw: bool
-    knobs: Mapping[str, int]
-    seed: str = ""
-    dump: str = ""
-    restacks: bool = False
-
-
-SHAPES = (
-    # Sleepable iterators and bpf_copy_from_user_task() (376040e47334), sched_switch with prev_state (9c2136be0878) and
-    # bpf_loop() (e6f2dd0f8067): all of them came with 5.17 and 5.18.
-    Shape(
-        "task storage, sleepable iterator",
-        raw=False,
-        knobs={"use_storage": 1, "switch_has_state": 1, "task_regs": 1},
-        seed="scope_seed",
-        restacks=True,
-        dump="scope_dump",
-    ),
-    # Task storage for tracing programs (a10787e6d58c, 5.13): threads that sleep at the start have no user stack.
-    Shape(
-        "task storage, plain iterator",
-        raw=False,
-        knobs={"use_storage": 1, "switch_has_state": 0, "task_regs": 0},
-        seed="scope_seed_nosleep",
-        dump="scope_dump",
-    ),
-    # With --btf: a kernel without BTF of its own has no BTF-typed programs and no iterators.
-    Shape("raw tracepoints, hash by thread id", raw=True, knobs={}),
-)
-OFF_CPU_PROBES = ("offcpu_switch", "offcpu_wakeup", "offcpu_exit")
-_BTF_SHAPES, _RAW_SHAPES = SHAPES[:2], SHAPES[2:]
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """``probes``: program names without the ``_raw`` of their second form. ``knobs``: their own global variables."""
+class ProbeOptions:
+    """``knobs``: global variables of the programs that are to have other values than the measures give them."""
 
     scope: Scope
-    probes: tuple[str, ...]
+    measures: tuple[Measure, ...]
     knobs: Mapping[str, int] = field(default_factory=dict)
     user_stacks: bool = True
     kernel_stacks: bool = True
@@ -100,19 +69,20 @@ class EngineOptions:
     """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
 
 
-class Engine:
+class Probes:
     """The programs in the kernel, from load to the last look at the threads.
 
     ``began`` and ``stopped`` bound the trace (CLOCK_MONOTONIC ns; 0: not yet).
     """
 
-    def __init__(self, options: EngineOptions, on_record: Callable[[bytes], None]) -> None:
+    def __init__(self, options: ProbeOptions, on_record: Callable[[bytes], None]) -> None:
         """Loads and attaches. StallscopeError when this machine does not allow it."""
         self.options = options
         self.began = 0
         self.stopped = 0
         self._links: list[Link] = []
         self._iterator: Link | None = None
+        self._sleepers: Sleepers | None = None
         self._ids: dict[str, set[int]] = {}
         privilege.require()
         self.object, self.shape = _load(options)
@@ -121,23 +91,33 @@ class Engine:
 
     def _attach(self) -> None:
         suffix = "_raw" if self.shape.raw else ""
-        names = [*self.options.probes, "scope_fork", "scope_exec"]
+        measures = self.options.measures
         try:
-            for name in names:
+            for name in dict.fromkeys([*(name for measure in measures for name in measure.programs), *_SCOPE]):
                 self._links.append(self.object.programs[name + suffix].attach())
+            for measure in measures:
+                self._links += measure.attach(self.object, suffix)
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
+            if self.shape.sleepers and self.options.user_stacks:
+                self._sleepers = Sleepers(self.object, self.shape.sleepers)
         except BpfError as error:
             self.close()
             raise StallscopeError(
                 f"the kernel lets no program be attached: {error.cause}", "`trace-doctor` says what is missing"
             ) from error
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self) -> list[tuple[int, int]]:
         """Starts the clock and takes the scope's threads in; returns their (tid, tgid)."""
         self.began = time.monotonic_ns()
         self.object.set_variable("run", self.began)
-        return self.seed()
+        threads = self.seed()
+        if self._sleepers:
+            self._sleepers.restack()
+        return threads
 
     def seed(self) -> list[tuple[int, int]]:
         """Takes in the threads that belong to the scope by now; returns (tid, tgid) of all."""
@@ -179,7 +159,9 @@ class Engine:
 
     def restack(self) -> None:
         """Walks the stacks of waiting threads again that were not complete."""
-        if self._iterator and self.shape.restacks:
+        if self._sleepers:
+            self._sleepers.restack()
+        elif self._iterator and self.options.user_stacks:
             self.object.set_variable("restacking", 1)
             try:
                 self._iterator.read_iterator()
@@ -187,8 +169,10 @@ class Engine:
                 self.object.set_variable("restacking", 0)
 
     def consume(self) -> None:
-        """Delivers the records that are in the ring buffer."""
+        """Delivers the records that are in the ring buffer; the measures read their own."""
         self._ring.consume()
+        for measure in self.options.measures:
+            measure.consume()
 
     def stop(self) -> list[ThreadRecord]:
         """Ends the trace; returns the threads that are still there. The programs are detached."""
@@ -196,6 +180,8 @@ class Engine:
         self.object.set_variable("run", self.began | self.stopped << 64)
         self._detach()
         self.consume()
+        for measure in self.options.measures:
+            measure.read(self.object)
         if not self.shape.dump:
             return self._dump_hash()
         link = self.object.programs[self.shape.dump].attach_iterator()
@@ -211,7 +197,7 @@ class Engine:
         for _, value in self.object.find_map("thread_hash").items():
             thread = parse_thread(value)
             comm = os.fsencode(procfs.comm(thread.key.tgid, thread.key.tid))
-            records.append(ThreadRecord(self.stopped, comm, thread, exited=False))
+            records.append(ThreadRecord(max(self.stopped, thread.since), comm, thread, exited=False))
         return records
 
     def counters(self) -> dict[str, int]:
@@ -226,6 +212,9 @@ class Engine:
         if self._iterator:
             self._iterator.close()
             self._iterator = None
+        if self._sleepers:
+            self._sleepers.close()
+            self._sleepers = None
 
     def close(self) -> None:
         self._detach()
@@ -235,13 +224,13 @@ class Engine:
 
 def object_path() -> Path:
     """The compiled BPF programs. StallscopeError when they were not built."""
-    path = Path(__file__).resolve().parents[2] / "bpf" / "stallscope.bpf.o"
+    path = Path(__file__).resolve().parents[3] / "bpf" / "stallscope.bpf.o"
     if not path.is_file():
         raise StallscopeError(f"{path.name} is missing from the installation", "run `make build`, or install the wheel")
     return path
 
 
-def _load(options: EngineOptions) -> tuple[Object, Shape]:
+def _load(options: ProbeOptions) -> tuple[Object, Shape]:
     if options.btf is None and not KERNEL_BTF.exists():
         raise StallscopeError(
             "this kernel carries no BTF type information",
@@ -250,14 +239,16 @@ def _load(options: EngineOptions) -> tuple[Object, Shape]:
     if options.btf is not None and not _is_btf(options.btf):
         what = "no file with BTF type information" if options.btf.exists() else "not a file"
         raise StallscopeError(f"{options.btf} is {what}", "give --btf the BTF file of the running kernel")
-    first: BpfError | None = None
-    for shape in _RAW_SHAPES if options.btf else _BTF_SHAPES:
+    failures: list[tuple[Shape, BpfError]] = []
+    for shape in RAW_SHAPES if options.btf else BTF_SHAPES:
         try:
             return load_shape(options, shape), shape
         except BpfError as error:
-            first = first or error
-    assert first is not None
-    raise StallscopeError(f"{first.cause} ({_reason(first.log)})", _remedy(first.number)) from first
+            failures.append((shape, error))
+    helpers = frozenset() if options.btf else kernel_helpers()
+    raise refusal(
+        failures, helpers, release=os.uname().release, root=os.geteuid() == 0, own_btf=options.btf is not None
+    ) from failures[0][1]
 
 
 def _is_btf(path: Path) -> bool:
@@ -269,13 +260,13 @@ def _is_btf(path: Path) -> bool:
         return False
 
 
-def load_shape(options: EngineOptions, shape: Shape) -> Object:
+def load_shape(options: ProbeOptions, shape: Shape) -> Object:
     """The object loaded in one shape. BpfError when the kernel does not take it."""
     loaded = Object(object_path(), options.btf)
     try:
         suffix = "_raw" if shape.raw else ""
-        programs = {name + suffix for name in (*options.probes, "scope_fork", "scope_exec")}
-        loaded.select(programs | {name for name in (shape.seed, shape.dump) if name})
+        names = {name for measure in options.measures for name in (*measure.programs, *measure.placed)}
+        loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators)
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),
@@ -283,11 +274,12 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
             "user_stacks": int(options.user_stacks),
             "kernel_stacks": int(options.kernel_stacks),
             "self_tgid": os.getpid(),
+            **_MEMOS,
             **shape.knobs,
-            **options.knobs,
         }
-        for name, value in knobs.items():
-            loaded.set_variable(name, value)
+        for each in (knobs, *(measure.knobs() for measure in options.measures), options.knobs):
+            for name, value in each.items():
+                loaded.set_variable(name, value)
         _size_maps(loaded, options, shape)
         loaded.load()
     except BaseException:
@@ -296,9 +288,13 @@ def load_shape(options: EngineOptions, shape: Shape) -> Object:
     return loaded
 
 
-def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
-    for name in ("waits", "known_stacks"):
-        loaded.find_map(name).set_max_entries(options.table_entries)
+def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
+    sizes = {"known_stacks": options.table_entries}
+    for measure in options.measures:
+        for name, entries in measure.sizes(options.table_entries).items():
+            sizes[name] = max(entries, sizes.get(name, 0))
+    for name, entries in sizes.items():
+        loaded.find_map(name).set_max_entries(entries)
     for name in ("scope_tgids", "scope_tids", "scope_expected"):
         loaded.find_map(name).set_max_entries(_IDS)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
@@ -309,22 +305,5 @@ def _size_maps(loaded: Object, options: EngineOptions, shape: Shape) -> None:
         loaded.find_map("thread_storage").set_autocreate(False)
         for name in ("memo_storage", "user_memo_storage"):
             loaded.find_map(name).set_autocreate(False)
-
-
-def _reason(log: list[str]) -> str:
-    """The one line of the verifier's log that says why."""
-    lines = [line for entry in log for line in entry.splitlines()]
-    useful = [
-        line.strip()
-        for line in lines
-        if line and not line.startswith(("libbpf: ", "processed ", "; ", "-- ")) and not line[:1].isdigit()
-    ]
-    if useful:
-        return useful[-1]
-    return next((line.removeprefix("libbpf: ") for line in lines if line), "no reason given")
-
-
-def _remedy(number: int) -> str:
-    if number in (1, 13):  # EPERM, EACCES
-        return "run as root on the host; in a container with --privileged --pid=host; see `trace-doctor` for lockdown"
-    return "`trace-doctor` says what this kernel lacks; with another kernel's type information use --btf PATH"
+    if shape.sleepers:
+        loaded.find_map("walked_stacks").set_max_entries(_SLEEPERS)

@@ -1,27 +1,32 @@
-"""One trace from its first probe to its last record: engine, sideband, processes, and the reasons to stop."""
+"""One trace from its first probe to its last record, and the reasons to stop."""
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import os
-import select
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...converters.errors import StallscopeError
-from ..symbols.maps import Mapping
-from ..symbols.process import ProcessSpaces
-from ..unwind.loader import Counts
-from . import procfs
-from .engine import Engine
-from .interrupts import Interrupts
-from .launch import Launch
-from .records import ExecRecord, RecordSink, ThreadRecord, WaitKey, WaitSum, parse_wait
-from .scope import Scope
-from .sideband import Event, Exec, Exit, Fork, Mmap, Sideband
+from ....converters.base.errors import StallscopeError
+from ....converters.model import ValueType
+from ...base import procfs
+from ...base.conditions import Condition, Conditions
+from ...base.interrupts import Interrupts
+from ...base.launch import Launch
+from ...base.progress import Progress
+from ...base.scope import Scope
+from ...images.maps import Mapping
+from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
+from ...kernel.records import RecordSink, ThreadRecord
+from ...measures.protocol import Ended, Measure, Recorded, Row, columns_of, rows_of
+from ...symbols.process import ProcessSpaces
+from ...unwind.loader import Counts
+from .ends import Ends
+from .epochs import Epochs
+from .preparing import BRIEF, PATIENCE, READING, Preparation
+from .probes import Probes
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -41,11 +46,14 @@ class Capture:
     began: int
     stopped: int
     wall_ns: int
-    waits: list[tuple[WaitKey, WaitSum]]
+    columns: tuple[ValueType, ...]
+    rows: list[Row]
+    losses: dict[str, int]
+    """By the measures: what is missing of what they count."""
     threads: list[ThreadRecord]
     stacks: dict[int, tuple[int, ...]]
     counters: dict[str, int]
-    lost_sideband: int
+    lost_process_events: int
     epochs: Epochs
     spaces: ProcessSpaces
     notes: list[str] = field(default_factory=list)
@@ -57,56 +65,33 @@ class Capture:
     """What the loader of unwind tables did."""
     reused: int = 0
     """How often a thread id came back for another thread: their names and times are not told apart."""
-
-
-class Epochs:
-    """Which address space (epoch of `ProcessSpaces`) a wait's ``execs`` means.
-
-    The probes count execs from when they first see a thread, the sideband from when it first sees the process; the
-    times of the execs bring both together.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[int, list[int]] = {}
-        self._counted: dict[tuple[int, int], int] = {}
-
-    def seen(self, pid: int, when: int) -> None:
-        """The sideband reported an exec."""
-        self._seen.setdefault(pid, []).append(when)
-
-    def forked(self, pid: int) -> None:
-        """A process began; what was seen of another one that had this pid before does not count for it."""
-        self._seen.pop(pid, None)
-
-    def counted(self, record: ExecRecord) -> None:
-        """The probes reported an exec: a moment after the sideband's."""
-        self._counted[record.tgid, record.execs] = record.time
-
-    def epoch(self, pid: int, execs: int) -> int:
-        """The epoch; -1, which no process has, when the exec's record was lost."""
-        if not execs:
-            return 0
-        when = self._counted.get((pid, execs))
-        return -1 if when is None else bisect.bisect(self._seen.get(pid, []), when)
+    recorded: Recorded | None = None
+    conditions: dict[int, Condition] = field(default_factory=dict)
+    """By process."""
 
 
 class Session:
     """Runs an engine until the duration is over, the targets are gone, the command ended, or someone asks."""
 
-    def __init__(self, engine: Engine, launch: Launch | None, duration: float | None) -> None:
+    def __init__(self, engine: Probes, launch: Launch | None, duration: float | None) -> None:
         """Takes over an engine made with `on_record` of `RecordSink`."""
         self._engine = engine
         self._scope: Scope = engine.options.scope
         self._launch = launch
         self._duration = duration
         self._spaces = ProcessSpaces()
+        self._conditions = Conditions()
+        # Most measures do not care, and a host has many mappings.
+        for measure in engine.options.measures:
+            if type(measure).mapped is not Measure.mapped:
+                self._spaces.listeners.append(measure.mapped)
         self._epochs = Epochs()
         self._to_adopt: deque[int] = deque()
         self._notes: list[str] = []
         self._next_look = 0.0
-        self._sideband: Sideband | None = None
+        self._process_events: ProcessEvents | None = None
         try:
-            self._sideband = Sideband()
+            self._process_events = ProcessEvents()
         except OSError as error:
             self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
 
@@ -115,75 +100,117 @@ class Session:
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
 
-    def _prime(self, unwinding: Unwinding) -> None:
-        """Tables for the processes that the trace begins with; the rest of many comes later."""
-        targets = self._scope.tgids | {tgid for tid in self._scope.tids if (tgid := procfs.tgid_of(tid))}
-        self._to_adopt.extend(sorted(targets))
-        self._adopt_some()
-        unwinding.prime(sorted(targets & self._spaces.processes.keys()))
+    def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, show: Callable[[str], None], wait: bool) -> None:
+        """Tables for what the trace begins with, before it does. Ctrl-C meanwhile means: begin."""
+        if interrupts.requested:
+            return
+        scope = self._scope
+        until = time.monotonic() + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
+        reading = READING if wait else 0.0
+        preparation = Preparation(unwinding, self._spaces, scope, self._follow_sideband, reading=reading)
         if self._launch:
-            self._spaces.adopt(self._launch.pid)
-            unwinding.prime_command(self._launch.pid)
+            self._adopt(self._launch.pid)
+            preparation.command(self._launch.command, os.environ)
+        elif scope.everything:
+            preparation.everything(until)
+        else:
+            preparation.targets()
+        preparation.wait(until, interrupts, show)
+        interrupts.take()
 
     def run(
         self,
         sink: RecordSink,
         on_poll: Callable[[int, int, int], None] | None = None,
         interrupts: Interrupts | None = None,
+        progress: Progress | None = None,
+        *,
+        wait: bool = True,
     ) -> Capture:
-        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second."""
-        wall = time.time_ns()
+        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second.
+
+        Before that unwind tables are waited for, if ``wait``; ``progress`` tells how far they are.
+        """
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
+            ends = Ends(self._scope, self._launch)
+            stack.callback(ends.close)
             if self._unwinding:
                 stack.callback(self._unwinding.close)
-                self._prime(self._unwinding)
-            seeds = self._engine.begin()
-            if self._scope.ends_with and not seeds:
-                raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
-            self._take_in(seeds)
-            if self._launch:
-                if self._launch.pid not in self._spaces.processes:
-                    self._spaces.adopt(self._launch.pid)
-                self._engine.expect_exec(self._launch.pid)
-                self._launch.go()
+                self._prepare(self._unwinding, interrupts, progress.show if progress else _silent, wait)
+            wall = time.time_ns()
+            self._begin(ends)
+            if progress:
+                progress.restart()
+            if self._launch and not interrupts.requested:
+                self._release(self._launch)
+                self._poll(sink)
             deadline = time.monotonic() + self._duration if self._duration is not None else None
-            ends = _Ends(self._scope, self._launch)
             while not interrupts.requested and not ends.reached():
                 now = time.monotonic()
                 if deadline is not None and now >= deadline:
                     break
                 timeout = _POLL if deadline is None else min(_POLL, deadline - now)
                 if not self._to_adopt:
-                    ends.wait(interrupts.wakeup, min(timeout, _QUIET))
-                    ends.wait(interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
+                    self._rest(ends, interrupts.wakeup, min(timeout, _QUIET))
+                    self._rest(ends, interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
                 self._poll(sink)
                 if on_poll:
                     counters = self._engine.counters()
-                    on_poll(counters["new_threads"], len(sink.stacks), counters["lost_waits"])
-            ends.close()
+                    lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
+                    on_poll(counters["new_threads"], len(sink.stacks), lost)
             records = self._engine.stop()
         return self._finish(sink, records, wall)
+
+    def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
+        """Until something happens, or so long; measures with small buffers are seen to meanwhile."""
+        hasty = [measure for measure in self._engine.options.measures if measure.period]
+        period = min((measure.period for measure in hasty if measure.period), default=seconds)
+        until = time.monotonic() + seconds
+        while not ends.wait(wakeup, min(period, until - time.monotonic()), news) and time.monotonic() < until:
+            for measure in hasty:
+                measure.consume()
+
+    def _begin(self, ends: Ends) -> None:
+        bounded = bool(self._scope.ends_with)
+        gone = ends.gone()
+        self._scope.tgids -= gone
+        self._scope.tids -= gone
+        seeds = self._engine.begin()
+        if self._unwinding:
+            self._unwinding.begin()
+        if bounded and not seeds:
+            raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
+        self._take_in(seeds)
+
+    def _release(self, launch: Launch) -> None:
+        if launch.pid not in self._spaces.processes:
+            self._adopt(launch.pid)
+        self._engine.expect_exec(launch.pid)
+        launch.go()
 
     def _news(self) -> list[int]:
         """Descriptors that tell of new programs and new tables at once, for the first stacks to be complete."""
         if not self._unwinding:
             return []
-        return [self._unwinding.fd, *(self._sideband.fds if self._sideband else ())]
+        return [self._unwinding.fd, *(self._process_events.fds if self._process_events else ())]
 
     def _poll(self, sink: RecordSink) -> None:
         self._engine.consume()
-        self._follow(self._sideband.poll() if self._sideband else ())
+        self._follow_sideband()
         self._without_sideband(sink)
         if self._unwinding:
             self._unwinding.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
+        self._conditions.poll()
 
     def _look_for_newcomers(self) -> None:
         begin = time.monotonic()
         self._scope.tgids &= set(procfs.pids())
+        if self._unwinding:
+            self._scope.ours |= self._unwinding.loader.pids
         if newcomers := self._scope.newcomers():
             self._scope.tgids |= newcomers
             self._take_in(self._engine.seed())
@@ -192,14 +219,24 @@ class Session:
 
     def _take_in(self, threads: list[tuple[int, int]]) -> None:
         known = self._spaces.processes
-        self._to_adopt.extend(sorted({tgid for _, tgid in threads if tgid not in known}))
+        tgids = {tgid for _, tgid in threads}
+        self._to_adopt.extend(sorted(tgids - known.keys()))
+        # What is known was mapped before the trace began; its conditions are those of the trace.
+        self._conditions.look_soon(sorted(tgids & known.keys()))
         if len(self._to_adopt) <= 64:
             self._adopt_some()
 
     def _adopt_some(self) -> None:
         until = time.monotonic() + _ADOPT_SLICE
         while self._to_adopt and time.monotonic() < until:
-            self._spaces.adopt(self._to_adopt.popleft())
+            self._adopt(self._to_adopt.popleft())
+
+    def _adopt(self, pid: int) -> None:
+        self._spaces.adopt(pid)
+        self._conditions.look(pid)
+
+    def _follow_sideband(self) -> None:
+        self._follow(self._process_events.poll() if self._process_events else ())
 
     def _follow(self, events: Iterable[Event]) -> None:
         every = self._scope.everything
@@ -215,9 +252,10 @@ class Session:
             return
         if event.parent in self._to_adopt:
             self._to_adopt.remove(event.parent)
-            spaces.adopt(event.parent)
+            self._adopt(event.parent)
         spaces.fork(event.parent, event.pid, event.time)
         self._epochs.forked(event.pid)
+        self._conditions.forked(event.parent, event.pid)
 
     def _changed(self, event: Exec | Mmap | Exit) -> None:
         spaces, unwinding = self._spaces, self._unwinding
@@ -225,6 +263,7 @@ class Session:
             spaces.exec(event.pid, event.time)
             spaces.processes[event.pid].comm = os.fsdecode(event.comm)
             self._epochs.seen(event.pid, event.time)
+            self._conditions.look(event.pid)
             if unwinding:
                 unwinding.began(event.pid)
         elif isinstance(event, Mmap):
@@ -241,19 +280,24 @@ class Session:
         """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""
         for record in sink.take_execs():
             self._epochs.counted(record)
-            if self._sideband is None:
+            if self._process_events is None:
                 self._epochs.seen(record.tgid, record.time)
                 self._spaces.exec(record.tgid, record.time)
-                self._spaces.adopt(record.tgid)
+                self._adopt(record.tgid)
 
     def _finish(self, sink: RecordSink, records: list[ThreadRecord], wall: int) -> Capture:
-        engine = self._engine
-        self._follow(self._sideband.poll(final=True) if self._sideband else ())
+        engine, measures = self._engine, self._engine.options.measures
+        self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._without_sideband(sink)
         while self._to_adopt:
-            self._spaces.adopt(self._to_adopt.popleft())
-        waits = [parse_wait(key, value) for key, value in engine.object.find_map("waits").items()]
-        for pid in {key.tgid for key, _ in waits} | {record.thread.key.tgid for record in records}:
+            self._adopt(self._to_adopt.popleft())
+        ours = self._unwinding.loader.pids if self._unwinding else set()
+        threads = [record for record in sink.threads(records) if record.thread.key.tgid not in ours]
+        ended = Ended(engine.began, engine.stopped, threads)
+        rows = rows_of(measures, ended)
+        rows = [row for row in rows if row.origin.tgid not in ours]
+        remaining = {record.thread.key.tgid for record in records} - ours
+        for pid in {row.origin.tgid for row in rows} | remaining:
             if pid in self._spaces.processes:
                 self._spaces.refresh(pid)
             else:
@@ -262,70 +306,38 @@ class Session:
             engine.began,
             engine.stopped,
             wall,
-            waits,
-            sink.threads(records),
+            columns_of(measures),
+            rows,
+            {kind: count for measure in measures for kind, count in measure.losses().items()},
+            threads,
             sink.stacks,
             engine.counters(),
-            self._sideband.lost if self._sideband else 0,
+            self._process_events.lost if self._process_events else 0,
             self._epochs,
             self._spaces,
-            self._notes,
+            [*self._notes, *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
             sink.ends,
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
+            next(filter(None, (measure.recorded(ended) for measure in measures)), None),
+            self._conditions.finish(_by_demand(threads)),
         )
-        if self._sideband:
-            self._sideband.close()
+        if self._process_events:
+            self._process_events.close()
         return capture
 
 
-class _Ends:
-    """Notices the end of the traced processes without polling them, where the kernel has pidfds."""
-
-    def __init__(self, scope: Scope, launch: Launch | None) -> None:
-        self._launch = launch
-        self._targets = [] if launch else list(scope.ends_with)
-        self._bounded = bool(self._targets)
-        self._fds: dict[int, int] = {}
-        for pid in [launch.pid] if launch else self._targets:
-            try:
-                self._fds[pid] = os.pidfd_open(pid)
-            except OSError:
-                continue  # a thread, or gone: reached() looks at /proc
-
-    def wait(self, wakeup: int, timeout: float, also: Iterable[int] = ()) -> None:
-        """Returns after ``timeout`` seconds, or earlier when something happened."""
-        _poll_any([wakeup, *self._fds.values(), *also], timeout)
-
-    def reached(self) -> bool:
-        if self._launch:
-            return self._launch.poll() is not None
-        if not self._bounded:
-            return False
-        gone = [pid for pid in self._targets if self._is_gone(pid)]
-        for pid in gone:
-            self._targets.remove(pid)
-            if pid in self._fds:
-                os.close(self._fds.pop(pid))
-        return not self._targets
-
-    def _is_gone(self, pid: int) -> bool:
-        if pid in self._fds:
-            return _poll_any([self._fds[pid]], 0)
-        return not os.path.exists(f"/proc/{pid}")
-
-    def close(self) -> None:
-        for fd in self._fds.values():
-            os.close(fd)
+def _by_demand(threads: list[ThreadRecord]) -> list[int]:
+    """The processes, that which wanted a core for longest first."""
+    wanted: Counter[int] = Counter()
+    for record in threads:
+        wanted[record.thread.key.tgid] += record.on_cpu + record.thread.runnable
+    return [pid for pid, _ in wanted.most_common()]
 
 
-def _poll_any(fds: list[int], timeout: float) -> bool:
-    """Whether one of ``fds`` becomes readable within ``timeout`` seconds. Unlike select(), for any number of a file."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLIN)
-    return bool(poll.poll(max(timeout, 0) * 1000))
+def _silent(_line: str) -> None:
+    """For whom nobody shows anything."""
 
 
 def _mapping(event: Mmap) -> Mapping:

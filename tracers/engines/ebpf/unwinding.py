@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..symbols.maps import Mapping, read_maps
-from ..symbols.process import ProcessSpaces
-from ..symbols.vdso import image
-from ..unwind.loader import VDSO, Counts, Loader
-from ..unwind.store import Store
-from . import procfs
+from ...base import procfs
+from ...images.elf import ElfError, ElfFile, FileSource
+from ...images.files import HOST
+from ...images.maps import Mapping
+from ...images.vdso import image
+from ...symbols.process import ProcessSpaces
+from ...unwind.loader import VDSO, Counts, Loader
+from ...unwind.store import Store
 
 if TYPE_CHECKING:
-    from ..symbols.elf import ElfFile
-    from .engine import Engine
+    from .probes import Probes
 
-PRIME = 1.0
-"""Seconds that loading tables may hold up the start of a trace; the rest comes while it runs."""
 _EPOCH = 2.0
 """Seconds in which the use of a table counts as the same."""
 _SOON, _LATER = 0.1, 5.0
@@ -30,13 +29,10 @@ _SHARE = 0.1
 """Of the time, at most, goes into walking waiting threads again, and into reading the mappings of one process."""
 
 
-_EVERYWHERE = ("libc.so", "libc-", "ld-linux", "ld-")
-
-
 class Unwinding:
     """Keeps the probes' tables to what the traced processes have mapped."""
 
-    def __init__(self, engine: Engine, spaces: ProcessSpaces, budget: int) -> None:
+    def __init__(self, engine: Probes, spaces: ProcessSpaces, budget: int) -> None:
         self._engine = engine
         self._spaces = spaces
         self._store = Store(engine.object, budget)
@@ -53,6 +49,8 @@ class Unwinding:
         """Processes of which walks missed a mapping, and when they are to be looked at."""
         self._looks: dict[int, tuple[float, float]] = {}
         """By process: when it may be looked at again, and how long to wait after that."""
+        self._expected: list[int] = []
+        """Open files that nobody had mapped when they were asked for."""
         self._leaderless: set[int] = set()
         """Processes whose main thread has ended, but not they."""
         self._generation = 0
@@ -68,18 +66,24 @@ class Unwinding:
         """Readable when `poll` has something to do."""
         return self.loader.ready
 
-    def prime(self, pids: Iterable[int]) -> None:
-        """Loads for these processes before the trace begins, as long as `PRIME` allows."""
-        for pid in pids:
-            self.loader.read(pid)
-        self.loader.wait(PRIME)
+    def expect_vdso(self) -> None:
+        """Every program has it."""
+        self.loader.expect(os.getpid(), Mapping(0, 4096, path=VDSO))
 
-    def prime_command(self, pid: int) -> None:
-        """As `prime` for a command that has not begun: what surely it will map is the C library, as ``pid`` has it."""
-        for mapping in read_maps(pid):
-            if os.path.basename(mapping.path).startswith(_EVERYWHERE):
-                self.loader.expect(pid, mapping)
-        self.loader.wait(PRIME)
+    def expect_file(self, path: str) -> None:
+        """Somebody will map this file, if it is one."""
+        try:
+            fd = HOST.open_regular(path)
+        except (OSError, ValueError):
+            return
+        self._expected.append(fd)
+        with contextlib.suppress(ElfError):
+            self.loader.expect_file(ElfFile(FileSource(fd)), path)
+
+    def begin(self) -> None:
+        """The trace begins."""
+        self.loader.begin()
+        self._stale = True
 
     def began(self, pid: int) -> None:
         """A process began another program."""
@@ -125,18 +129,20 @@ class Unwinding:
                 break
         self.loader.missed(wanted.tables)
         self._stale |= self.loader.poll()
-        if self._stale and now >= self._next_restack:
+        if self._stale and self._engine.began and now >= self._next_restack:
             self._stale = False
             self._advance()
-            begin = time.monotonic()
+            begin = time.thread_time()
             self._engine.restack()
-            end = time.monotonic()
-            self._next_restack = end + (end - begin) / _SHARE
+            self._next_restack = time.monotonic() + (time.thread_time() - begin) / _SHARE
 
     def close(self) -> None:
         """Lets go of the memory, and of the files, which others can use then."""
         self.loader.close()
         self._store.close()
+        for fd in self._expected:
+            os.close(fd)
+        self._expected = []
 
     def _advance(self) -> None:
         """What was remembered of stacks that were not complete is no longer true."""
@@ -144,7 +150,7 @@ class Unwinding:
         self._engine.object.set_variable("unwind_generation", self._generation)
 
     def _tell(self, pid: int) -> None:
-        begin = time.monotonic()
+        begin = time.thread_time()  # what it costs, not how long others took their turn meanwhile
         if pid not in self._to_read:
             self.loader.tell(pid)
             self._stale = True
@@ -155,8 +161,7 @@ class Unwinding:
             return
         self._to_read.discard(pid)
         self._to_tell.discard(pid)
-        end = time.monotonic()
-        self._busy_until[pid] = end + (end - begin) / _SHARE
+        self._busy_until[pid] = time.monotonic() + (time.thread_time() - begin) / _SHARE
 
     def _look_after_leaderless(self) -> None:
         for pid in list(self._leaderless):

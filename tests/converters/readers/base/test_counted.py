@@ -3,10 +3,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Profile
-from stallscope.converters.readers.counted import CountedStacks
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.counted import CountedStacks
+from stallscope.converters.readers.base.source import Source
 
 EXPECTED = "a frame"
 
@@ -86,7 +86,9 @@ def test_a_stack_without_end_does_not_fill_the_memory() -> None:
     stacks = CountedStacks("x", EXPECTED, parse)
     stacks.add_lines(b" a\n" * 30_000 + b"1\n b\n1")
     assert len(stacks._open) == 0
-    found = profile(stacks)
+    source = Source(io.BytesIO(b"a\n" * 50_000), "x")
+    assert list(source.chunks())
+    found = stacks.profile(source, "t")
     assert found.lost == {"lines not understood": 20_000}
     assert [len(each.stack) for each in found.samples] == [10_000, 1]
 

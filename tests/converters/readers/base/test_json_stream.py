@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.readers import json_stream
-from stallscope.converters.readers.json_stream import JsonStream, Unfinished
-from stallscope.converters.readers.source import Source
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.readers.base import json_stream
+from stallscope.converters.readers.base.json_stream import JsonStream, Unfinished
+from stallscope.converters.readers.base.source import Source
 
 
 def members(text: bytes) -> tuple[list[tuple[str, Any, bool]], bool | None]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.readers.python_frames import kind_of, root_labels
+from stallscope.converters.readers.base.python_frames import kind_of, root_labels
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.readers.source import HEAD, Source, open_source
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.readers.base.source import HEAD, Source, open_source
 
 TEXT = b"".join(b"line %d\n\n" % i for i in range(300_000))
 
@@ -114,3 +115,29 @@ def test_a_pipe_cannot_be_read_again() -> None:
     os.close(write)
     with os.fdopen(read, "rb") as file:
         assert not Source(file, "x").can_rewind
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_utf_16_is_read(codec: str, pack: Callable[[bytes], bytes]) -> None:
+    text = "größe;𝄞 3\n" * 50_000
+    mark = {"utf-16": b"", "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}[codec]
+    source = Source(io.BytesIO(pack(mark + text.encode(codec))), "x")
+    assert source.packed
+    assert source.head == text.encode()[: len(source.head)]
+    assert b"".join(source.chunks()) == text.encode()
+    source.rewind()
+    assert source.read_all(1 << 30) == text.encode()
+
+
+def test_the_mark_of_utf_8_is_taken_off() -> None:
+    source = Source(io.BytesIO(codecs.BOM_UTF8 + b"a 1\n"), "x")
+    assert (source.head, source.packed) == (b"a 1\n", False)
+    assert Source(io.BytesIO(codecs.BOM_UTF8[:2]), "x").head == codecs.BOM_UTF8[:2]
+
+
+def test_lines_are_counted() -> None:
+    for text, lines in ((b"a\nb\n", 2), (b"a\nb", 2), (b"", 0), (b"a\n" * 100_000 + b"b", 100_001)):
+        source = Source(io.BytesIO(text), "x")
+        assert b"".join(source.chunks()) == text
+        assert source.lines == lines

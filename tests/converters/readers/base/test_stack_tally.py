@@ -4,9 +4,9 @@ import io
 
 import pytest
 from stallscope.converters.model import Frame, Sample
-from stallscope.converters.readers import stack_tally
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.stack_tally import NotAFrame, StackTally, pieces
+from stallscope.converters.readers.base import stack_tally
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.base.stack_tally import NotAFrame, StackTally, pieces
 
 
 def parse(line: bytes) -> tuple[Frame, ...] | None:

@@ -5,11 +5,12 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.readers import bcc, bcc_stacks
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.bcc import reader as bcc
+from stallscope.converters.readers.bcc import stacks as bcc_stacks
 
 OWNER = "    -                my app (12)\n"
 KERNEL = "    schedule\n    do_syscall_64\n    entry_SYSCALL_64_after_hwframe\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.readers.bpftrace_frames import is_kernel, parse_frame
+from stallscope.converters.readers.bpftrace.frames import is_kernel, parse_frame
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import io
 import json
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.readers import bpftrace
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.bpftrace import reader as bpftrace
 
 KERNEL, USER = "\n    schedule+46\n    entry_SYSCALL_64_after_hwframe+61\n", "\n    read+13\n    main+1\n"
 BOTH = "main;read;entry_SYSCALL_64_after_hwframe_[k];schedule_[k]"
@@ -92,7 +92,7 @@ def test_what_is_no_sum_is_counted() -> None:
     assert folded(found) == ["main;read 7 {}"]
     assert found.lost == {
         "histograms": 2,
-        "values that are no sums": 2,
+        "values other than sums": 2,
         "lines of other output": 2,
         "entries cut short": 1,
     }
@@ -111,7 +111,7 @@ def test_json() -> None:
         "entries without a stack": 1,
         "histograms": 1,
         "lost events": 6,
-        "values that are no sums": 2,
+        "values other than sums": 2,
         "lines not understood": 4,
     }
     assert found.comments[0].startswith("x, line 6: ")

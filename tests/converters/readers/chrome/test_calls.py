@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame
-from stallscope.converters.readers import chrome_calls
-from stallscope.converters.readers.chrome_calls import ANY, END, HIDDEN, OPEN, Calls, LateCall
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.readers.chrome import calls as chrome_calls
+from stallscope.converters.readers.chrome.calls import ANY, END, HIDDEN, OPEN, Calls, LateCall
 
 FRAMES = [Frame("a"), Frame("b"), Frame("c")]
 A, B, C = range(3)
@@ -52,6 +52,15 @@ def test_an_end_with_a_name_ends_what_is_inside_too() -> None:
     )
 
 
+def test_an_end_may_come_before_its_begin_of_the_same_time() -> None:
+    records = (0, OPEN, A), (2, END, B), (2, OPEN, B), (3, OPEN, B), (4, END, B), (4, END, C), (9, END, A)
+    assert spans(*records) == ([(0, 9, "a"), (2, 2, "b"), (3, 4, "b")], {"ends of calls without a begin": 1})
+    assert spans((0, OPEN, A), (2, END, B), (3, OPEN, B), (9, END, A))[1] == {
+        "ends of calls without a begin": 1,
+        "calls without an end": 1,
+    }
+
+
 def test_a_begin_without_an_end_lasts_until_the_last_event() -> None:
     assert spans((1, OPEN, A), (2, 9, B)) == ([(1, 9, "a"), (2, 9, "b")], {"calls without an end": 1})
 
@@ -59,13 +68,52 @@ def test_a_begin_without_an_end_lasts_until_the_last_event() -> None:
 def test_rounding_is_not_told_as_a_loss() -> None:
     assert spans((0, 10_000, A), (5_000, 11_000, B), (0, 99_000, C))[1] == {}
     assert spans((0, 10_000, A), (5_000, 11_001, B)) == (
-        [(0, 10_000, "a"), (5_000, 10_000, "b")],
+        [(0, 5_000, "a"), (5_000, 11_001, "b")],
         {"calls that overlapped others, shortened": 1},
     )
 
 
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        # alpha 0–10, beta 5–15 is 15, by cutting alpha
+        ([(0, 10_000, A), (5_000, 15_000, B)], [(0, 5_000, "a"), (5_000, 15_000, "b")]),
+        # even if that takes more of it than the end of the other one is
+        (
+            [(0, 10_000, A), (1_000, 15_000, B), (2_000, 3_000, C)],
+            [(0, 1_000, "a"), (1_000, 15_000, "b"), (2_000, 3_000, "c")],
+        ),
+        # what is around the first one goes on
+        (
+            [(0, 20_000, C), (1_000, 10_000, A), (5_000, 15_000, B)],
+            [(0, 20_000, "c"), (1_000, 5_000, "a"), (5_000, 15_000, "b")],
+        ),
+        # by what two clocks differ by, the callers last longer
+        ([(0, 9_000, C), (0, 9_000, A), (5_000, 9_900, B)], [(0, 9_900, "c"), (0, 9_900, "a"), (5_000, 9_900, "b")]),
+        ([(0, 9_000, A), (8_500, 30_000, B)], [(0, 8_500, "a"), (8_500, 30_000, "b")]),
+    ],
+)
+def test_calls_that_overlap_keep_their_time(records: list[Record], shown: list[tuple[int, int, str]]) -> None:
+    assert spans(*records)[0] == shown
+    calls = made(*records)
+    calls.fold(lambda kind, count: None, final=True)
+    assert sum(time for time, _ in sums(calls).values()) == max(end for _, end, _ in records)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 12), st.sampled_from([A, B, C])), max_size=20))
+def test_the_time_of_a_thread_is_the_union_of_its_calls(steps: list[Record]) -> None:
+    records = [(700 * start, 700 * (start + length), frame) for start, length, frame in sorted(steps)]
+    covered: set[int] = set()
+    for start, end, _ in records:
+        covered.update(range(start, end, 700))
+    calls = made(*records)
+    calls.fold(lambda kind, count: None, final=True)
+    assert sum(time for time, _ in sums(calls).values()) == 700 * len(covered)
+    assert sum(count for _, count in sums(calls).values()) == len(records)
+
+
 @pytest.mark.parametrize("frame", [B, HIDDEN])
-def test_of_two_calls_that_overlap_the_one_is_shortened_that_loses_less(frame: int) -> None:
+def test_what_begins_within_a_call_and_goes_on_behind_it(frame: int) -> None:
     """A function begins an annotation that goes on behind it."""
     records = (0, 90_000, A), (10_000, 15_000, frame), (11_000, 14_000, C), (13_000, 80_000, C), (20_000, 30_000, A)
     shown = [(10_000, 13_000, "b")] if frame == B else []
@@ -96,13 +144,13 @@ def test_what_is_too_deep_is_told_with_its_caller(monkeypatch: pytest.MonkeyPatc
     records = (0, 9, A), (1, 8, B), (2, 7, C), (3, 6, A), (8, 9, C)
     assert spans(*records) == (
         [(0, 9, "a"), (1, 8, "b"), (8, 9, "c")],
-        {"calls that are too deep, told with their callers": 2},
+        {"calls too deep, counted in their callers": 2},
     )
     lost: Counter[str] = Counter()
     calls = made(*records)
     calls.fold(lambda kind, count: lost.update({kind: count}), final=True)
     assert sums(calls) == {"a": (1, 1), "ab": (7, 1), "ac": (1, 1)}
-    assert +lost == {"calls that are too deep, told with their callers": 2}
+    assert +lost == {"calls too deep, counted in their callers": 2}
 
 
 def test_what_is_over_is_forgotten_and_what_is_open_is_not() -> None:
@@ -110,12 +158,12 @@ def test_what_is_over_is_forgotten_and_what_is_open_is_not() -> None:
     calls = made((0, 100, A), (1, 4, B), (2, 3, C), (5, 120, B), (6, 7, C))
     calls.fold(lambda kind, count: lost.update({kind: count}))
     # The call that began last may yet turn out to be within one that begins with it.
-    assert list(zip(calls.starts, calls.ends, calls.frames, strict=True)) == [(0, 100, A), (5, 120, B), (6, 7, C)]
+    assert list(zip(calls.starts, calls.ends, calls.frames, strict=True)) == [(0, 120, A), (5, 120, B), (6, 7, C)]
     assert sums(calls) == {"ab": (2, 1), "abc": (1, 1)}
     add(calls, (6, 8, A))
     add(calls, (200, 201, A))
     calls.fold(lambda kind, count: lost.update({kind: count}), final=True)
-    assert sums(calls) == {"a": (3, 2), "ab": (95, 2), "abc": (1, 1), "aba": (1, 1), "abac": (1, 1)}
+    assert sums(calls) == {"a": (3, 2), "ab": (115, 2), "abc": (1, 1), "aba": (1, 1), "abac": (1, 1)}
     assert not +lost
     assert (calls.first, calls.last) == (0, 201)
 

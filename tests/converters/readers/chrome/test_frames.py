@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import Frame
-from stallscope.converters.readers.chrome_frames import Frames, arguments, arguments_in
+from stallscope.converters.readers.chrome.frames import Frames, arguments, arguments_in
 
 
 @pytest.mark.parametrize(

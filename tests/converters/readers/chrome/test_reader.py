@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.readers import chrome, chrome_tracks
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
-from stallscope.converters.timeline import Span, add_up
+from stallscope.converters.model.timeline import Span, add_up
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.chrome import reader as chrome
+from stallscope.converters.readers.chrome import tracks as chrome_tracks
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "chrome"
+DATA = Path(__file__).resolve().parents[3] / "data" / "chrome"
 A, B = Frame("a"), Frame("b")
 
 
-def read(document: Any) -> Profile:
+def read(document: Any, event: str = "") -> Profile:
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return chrome.read(Source(io.BytesIO(text), "x"), ReadOptions())
+    return chrome.read(Source(io.BytesIO(text), "x"), ReadOptions(event=event))
 
 
 def call(phase: str, name: str, ts: Any, **more: Any) -> dict[str, Any]:
@@ -68,22 +69,24 @@ def test_recording_of_py_spy() -> None:
 def test_what_is_mended_is_counted() -> None:
     profile = read((DATA / "mixed.json").read_bytes())
     assert profile.lost == {
-        "events that are no calls": 2,
         "events not understood": 2,
         "ends of calls without a begin": 1,
         "calls without an end": 1,
         "calls that overlapped others, shortened": 1,
     }
-    assert profile.comments == [f"x, event 14: expected {chrome.EXPECTED}"]
+    assert profile.comments == [
+        "beside what is shown: 1 instant, 1 counter",
+        f"x, event 14: expected {chrome.EXPECTED}",
+    ]
     step = Frame("step", "python", file="train.py", line=12)
     main = next(track for track in profile.timeline.tracks if ("tid", 11) in track.labels)  # type: ignore[union-attr]
     assert main.labels == (("pid", 10), ("process", "trainer <0>"), ("thread", "main"), ("tid", 11))
-    # Times of 16 digits are exact, and a call that outlasts its caller by less than it shares with it ends with it.
+    # Times of 16 digits are exact, and a call ends where another one begins that outlasts it.
     assert main.spans == [
-        Span(250, 10_250, step),
+        Span(250, 7_250, step),
         Span(1_250, 5_750, Frame("aten::topk"), (("Ev Idx", 7),)),
         Span(1_750, 5_749, Frame("cudaGetDeviceProperties", "api")),
-        Span(7_250, 10_250, Frame("outlasts")),
+        Span(7_250, 11_750, Frame("outlasts")),
     ]
 
 
@@ -102,12 +105,13 @@ def test_samples_without_calls() -> None:
     assert found["main;write", None] == (2, 5)
     assert found["main;read", "app"] == (1, 1)
     assert found["main;0x12", "app"] == (1, 1)
-    assert profile.lost == {"frames that were not defined": 2, "samples not understood": 1}
+    assert profile.lost == {"frames without a definition": 2, "samples not understood": 1}
 
 
 def test_samples_beside_calls_are_counted() -> None:
     profile = read([call("X", "a", 1, dur=2), call("P", "cycles", 1, sf=3)])
-    assert profile.lost == {"samples beside the calls": 1}
+    assert profile.lost == {}
+    assert profile.comments == ["beside what is shown: 1 sample"]
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"Infinity", b"NaN", b"1e308", b"9" * 400])
@@ -218,3 +222,86 @@ def test_any_events_nest_or_are_refused(events: list[Any]) -> None:
             open_.append(span.end)
         assert track == sorted(track, key=lambda span: span.start)
     assert all(sample.values[0] >= 0 for sample in profile.samples)
+
+
+CHUNK = {
+    "cpuProfile": {
+        "nodes": [{"id": 1, "callFrame": {"functionName": "tick", "url": "a.js", "lineNumber": 4}}],
+        "samples": [1, 1],
+    },
+    "timeDeltas": [0, 6],
+}
+
+
+def test_samples_of_v8_are_shown_instead_of_calls() -> None:
+    events = [call("X", "Task", 1, dur=50), {**call("P", "ProfileChunk", 2), "id": "0x1", "args": {"data": CHUNK}}]
+    profile = read(events)
+    assert [(sample.stack[0].name, sample.values) for sample in profile.samples] == [("tick", (6_000, 2))]
+    assert profile.comments == ["beside the samples: 1 call (--event-filter calls shows them)"]
+    calls = read(events, event="calls")
+    assert [(sample.stack[0].name, sample.values) for sample in calls.samples] == [("Task", (50_000, 1))]
+
+
+def test_samples_of_the_document_are_shown_where_calls_take_no_time() -> None:
+    frames = {"1": {"name": "main"}}
+    samples = [{"ts": time, "tid": 1, "sf": 1} for time in (5, 9)]
+    for length, event, shown in ((0, "", "main"), (3, "", "f"), (3, "samples", "main"), (0, "calls", "f")):
+        document = {"traceEvents": [call("X", "f", 1, dur=length)], "samples": samples, "stackFrames": frames}
+        profile = read(document, event=event)
+        assert {sample.stack[0].name for sample in profile.samples} == {shown}
+        assert profile.default_value == ("wall" if shown == "main" else "")
+
+
+def test_another_event_is_no_choice() -> None:
+    with pytest.raises(StallscopeError) as caught:
+        read([call("X", "f", 1, dur=1)], event="nosuch")
+    assert caught.value.remedy == "choose one of: calls, samples"
+
+
+def test_flow_arrows_are_no_loss() -> None:
+    arrows = [call(phase, "ac2g", 1) for phase in "sft"] + [call("?", "what", 1)]
+    profile = read([call("X", "f", 1, dur=1), *arrows])
+    assert profile.lost == {"events of an unknown kind": 1}
+    assert profile.comments == ["beside what is shown: 3 flow arrows"]
+
+
+def kineto() -> list[dict[str, Any]]:
+    """As PyTorch's profiler writes it: one name for the CPU's process and those of all GPUs."""
+    events = []
+    for pid, label in ((700, "CPU"), (0, "GPU 0"), (3, "GPU 3")):
+        events.append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python3.8"}})
+        events.append({"ph": "M", "name": "process_labels", "pid": pid, "tid": 0, "args": {"labels": label}})
+    own = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler"}
+    return [
+        *events,
+        {**own, "ts": 0, "dur": 1_000},
+        {"ph": "X", "name": "a", "pid": 700, "tid": 1, "ts": 10, "dur": 100},
+        {"ph": "X", "name": "b", "cat": "kernel", "pid": 3, "tid": 7, "ts": 20, "dur": 300},
+    ]
+
+
+@pytest.mark.parametrize("timeline", [True, False])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_recording_itself_is_no_call(timeline: bool, indent: int | None) -> None:
+    text = json.dumps({"traceEvents": kineto()}, indent=indent).encode()
+    profile = chrome.read(Source(io.BytesIO(text), "x"), ReadOptions(timeline=timeline))
+    assert {sample.stack[0].name: sample.values[0] for sample in profile.samples} == {"a": 100_000, "b": 300_000}
+    assert profile.comments == [
+        "left out: the recording's own span, PyTorch Profiler (0); --event-filter calls shows it"
+    ]
+    assert profile.duration_ns == 1_000_000
+    asked = read(kineto(), "calls")
+    assert asked.total("wall") == 1_400_000
+    assert asked.comments == []
+
+
+def test_the_label_of_a_process_tells_it_from_others_of_its_name() -> None:
+    processes = {sample.label("pid"): sample.label("process") for sample in read(kineto()).samples}
+    assert processes == {700: "python3.8 CPU", 3: "python3.8 GPU 3"}
+
+
+def test_a_label_that_tells_nothing_apart_is_no_name() -> None:
+    alone = [event for event in kineto() if event["pid"] not in (0, 3)]
+    assert {sample.label("process") for sample in read(alone).samples} == {"python3.8"}
+    named = [event for event in kineto() if event["name"] != "process_name"]
+    assert {sample.label("process") for sample in read(named).samples} == {"CPU", "GPU 3"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import Frame, Labels
-from stallscope.converters.readers.chrome_samples import Samples
+from stallscope.converters.readers.chrome.samples import Samples
 
 MAIN, READ = Frame("main"), Frame("read")
 
@@ -21,11 +21,26 @@ def test_stacks_of_parents_and_of_names() -> None:
     samples.add_member("stackFrames", {"1": {"name": "main"}, "2": {"name": "read", "parent": "1"}})
     found = list(samples.sums(labels, lambda kind, count: lost.update({kind: count})))
     assert found == [
-        ((MAIN, READ), (2, 4), (("tid", 1),)),
-        ((MAIN, Frame("[unknown]")), (1, 1), (("tid", 1),)),
+        ((MAIN, READ), (2, 4, 0), (("tid", 1),)),
+        ((MAIN, Frame("[unknown]")), (1, 1, 0), (("tid", 1),)),
     ]
     assert samples.count == 3
     assert not +lost
+
+
+def test_a_stack_lasts_until_the_threads_next_sample() -> None:
+    samples = Samples()
+    samples.add_member("stackFrames", {"1": {"name": "main"}, "2": {"name": "read", "parent": 1}})
+    for time, thread, stack in (("5", 1, 1), (6, 2, 2), ("7.5", 1, 2), (7, 1, 1), ("11.5", 1, 1), (8, 2, 1)):
+        samples.add_member("samples", {"ts": time, "tid": thread, "sf": stack})
+    found = {(stack[-1].name, dict(who)["tid"]): values for stack, values, who in samples.sums(labels, lambda *_: None)}
+    assert found == {
+        ("main", 1): (3, 3, 2500 + 4500),
+        ("read", 1): (1, 1, 0),
+        ("read", 2): (1, 1, 2000),
+        ("main", 2): (1, 1, 0),
+    }
+    assert samples.timed == samples.count == 6
 
 
 @pytest.mark.parametrize("frames", [{}, {"1": 7}, {"1": {"name": "x", "parent": 1}}, {"1": {"name": "x", "parent": 2}}])
@@ -36,7 +51,7 @@ def test_broken_chains_begin_unknown_and_are_counted(frames: dict[str, Any]) -> 
     ((stack, _, _),) = samples.sums(labels, lambda kind, count: lost.update({kind: count}))
     assert stack[0] == Frame("[unknown]")
     assert len(stack) <= 2
-    assert +lost == {"frames that were not defined": 1}
+    assert +lost == {"frames without a definition": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.readers.chrome_shapes import DIGITS, OTHER, PARSED, Shape, Shapes
+from stallscope.converters.readers.chrome.shapes import DIGITS, PARSED, Shape, Shapes
 
 CALL = b'"ph": "X", "name": "f", "pid": 1, "tid": 2, "ts": 5.250, "dur": 7, "args": {"id": 3}'
 
@@ -87,7 +87,7 @@ def test_what_has_to_be_parsed(event: bytes) -> None:
 
 
 def test_other_events_and_arguments() -> None:
-    assert shape_of(b'"ph": "C", "ts": 5, "args": {"bytes": 3}') is OTHER
+    assert shape_of(b'"ph": "C", "ts": 5, "args": {"bytes": 3}') == Shape(phase="C")
     assert shape_of(CALL, arguments=True) == shape_of(CALL)._replace(arguments=True)
     assert list(shape_of(CALL, arguments=True).behind([CALL])) == [b' "args": {"id": 3}']
     assert next(iter(shape_of(CALL).behind([CALL]))) == b""

@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Sample
-from stallscope.converters.readers import chrome_tracks
-from stallscope.converters.readers.chrome_tracks import Tracks
+from stallscope.converters.readers.chrome import tracks as chrome_tracks
+from stallscope.converters.readers.chrome.tracks import Tracks
 
 A, B = Frame("a"), Frame("b")
 
@@ -33,9 +33,10 @@ def test_names_and_ids() -> None:
     tracks.name({"name": "process_labels", "pid": 1})
     assert tracks.labels(1, 2) == (("pid", 1), ("process", "p"), ("thread", "t"), ("tid", 2))
     assert tracks.labels("7", "io") == (("pid", 7), ("thread", "io"))
+    assert tracks.labels(-1, -2) == (("pid", -1), ("tid", -2))
 
 
-@pytest.mark.parametrize("value", [True, 1.5, [], {}, -1, 1 << 63])
+@pytest.mark.parametrize("value", [True, 1.5, [], {}, -(1 << 63) - 1, 1 << 63])
 def test_ids_that_are_none(value: object) -> None:
     tracks, _ = made()
     with pytest.raises((TypeError, ValueError)):

@@ -5,15 +5,15 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.readers import folded
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import HEAD, Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import HEAD, Source
+from stallscope.converters.readers.folded import reader as folded
 from stallscope.converters.writers import folded as writer
+from stallscope.converters.writers.base.options import WriteOptions
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=8).filter(str.strip)
 FRAMES = st.builds(Frame, NAMES, st.sampled_from(["native", "kernel", "jit"]))
 LABELS = st.sampled_from([(), (("pid", 7), ("process", "a b")), (("pid", 8), ("process", "worker-3"))])
 SAMPLES = st.builds(
@@ -84,7 +84,7 @@ def test_a_comparison_that_is_cut_anywhere_is_one(monkeypatch: pytest.MonkeyPatc
     lines = [b"main;f%d %d %d\n" % (i % 3000, i, i + 1) for i in range(3000)]
     whole = read(b"".join(lines))
     assert (whole.total("before"), whole.total("after")) == (sum(range(3000)), sum(range(3001)))
-    monkeypatch.setattr("stallscope.converters.readers.source._CHUNK", 11)
+    monkeypatch.setattr("stallscope.converters.readers.base.source._CHUNK", 11)
     assert read(b"".join(lines)) == whole
 
 
@@ -98,12 +98,39 @@ def test_a_comparison_comes_back_from_our_writer() -> None:
 
 
 def test_bad_lines_are_counted() -> None:
-    profile = read(b"a 1\nb\n\n# c\na;b -3\na nan\na " + b"9" * 30 + b"\n 5\r\n")
-    assert profile.total("samples") == 1
+    profile = read(b"a 1\nb\n\n# c\na;b -3x2\na nan\na " + b"9" * 30 + b"\n 5\r\na 1\na 1\na 1\na 0\n")
+    assert profile.total("samples") == 4
     assert profile.lost == {"lines without a count": 3, "lines not understood": 2}
     assert profile.comments == ["x, line 2: expected a folded stack: frame;frame;frame WEIGHT"]
     with pytest.raises(StallscopeError, match="x, line 2: expected a folded stack"):
         read(b"# comment\nnothing\n")
+
+
+def test_weights_of_a_difference_may_be_negative() -> None:
+    profile = read(b"# difference\na;b -3\na;b 1\na;c -0.75\na;d 2\n")
+    found = {";".join(frame.name for frame in sample.stack): sample.values[0] for sample in profile.samples}
+    assert found == {"a;b": -2, "a;c": -1, "a;d": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("# comment\n// another\na;b 1\na;c 2\n", True),
+        ("# comment\n\n", False),
+        ("a;b -4\n", True),
+        ("one\ntwo\nthree 3\n", False),
+        ("a;b 1\nnot this\n", True),
+        ("a 1\0\n", False),
+    ],
+)
+def test_most_lines_tell_the_format(text: str, known: bool) -> None:
+    assert folded.sniff(text.encode()) is known
+
+
+def test_a_text_that_is_something_else_is_refused() -> None:
+    text = "".join(f"name{i} {i}\nno number at all\nneither here\n" for i in range(10))
+    with pytest.raises(StallscopeError, match="x looks like this format, but 20 of its 30 lines are not understood"):
+        read(text.encode())
 
 
 @given(st.lists(SAMPLES, max_size=12))
@@ -142,3 +169,27 @@ def test_names_that_begin_as_comments_do(head: bytes, known: bool) -> None:
     assert folded.sniff(head) is known
     if known:
         assert folded.read(Source(io.BytesIO(head), "x"), ReadOptions()).total("samples") == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"main 3\nother 4\n", True),
+        (b"main 3\npackage runtime\nother 4\n", False),
+        (b"// made; do not edit\n//  8  8192  0\n// 16  8192  5\n\npackage runtime\n", False),
+        (b"a;b 3\npackage runtime\nother 4\n", True),
+    ],
+)
+def test_a_list_with_numbers_is_no_profile(text: bytes, found: bool) -> None:
+    assert folded.sniff(text) is found
+
+
+def test_a_semicolon_at_the_end_is_no_frame() -> None:
+    def stacks(profile: Profile) -> dict[str, tuple[int, ...]]:
+        return {";".join(frame.name for frame in sample.stack): tuple(sample.values) for sample in profile.samples}
+
+    assert stacks(read(b"a;b; 3\na;b 4\na;; 2\na;;b 1\n")) == {"a;b": (7,), "a": (2,), "a;[unknown];b": (1,)}
+    assert stacks(read(b"a;b; 3 4\na; 1 2\n")) == {"a;b": (4, 3), "a": (2, 1)}
+    timeline = folded.read(Source(io.BytesIO(b"a;b; 3\n"), "x"), ReadOptions(in_order=True)).timeline
+    assert timeline is not None
+    assert [span.frame.name for span in timeline.tracks[0].spans] == ["a", "b"]

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.readers import perf_frames
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.perf_frames import BAD, EMPTY, JOINT, FrameLines, Frames, Mixed, join_places
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.perf import frames as perf_frames
+from stallscope.converters.readers.perf.frames import BAD, EMPTY, JOINT, FrameLines, Frames, Mixed, join_places
 
 A = Module("/bin/a")
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.readers import inline
-from stallscope.converters.readers.inline import Inliner, Place
-from stallscope.converters.readers.perf_lines import inlined_frames
+from stallscope.converters.readers.perf import inline
+from stallscope.converters.readers.perf.inline import Inliner, Place
+from stallscope.converters.readers.perf.lines import inlined_frames
 
 SOURCE = """static inline __attribute__((always_inline)) int inner(volatile int *n) { return *n * 7; }
 __attribute__((noinline)) int outer(volatile int *n)

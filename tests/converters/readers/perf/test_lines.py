@@ -4,7 +4,7 @@ import time
 
 import pytest
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.readers.perf_lines import Header, parse_frames, parse_header, without_address
+from stallscope.converters.readers.perf.lines import Header, parse_frames, parse_header, without_address
 
 APP = Module("/bin/app")
 
@@ -44,7 +44,8 @@ def test_header_without_a_process_id(line: bytes, header: Header | None) -> None
     [
         (b"\t 4011 main+0x1f (/bin/app)", (Frame("main", "native", APP),)),
         (b"\t 4011 f(int, char*) (/bin/app)", (Frame("f", "native", APP),)),
-        (b"\t 4011 (anonymous namespace)::f(int) (/bin/app)", ()),
+        (b"\t 4011 (anonymous namespace)::f(int) (/bin/app)", (Frame("(anonymous namespace)::f", "native", APP),)),
+        (b"\t 4011 (app) (/bin/app)", ()),
         (
             b"\t 4011 x::(anonymous namespace)::f(int) (/bin/app)",
             (Frame("x::(anonymous namespace)::f", "native", APP),),
@@ -57,6 +58,7 @@ def test_header_without_a_process_id(line: bytes, header: Header | None) -> None
             b"\t 40 a->b->c (/bin/app)",
             (Frame("a", "native", APP), Frame("b_[i]", "native", APP), Frame("c_[i]", "native", APP)),
         ),
+        (b"\t 40 x::operator->*(int)+0x1 (/bin/app)", (Frame("x::operator->*", "native", APP),)),
         (b"\t 40 foo (inlined)", (Frame("foo"),)),
         (b"\t 40 f+0x1 (/bin/app (deleted))", (Frame("f", "native", Module("/bin/app (deleted)")),)),
         (b"\t 40 f(int)+0x1 (/dev/zero (deleted)) ", (Frame("f", "native", Module("/dev/zero (deleted)")),)),

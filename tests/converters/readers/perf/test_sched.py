@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.readers import detect, perf_sched
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.sched_events import KnownParts
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers import detect
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.perf import sched as perf_sched
+from stallscope.converters.readers.perf.sched_events import KnownParts
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "perf_sched"
+DATA = Path(__file__).resolve().parents[3] / "data" / "perf_sched"
 MS = 1_000_000
 
 
@@ -88,7 +89,7 @@ def test_delays_without_switches_in() -> None:
     }
     assert profile.lost == {
         "lines not understood": 1,
-        "events that tell no wait": 1,
+        "events without a wait": 1,
         "waits without a wakeup, counted as blocked": 1,
     }
     assert profile.comments[0].startswith("x, line 21: expected an event of perf sched script")
@@ -97,7 +98,7 @@ def test_delays_without_switches_in() -> None:
 def test_time_that_runs_backwards_is_left_out() -> None:
     profile = read(switch(9, "t1", "u2") + switch(3, "u2", "t1", "Z"))
     assert profile.samples == []
-    assert profile.lost == {"waits that end before they begin": 1}
+    assert profile.lost == {"waits of negative length": 1}
 
 
 def test_recording() -> None:
@@ -256,7 +257,7 @@ def test_the_line_of_the_first_bad_one_is_told_among_known_ones() -> None:
 def test_a_wakeup_at_0_is_no_wait_before_it_began() -> None:
     profile = read(switch(5, "t1", "u2") + wakeup(0, "t1") + switch(9, "u2", "t1", "Z"))
     assert profile.samples == []
-    assert profile.lost == {"waits that end before they begin": 1}
+    assert profile.lost == {"waits of negative length": 1}
 
 
 def test_a_process_named_like_an_event_is_not_one(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.readers.sched_events import Event, KnownParts, NotKnown, parse
+from stallscope.converters.readers.perf.sched_events import Event, KnownParts, NotKnown, parse
 
 HEAD = b"a b  100/101   [001]  12.345678: "
 
@@ -139,6 +139,6 @@ def test_known_wakeups_sleeps_and_others() -> None:
 
 
 def test_memory_of_known_parts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stallscope.converters.readers.sched_events._MAX_CACHED", 20_000)
+    monkeypatch.setattr("stallscope.converters.readers.perf.sched_events._MAX_CACHED", 20_000)
     lines = [HEAD + b"sched:sched_wakeup: comm=x pid=%d prio=1 target_cpu=0" % i for i in range(1000)]
     assert len(learned(*lines).wakes) < 50

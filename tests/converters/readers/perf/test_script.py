@@ -4,12 +4,13 @@ import io
 import random
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.readers import perf, perf_frames
-from stallscope.converters.readers.inline import Inliner, Place
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.perf import frames as perf_frames
+from stallscope.converters.readers.perf import script as perf
+from stallscope.converters.readers.perf.inline import Inliner, Place
 
 A = Module("/bin/a")
 
@@ -71,20 +72,62 @@ def test_place_of_the_first_bad_line() -> None:
         read(b"hello\nworld\n\n")
 
 
-def test_what_is_cut_is_counted() -> None:
-    text = b"\t 40 f (/bin/a)\n\n" + sample("a 1/2 1.5: 1 cycles:", "f") + b"a 1/2 1.5: 1 cycles:\n\t 40 f (/bin/a)\n"
-    profile = read(text)
+HEADER = b"a 1/2 1.5: 7 cycles:\n"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\n\n", b"", b"\r\n"])
+@pytest.mark.parametrize(
+    "frames", [b"\t 40 f (/bin/a)", b"\t 40 f (/bin/a)\n\t 50 main (/bin/a)", b"\t 40 f\n\t 50 main"]
+)
+def test_a_last_sample_without_the_empty_line_counts(frames: bytes, end: bytes) -> None:
+    for before in (b"", sample("a 1/2 1.5: 1 cycles:", "f")):
+        profile = read(before + HEADER + frames + end)
+        assert profile.total("period") == 7 + bool(before)
+        assert profile.lost == {}
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [b"\t 40 f (/bin", b"\t 40 f", b"\t 4", b"\t 40 f (/bin/a)\n\t 50 mai", b"\t 40 f (/bin/a)\n\t 50 main (/bi"],
+)
+def test_a_line_that_is_cut_is_counted(frames: bytes) -> None:
+    profile = read(sample("a 1/2 1.5: 1 cycles:", "f") + HEADER + frames)
     assert profile.total("samples") == 1
-    assert profile.lost == {"stacks without a header": 1, "samples cut short at the end": 1}
+    assert profile.lost == {"samples cut short at the end": 1}
+
+
+def test_what_has_no_header_is_counted() -> None:
+    profile = read(b"\t 40 f (/bin/a)\n\n" + sample("a 1/2 1.5: 1 cycles:", "f"))
+    assert profile.total("samples") == 1
+    assert profile.lost == {"stacks without a header": 1}
+
+
+def test_the_default_is_the_period_where_there_is_one() -> None:
+    assert read(sample("a 1/2 1.5: 250000 cycles:", "f")).default_value == "period"
+    assert read(sample("a 1/2 1.5: cycles:", "f")).default_value == ""
 
 
 def test_samples_that_were_recorded_without_stacks_are_told() -> None:
-    line = b"a 1/2 [000] 1.5: 1 cycles: ffffffff8100 f+0x1 (/bin/a)\n"
-    with pytest.raises(StallscopeError, match=r"x, line 2: expected a sample .*record with -g"):
-        read(line * 5)
-    profile = read(line * 2 + b"\n" + sample("a 1/2 1.5: 1 cycles:", "f"))
-    assert profile.lost == {"headers without a stack": 1}
-    assert profile.total("samples") == 2
+    lines = [
+        b"               a 1/2 [000] 1.5:          5 cycles:u:  ffffffff8100 f+0x1 (/bin/a)\n",
+        b"            a bc   3 [001] 1.6:          7 cycles:u:          4100 g(int)+0x1 (/lib/x (deleted))\n",
+        b"               a 1/2 [000] 1.7:          9 cycles:k:  ffffffff8100 f+0x1 ([kernel.kallsyms])\n",
+    ]
+    for text in (b"".join(lines), b"\n".join(lines), b"".join(line.lstrip() for line in lines)):
+        assert perf.sniff(text)
+        profile = read(text)
+        found = {(sample.label("process"), sample.stack[0].name): sample.values for sample in profile.samples}
+        assert found == {("a", "f"): (1, 5), ("a bc", "g"): (1, 7)}
+        assert profile.lost == {"samples of other events": 1}
+        assert profile.comments == ["recorded without stacks (perf record -g): one function for each sample"]
+    profile = read(lines[0] + b"\n" + sample("a 1/2 1.5: 1 cycles:u:", "f"))
+    assert (profile.total("samples"), profile.lost) == (2, {})
+
+
+def test_other_events_on_one_line_are_no_samples() -> None:
+    for line in (b"a 1 [000] 1.5: sched:sched_switch: a:1 [120] S ==> b:2 [120]\n", b"a 1 1.5: x: what (ever)\n"):
+        with pytest.raises(StallscopeError, match=r"expected a sample .*record with -g"):
+            read(line * 5)
 
 
 def test_cache_that_is_full_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,3 +247,37 @@ def test_inlined_functions_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
         Frame("leaf:a.c:9", "native", A, 0, "a.c", 9),
         Frame("inner:a.c:3", "native", A, 0, "a.c", 3),
     )
+
+
+def test_a_blank_symbol_is_unknown() -> None:
+    lines = ("\t 40  (/bin/a)", "\t 40 (/bin/a)", "\t 40 +0x1 (/bin/a)", "\t 40 [unknown] (/bin/a)")
+    for line in lines:
+        (only,) = read(f"a 1/2 1.5: 1 cycles:\n{line}\n\n".encode()).samples
+        assert [frame.name for frame in only.stack] == ["[a]"], line
+
+
+def test_text_whose_lines_never_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = random.Random(1)
+    modules = ["/bin/a", "/bin/b (deleted)"]
+    parts = []
+    for i in range(400):
+        lines = [
+            f"\t{choice.randrange(1 << 44):16x} {name}+{choice.randrange(1 << 20):#x} ({choice.choice(modules)})"
+            for name in choice.choices(["f", "operator+", "g<int>", "[unknown]", "a->b"], k=5)
+        ]
+        head = f"comm+0x{i % 3} (x) {i % 5}/{i % 7 + 1} 1.5: {i} cycles:"
+        parts.append("\n".join([head, *lines, "", ""]).encode())
+    parts += [b"\tno frame+0x12\n", sample("a 1/2 1.5: 7 cycles:", "f"), b"a 1/2 1.5: 7 cycles:\n\t 40 f+0x1 (/bin"]
+    whole = read(b"".join(parts), tid=True)
+    monkeypatch.setattr(perf, "_MANY", 0)
+    tally = perf._Tally(ReadOptions(tid=True), "x")
+    for part in parts:
+        tally.add(part)
+    again = tally.profile()
+    assert tally._placeless
+    assert sorted(again.samples, key=repr) == sorted(whole.samples, key=repr)
+    assert (again.lost, again.comments) == (whole.lost, whole.comments)
+    tally = perf._Tally(ReadOptions(addrs=True), "x")
+    for part in parts:
+        tally.add(part)
+    assert not tally._placeless

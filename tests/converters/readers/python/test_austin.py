@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.readers import austin
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.python import austin
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "austin"
+DATA = Path(__file__).resolve().parents[3] / "data" / "austin"
 COUNT = ValueType("count", "count")
 F = Frame("f", "python", file="/a.py", line=3)
 WHO = (("pid", 7), ("tid", 8))

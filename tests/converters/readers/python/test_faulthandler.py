@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.readers import faulthandler
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.python import faulthandler
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "faulthandler"
+DATA = Path(__file__).resolve().parents[3] / "data" / "faulthandler"
 HEAD = b"Thread 0x%x (most recent call first):\n"
 
 
@@ -59,7 +59,7 @@ def test_names_current_thread_and_c_stack() -> None:
     assert (second.stack, second.labels) == ((), (("thread", "native"),))
     assert third.labels == (("thread", "wait;er <b>"),)
     assert profile.lost == {
-        "lines that belong to no dump": 1,
+        "lines outside of dumps": 1,
         "stacks cut short": 1,
         "threads without a Python frame": 1,
     }

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from stallscope.converters.readers.line_weights import LineWeights
+from stallscope.converters.readers.python.line_weights import LineWeights
 
 TEXT = b"a;b 1\na;b 2\n\n c 3\nd\n# x\na;b 9999999999999999999\ne  4\nf +5\n 6\nf 7"
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.readers.marshal_data import decode
+from stallscope.converters.readers.python.marshal_data import decode
 
 SCALARS = st.one_of(
     st.integers(-(2**200), 2**200), st.floats(allow_nan=False), st.text(max_size=300), st.none(), st.booleans()

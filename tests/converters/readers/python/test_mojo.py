@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
-from stallscope.converters.readers import mojo
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.python import mojo
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "mojo"
+DATA = Path(__file__).resolve().parents[3] / "data" / "mojo"
 A, B = Frame("a", "python", file="x.py", line=3), Frame("b", "python", file="x.py", line=4)
 
 
@@ -82,7 +82,7 @@ def test_references_belong_to_a_process() -> None:
     data += event(2, 6, 0, "1f") + event(5, 7) + event(9, 1)
     profile = read(data)
     assert [s.stack for s in profile.samples] == [(A,), (Frame("[invalid]", "other"),)]
-    assert profile.lost == {"frames that were not defined": 1}
+    assert profile.lost == {"frames without a definition": 1}
 
 
 def test_recording_has_the_sums_of_its_text() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.readers import pstats
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.python import pstats
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "pstats"
+DATA = Path(__file__).resolve().parents[3] / "data" / "pstats"
 
 
 def read(data: bytes) -> Profile:

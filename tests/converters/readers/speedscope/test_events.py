@@ -5,11 +5,11 @@ import json
 from typing import Any
 
 import pytest
-from stallscope.converters.readers import json_stream
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.speedscope_events import Events, Nodes
-from stallscope.converters.readers.speedscope_json import JsonParts
-from stallscope.converters.readers.speedscope_text import Shapes
+from stallscope.converters.readers.base import json_stream
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.speedscope.events import Events, Nodes
+from stallscope.converters.readers.speedscope.json import JsonParts
+from stallscope.converters.readers.speedscope.text import Shapes
 
 
 def events_of(events: Any, *, keep: bool = False) -> Events:
@@ -80,3 +80,18 @@ def test_what_is_wrong(events: Any, message: str) -> None:
 def test_the_first_event_is_not_before_the_start() -> None:
     assert wrong(listed(("X", 0, 2)), start=3) == "event 1 of p is earlier than the one before it"
     assert wrong([], start="3") == "a time or weight of p is no number, or too large"
+
+
+@pytest.mark.parametrize("chunk", [60, 200, 1 << 18])
+@pytest.mark.parametrize("name", ["x", "},{]"])
+def test_events_of_several_shapes(monkeypatch: pytest.MonkeyPatch, chunk: int, name: str) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    same = listed(("O", 0, 1), ("O", 1, 2), ("C", 1, 4.5), ("C", 0, 5))
+    for start in range(6, 200, 6):
+        same += listed(("O", 0, start), ("O", 1, start + 1), ("C", 1, start + 2), ("C", 0, start + 5))
+    mixed = [dict(reversed(event.items())) if event["type"] == "C" else {**event, "n": name} for event in same]
+    expected, found = events_of(same, keep=True), events_of(mixed, keep=True)
+    assert (found.times, found.counts) == (expected.times, expected.counts)
+    assert list(found.spans()) == list(expected.spans())
+    for bad in ({"at": "7"}, {"frame": -1}, {"type": "X"}, {"at": 0}, {"at": float("nan")}, {"type": "C"}):
+        assert wrong([*mixed[:8], {**mixed[8], **bad}, *mixed[9:]]) == wrong([*same[:8], {**same[8], **bad}, *same[9:]])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.speedscope_frames import Frames, Sums
-from stallscope.converters.readers.speedscope_json import JsonParts
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.speedscope.frames import Frames, Sums
+from stallscope.converters.readers.speedscope.json import JsonParts
 
 
 def frames_of(shared: Any) -> Frames:

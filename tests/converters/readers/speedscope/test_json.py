@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.readers import json_stream
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.speedscope_json import JsonParts
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.readers.base import json_stream
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.speedscope.json import JsonParts
 
 
 def parts_of(text: bytes) -> JsonParts:
@@ -68,6 +68,9 @@ def test_any_document_in_any_chunks(value: Any, ascii_: bool, indent: int | None
         b'{"a":}',
         b'{"a": 1 "b": 2}',
         b'{"a": 1,}',
+        b'{"a": [1, {"b": 2 , \n \n }]}',
+        b"[1,]",
+        b"[[1, 2],\n\n \n]",
         b"{,}",
         b"{1: 2}",
         b"[1 2]",

@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from stallscope.converters.readers import json_stream
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.speedscope_json import JsonParts
-from stallscope.converters.readers.speedscope_samples import Samples, Stacks
+from stallscope.converters.readers.base import json_stream
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.speedscope.json import JsonParts
+from stallscope.converters.readers.speedscope.samples import Samples, Stacks
 
 
 def read(text: str) -> tuple[Stacks, Samples]:

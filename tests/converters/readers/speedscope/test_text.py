@@ -5,9 +5,9 @@ import itertools
 import json
 
 import pytest
-from stallscope.converters.readers.source import Source
-from stallscope.converters.readers.speedscope_json import JsonParts
-from stallscope.converters.readers.speedscope_text import Shape, Shapes, code_of
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.speedscope.json import JsonParts
+from stallscope.converters.readers.speedscope.text import Shape, Shapes, code_of
 
 EVENTS = [("O", 0, 1), ("O", 12, 1.5), ("C", 12, 2e3), ("C", 0, 2000), ("O", 7, 2001)]
 ORDERS = list(itertools.permutations(("type", "frame", "at")))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stallscope.converters.readers.speedscope_values import number, typed, weight
+from stallscope.converters.readers.speedscope.values import number, typed, weight
 
 
 def test_what_is_right_comes_back() -> None:

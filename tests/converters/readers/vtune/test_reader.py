@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.readers import vtune
-from stallscope.converters.readers.options import ReadOptions
-from stallscope.converters.readers.source import Source
+from stallscope.converters.readers.base.options import ReadOptions
+from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.vtune import reader as vtune
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "vtune"
+DATA = Path(__file__).resolve().parents[3] / "data" / "vtune"
 CPU = ValueType("CPU Time", "nanoseconds")
 MS = 1_000_000
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import ValueType
-from stallscope.converters.readers.vtune_rows import BAD, BLANK, MAX_DEPTH, NOWHERE, Columns, Row, Rows, parse_header
+from stallscope.converters.readers.vtune.rows import BAD, BLANK, MAX_DEPTH, NOWHERE, Columns, Row, Rows, parse_header
 
 HEADER = "Function Stack,CPU Time:Self,Wait Time:Self,Module"
 SECOND = 1e9
@@ -82,7 +82,7 @@ def test_shares_are_refused_wherever_they_come() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stallscope.converters.readers.vtune_rows._MAX_CACHED", 10_000)
+    monkeypatch.setattr("stallscope.converters.readers.vtune.rows._MAX_CACHED", 10_000)
     rows = make_rows()
     for i in range(1000):
         assert rows[f" f{i},0,0,a"] == (1, i, ())

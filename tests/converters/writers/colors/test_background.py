@@ -1,9 +1,9 @@
 import re
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.writers import svg_background
-from stallscope.converters.writers.svg_background import TINTS, contrast
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.writers.colors import background as backgrounds
+from stallscope.converters.writers.colors.background import TINTS, contrast
 
 LIGHT_TEXT = ("#1c2128", "#57606a", "#b35900")
 DARK_TEXT = ("#e6eaef", "#9aa4af", "#f0a35e")
@@ -17,7 +17,7 @@ def test_contrast_is_that_of_wcag() -> None:
 
 @pytest.mark.parametrize("name", TINTS)
 def test_text_can_be_read_on_every_tint(name: str) -> None:
-    light, dark = svg_background.css(name).split("@media screen and (prefers-color-scheme:dark)")
+    light, dark = backgrounds.css(name).split("@media screen and (prefers-color-scheme:dark)")
     for css, texts in ((light, LIGHT_TEXT), (dark, DARK_TEXT)):
         fills = set(re.findall(r"#paper\{fill:(#\w{6})\}", css))
         assert len(fills) == 1
@@ -25,15 +25,15 @@ def test_text_can_be_read_on_every_tint(name: str) -> None:
 
 
 def test_a_colour_of_ones_own_leaves_dark_screens_alone() -> None:
-    css = svg_background.css("#ffeeDD")
+    css = backgrounds.css("#ffeeDD")
     assert "prefers-color-scheme:dark" not in css
     assert css.count("#paper{fill:#ffeeDD}") == 2
-    assert svg_background.css("") == ""
+    assert backgrounds.css("") == ""
 
 
 @pytest.mark.parametrize("name", ["#fff", "#ffffff;", "url(x)", "red", "#ffffff\n", "</style>", "#808080", "#000000"])
 def test_what_is_none(name: str) -> None:
     with pytest.raises(StallscopeError) as error:
-        svg_background.css(name)
+        backgrounds.css(name)
     assert error.value.exit_code == 2
     assert error.value.remedy

@@ -3,12 +3,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import Key, Node, Tree, build
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.flame.tree import Key, Node, Tree, build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.writers import svg_palette
-from stallscope.converters.writers.svg_palette import PALETTES, Palette
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.colors import palette as palettes
+from stallscope.converters.writers.colors.palette import PALETTES, Palette
 
 LIGHT_TEXT, DARK_TEXT = "#16191d", "#f4f6f8"
 """The labels' colours in svg.css."""
@@ -38,7 +38,7 @@ def halves(palette: Palette) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def chosen(name: str, profile: Profile | None = None, drawn: str = "after") -> Palette:
-    return svg_palette.choose(name, profile or (DIFFERENTIAL if name == "diff" else OFF_CPU), drawn)
+    return palettes.choose(name, profile or (DIFFERENTIAL if name == "diff" else OFF_CPU), drawn)
 
 
 def node(name: str, kind: str = "native", module: str = "", depth: int = 1, **numbers: int) -> Node:
@@ -46,7 +46,7 @@ def node(name: str, kind: str = "native", module: str = "", depth: int = 1, **nu
 
 
 def tree(*nodes: Node) -> Tree:
-    return Tree(OFF_CPU.value_types[0], False, list(nodes), 2, 0)
+    return Tree(OFF_CPU.value_types[0], "", list(nodes), 2, 0)
 
 
 @pytest.mark.parametrize("name", PALETTES)
@@ -90,7 +90,7 @@ def test_every_class_has_a_rule_and_a_name_keeps_its_colour(name: str) -> None:
     ],
 )
 def test_the_palette_suits_what_is_measured(types: list[ValueType], palette: str) -> None:
-    assert chosen("", Profile(types)).css() == chosen(palette).css()
+    assert chosen("", Profile(types), types[0].name).css() == chosen(palette).css()
 
 
 def test_a_palette_that_cannot_be_had() -> None:
@@ -169,7 +169,7 @@ def test_modules_keep_their_hue_over_versions_and_paths() -> None:
 def test_more_is_red_and_less_is_blue(after: int, before: int, step: int, drawn: str) -> None:
     palette = chosen("diff", drawn=drawn)
     changed = node("f", total=before if drawn == "before" else after)._replace(delta=after - before)
-    assert svg_palette.sides(changed, drawn) == (after, before)
+    assert palettes.sides(changed, drawn) == (after, before)
     assert palette.css_class(changed) == f"x{step}"
     color = halves(palette)[0][f"x{step}"]
     red, blue = int(color[1:3], 16), int(color[5:], 16)
@@ -189,3 +189,26 @@ def test_modules_of_a_profile_are_told_in_the_tree() -> None:
     profile = Profile(OFF_CPU.value_types, [Sample((Frame("f", "native", Module("/lib/libm.so.6")),), (5,))])
     palette = chosen("module", profile)
     assert [text for _, text in palette.legend(build(profile, WriteOptions()))] == ["libm.so"]
+
+
+def states(*names: str) -> Profile:
+    samples = [Sample((Frame("work"),), (5,), (("pid", 1), ("state", name))) for name in names]
+    return Profile([ValueType("wall", "nanoseconds")], samples)
+
+
+def test_threads_that_run_and_wait_are_coloured_by_state() -> None:
+    both = states("running", "uninterruptible", "running")
+    palette = palettes.choose("", both, "wall")
+    assert palette.label == "state"
+    legend = palette.legend(build(both, WriteOptions(), label=palette.label))
+    assert [label for _, label in legend] == ["running"]
+    assert palettes.choose("", both, "wall", roots=("process",)).label == "state"
+
+
+def test_states_under_the_stacks_need_no_colours_and_one_kind_of_time_has_none() -> None:
+    both = states("running", "uninterruptible")
+    assert palettes.choose("", both, "wall", roots=("process", "state")).label == ""
+    assert palettes.choose("hot", both, "wall").label == ""
+    assert palettes.choose("", states("running"), "wall").label == ""
+    assert palettes.choose("", states("interruptible", "runnable-woken"), "wall").label == ""
+    assert palettes.choose("", OFF_CPU, "off-cpu").label == ""

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.flame import Key, Node, NodeKind, Tree
+from stallscope.converters.flame.tree import Key, Node, NodeKind, Tree
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.writers import svg_palette
-from stallscope.converters.writers.svg_palette_names import LANGUAGES, ONE_HUE
+from stallscope.converters.writers.colors import palette as palettes
+from stallscope.converters.writers.colors.palette_names import LANGUAGES, ONE_HUE
 
 CPU = Profile([ValueType("cpu", "count")])
 
@@ -15,9 +15,9 @@ def node(name: str, kind: NodeKind = "native") -> Node:
 
 def group(palette: str, name: str, kind: NodeKind) -> str:
     """What the legend says of a function."""
-    chosen = svg_palette.choose(palette, CPU, "cpu")
+    chosen = palettes.choose(palette, CPU, "cpu")
     one = node(name, kind)
-    [(css, label)] = chosen.legend(Tree(CPU.value_types[0], False, [one], 2, 0))
+    [(css, label)] = chosen.legend(Tree(CPU.value_types[0], "", [one], 2, 0))
     assert css[:-1] == chosen.css_class(one)[:-1]
     return label
 
@@ -51,7 +51,7 @@ def test_languages_are_told_by_the_name(palette: str, name: str, kind: NodeKind,
 
 @pytest.mark.parametrize("palette", [*LANGUAGES, *ONE_HUE])
 def test_roots_and_separators_are_grey(palette: str) -> None:
-    chosen = svg_palette.choose(palette, CPU, "cpu")
+    chosen = palettes.choose(palette, CPU, "cpu")
     assert chosen.css_class(node("all", "root"))[0] == "r"
     assert chosen.css_class(node("--"))[0] == "s"
     assert f".{chosen.css_class(node('main'))}{{fill:" in chosen.css()
@@ -59,7 +59,7 @@ def test_roots_and_separators_are_grey(palette: str) -> None:
 
 @pytest.mark.parametrize("palette", ONE_HUE)
 def test_one_hue_is_the_same_for_all_kinds(palette: str) -> None:
-    chosen = svg_palette.choose(palette, CPU, "cpu")
+    chosen = palettes.choose(palette, CPU, "cpu")
     assert chosen.css_class(node("f", "kernel")) == chosen.css_class(node("f", "native"))
     assert len({chosen.css_class(node(f"f{i}")) for i in range(100)}) == 8
-    assert chosen.legend(Tree(CPU.value_types[0], False, [node("f")], 2, 0)) == []
+    assert chosen.legend(Tree(CPU.value_types[0], "", [node("f")], 2, 0)) == []

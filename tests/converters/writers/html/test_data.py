@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import build
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.base.text import printable
+from stallscope.converters.flame.tree import build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.writers import svg_palette
-from stallscope.converters.writers.html_data import pack
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.colors import palette as palettes
+from stallscope.converters.writers.html.data import pack
 
 OFF_CPU, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
 LIB = Module("/opt/lib.so")
@@ -27,7 +27,7 @@ class Block:
 
     def __init__(self, profile: Profile, **options: Any) -> None:
         given = WriteOptions(**options)
-        palette = svg_palette.choose(given.palette, profile, "")
+        palette = palettes.choose(given.palette, profile, "")
         raw = zlib.decompress(pack(profile, given, palette))
         (length,) = struct.unpack_from("<I", raw)
         assert (4 + length) % 8 == 0  # the script lays Float64Arrays over what follows
@@ -124,6 +124,8 @@ def test_differential_only_if_it_is() -> None:
     types = [ValueType("after", "count"), ValueType("before", "count")]
     sample = Sample((Frame("f"),), (0, 3))
     assert Block(Profile(types, [sample])).about["differential"]
+    gone = Sample((Frame("g"),), (0, 5_000_000))
+    assert Block(Profile(types, [sample, gone])).about["notes"] == ["gone: g -5,000,000"]
     assert Block(Profile(types, [sample])).values == [[0], [3]]
     assert not Block(Profile([*types, COUNT], [Sample((Frame("f"),), (1, 3, 4))])).about["differential"]
 

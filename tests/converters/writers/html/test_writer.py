@@ -8,11 +8,11 @@ import zlib
 from html.parser import HTMLParser
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.writers import html
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.html import writer as html
 
 HOSTILE = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>\x1b\udcff\u202e&lt;\"'"
 TYPES = [ValueType(HOSTILE, HOSTILE)]

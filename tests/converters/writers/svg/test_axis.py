@@ -3,8 +3,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from stallscope.converters.writers.svg_axis import axis, position, ticks
-from stallscope.converters.writers.svg_text import Unit
+from stallscope.converters.writers.svg.axis import axis, position, ticks
+from stallscope.converters.writers.svg.text import Unit
 
 NS, COUNT = Unit("nanoseconds"), Unit("count")
 

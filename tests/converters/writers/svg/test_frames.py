@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.flame import Key, Node, NodeKind, Tree
+from stallscope.converters.flame.tree import Key, Node, NodeKind, Tree
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.writers import svg_palette
-from stallscope.converters.writers.svg_frames import Frames, Graph
-from stallscope.converters.writers.svg_text import Labels, Unit
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.colors import palette as palettes
+from stallscope.converters.writers.svg.frames import Frames, Graph
+from stallscope.converters.writers.svg.text import Labels, Unit
 
 TIME = ValueType("wall", "nanoseconds")
 
@@ -17,7 +17,7 @@ def node(depth: int, name: str, start: int, total: int, kind: NodeKind = "native
 
 def graph(tree: Tree, **options: int) -> Graph:
     profile = Profile([tree.value_type])
-    palette = svg_palette.choose("calm", profile, "wall")
+    palette = palettes.choose("calm", profile, "wall")
     return Graph(profile, tree, WriteOptions(**options), palette, Labels("", 12), Unit("nanoseconds"))  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ def drawn(frames: Frames) -> list[str]:
 
 BANDS = Tree(
     TIME,
-    False,
+    "",
     [node(0, "one", 0, 100), node(1, "a", 0, 50), node(2, "b", 10, 5), node(0, "two", 0, 100), node(1, "c", 0, 9)],
     5,
     0,
@@ -59,8 +59,8 @@ def test_roots_lie_one_above_the_other(inverted: bool, tops: list[int]) -> None:
 
 def test_what_is_too_narrow_is_a_line_with_the_number_of_its_name() -> None:
     nodes = [node(0, "all", 0, 10**6), node(1, "x<y", 0, 5), node(2, "z", 0, 2, "kernel"), node(1, "x<y", 7, 3)]
-    frames = Frames(graph(Tree(TIME, False, nodes, 3, 0, bands=[3])))
-    css = svg_palette.choose("calm", Profile([TIME]), "wall").css_class
+    frames = Frames(graph(Tree(TIME, "", nodes, 3, 0, bands=[3])))
+    css = palettes.choose("calm", Profile([TIME]), "wall").css_class
     assert drawn(frames) == [
         "all 122",
         f"{css(nodes[1])} 1 0 5 0 0",
@@ -81,7 +81,7 @@ def test_what_is_too_narrow_is_a_line_with_the_number_of_its_name() -> None:
 )
 def test_when_a_call_was_has_as_many_digits_as_how_long(start: int, total: int, told: str) -> None:
     nodes = [node(0, "all", 0, 9_000_000), node(1, "a", start, total)]
-    frames = Frames(graph(Tree(TIME, False, nodes, 2, 0, bands=[2], timed=True), width=20_000))
+    frames = Frames(graph(Tree(TIME, "", nodes, 2, 0, bands=[2], timed=True), width=20_000))
     assert f"<title>a\n{told}\n" in "".join(frames.elements()).replace("&lt;", "<")
 
 
@@ -93,6 +93,6 @@ def test_without_narrow_boxes_there_is_no_list_of_names() -> None:
 
 def test_names_cannot_end_their_line() -> None:
     nodes = [node(0, "all", 0, 10**6), node(1, "a\tb\nc</metadata>", 0, 5)]
-    frames = Frames(graph(Tree(TIME, False, nodes, 2, 0, bands=[2])))
+    frames = Frames(graph(Tree(TIME, "", nodes, 2, 0, bands=[2])))
     list(frames.elements())
     assert frames.names() == '<metadata id="names">a\\x09b\\x0ac&lt;/metadata&gt;\tnative</metadata>\n'

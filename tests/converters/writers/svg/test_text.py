@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stallscope.converters.writers.svg_text import CHAR_WIDTH, Labels, Unit, escape, fit, human
+from stallscope.converters.writers.svg.text import CHAR_WIDTH, Labels, Unit, escape, fit, human
 
 
 @given(st.text(st.characters(exclude_categories=())))
@@ -139,3 +139,25 @@ def test_a_factor_is_applied_before_rounding(value: int, factor: float, unit: st
 def test_a_row_is_as_high_as_asked_and_its_text_in_the_middle() -> None:
     assert (Labels("", 12).row, Labels("", 12, 30).row) == (18, 30)
     assert 15 < Labels("", 12, 30).base < 22
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/srv/app/lib/main.py", "..b/main.py"),
+        ("https://x.org/lib/app.js", "..ib/app.js"),
+        ("std::vector<int>::at", "std::vect.."),
+        ("/no slash behind spaces/x", "/no slash.."),
+        ("/srv/größe/lib/main.py", "..b/main.py"),
+        ("/main", "/main"),
+    ],
+)
+def test_a_path_loses_its_beginning_and_all_else_its_end(name: str, shown: str) -> None:
+    assert fit(name, 11 * 7, 7)[0] == shown
+
+
+def test_what_is_counted_is_told() -> None:
+    assert Unit("count", 1, "samples").told(15) == "15 samples"
+    assert Unit("count", 1, "samples").told(1) == "1 sample"
+    assert Unit("nanoseconds").told(1500) == "1.50 µs"
+    assert Unit("count", 1, "<b>").data() == 'data-ns="0" data-unit="count" data-things="&lt;b&gt;"'

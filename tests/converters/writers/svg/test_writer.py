@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stallscope.converters.errors import StallscopeError
-from stallscope.converters.flame import build
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.flame.tree import build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.timeline import Span, Timeline, Track, add_up
-from stallscope.converters.writers import svg
-from stallscope.converters.writers.svg_palette import PALETTES
+from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.colors.palette import PALETTES
+from stallscope.converters.writers.svg import writer as svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
@@ -74,7 +74,7 @@ def test_frames_are_the_tree_drawn_to_scale() -> None:
         assert float(rect.get("y", "")) == bottom - 18 * node.depth
     titles = [rect.findtext(f"{SVG}title") for rect in rects(root)]
     assert titles[0] == "all\n1.00 ms · 100.0 % · 5 times\n"
-    assert titles[3] == "topk\n600 µs · 60.0 % · 3 times\nnative · /lib/libc.so.6"
+    assert titles[3] == "topk\n600 µs · 60.0 % · 0 ns in itself · 3 times\nnative · /lib/libc.so.6"
 
 
 def test_boxes_of_a_row_lie_side_by_side() -> None:
@@ -107,8 +107,8 @@ def test_labels_are_cut_to_their_boxes() -> None:
 def test_hostile_names_stay_text(name: str) -> None:
     harmless = profile(sample(5, "main"), title="t", host="h", lost={"l": 1}, comments=["c"])
     hostile = Profile(
-        [ValueType(name, name)],
-        [Sample((Frame(name, "native", Module(name)),), (5,), (("pid", 7), ("process", name)))],
+        [ValueType(name, name), ValueType(name, "count")],
+        [Sample((Frame(name, "native", Module(name)),), (5, 1), (("pid", 7), ("process", name)))],
         title=name,
         host=name,
         lost={name: 1},
@@ -299,6 +299,7 @@ def test_a_comparison_is_told_without_the_script() -> None:
     assert root.get("data-drawn") == "after"
     assert lines(root)[0] == "2.10 µs after · before 2.10 µs: no change"
     assert "branches narrower than 0.1 px, or with nothing after, not drawn: 1" in lines(root)
+    assert any(line.startswith("gone: ") for line in lines(root))
     older = ET.fromstring(text_of(COMPARED, value="before"))
     assert names(older) == ["all", "main", "gone", "grown"]
     assert (rects(older)[2].findtext(f"{SVG}title") or "").split("\n")[
@@ -416,7 +417,7 @@ def test_a_factor_changes_what_is_told_and_no_box() -> None:
     plain, root = ET.fromstring(text_of(data)), ET.fromstring(text_of(data, factor=1 / 99, unit="seconds"))
     assert [rect.get("data-v") for rect in rects(root)] == [rect.get("data-v") for rect in rects(plain)]
     told = [(rect.findtext(f"{SVG}title") or "").split("\n")[1] for rect in rects(root)]
-    assert told == ["3.00 s · 100.0 %", "1.00 s · 33.3 %", "2.00 s · 66.7 %"]
+    assert told == ["3.00 s · 100.0 %", "1.00 s · 33.3 % · 1.00 s in itself", "2.00 s · 66.7 % · 2.00 s in itself"]
     assert lines(root)[0] == "3.00 s samples"
     assert root.get("data-factor") == repr(1 / 99)
     with pytest.raises(StallscopeError) as error:

@@ -6,10 +6,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.writers import table_markdown
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.table import markdown as table_markdown
 
 TYPES = [ValueType("off-cpu", "nanoseconds")]
 
@@ -31,7 +31,7 @@ def test_a_document() -> None:
         "# off-CPU of \\<b\\>\\_x\\_",
         "",
         "- 12.5 µs off-cpu",
-        "- lost: 1 lost events",
+        "- lost: 1 lost event",
         "",
         "## Functions",
         "",

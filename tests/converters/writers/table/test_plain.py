@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.writers import table
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.table import plain as table
 
 TYPES = [ValueType("off-cpu", "nanoseconds")]
 HOSTILE = "a|b\x1b[2J\n\u202e`"
@@ -58,3 +59,31 @@ def test_what_is_left_out_is_said() -> None:
 def test_nothing_steers_the_terminal() -> None:
     raw = text(profile(), notes=(HOSTILE,), subtitle=HOSTILE)
     assert raw.replace("\n", "").isprintable()
+
+
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_row_is_a_line_of_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "begins" + "x" * 1_500 + "ends"
+    content = Profile(TYPES, [Sample((Frame(name),), (5,))], title="t")
+    file = Terminal()
+    table.write(content, file, WriteOptions())
+    lines = file.getvalue().decode().splitlines()
+    assert max(map(len, lines)) == columns
+    rows = [line for line in lines if "begins" in line]
+    assert len(rows) == 3
+    assert all("ends" in line and "…" in line for line in rows)
+    assert rows[0].endswith("ends [native]")
+    assert text(content).count(name) == 3
+
+
+def test_a_very_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "5")
+    file = Terminal()
+    table.write(Profile(TYPES, [Sample((Frame("short name"),), (5,))]), file, WriteOptions())
+    assert b"short name [native]" in file.getvalue()

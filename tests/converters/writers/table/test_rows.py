@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.errors import StallscopeError
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.options import WriteOptions
-from stallscope.converters.text import printable
-from stallscope.converters.writers.table_rows import FORMS, Table, summary, tables
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.table.rows import FORMS, Table, summary, tables
 
 OFF_CPU, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
 MS = 1_000_000
@@ -108,6 +108,7 @@ def compared() -> Profile:
         Sample((MAIN, CALL), (900 * MS, 400 * MS), WHO),
         Sample((MAIN, LOCK), (100 * MS, 100 * MS), WHO),
         Sample((MAIN, Frame("gone")), (0, 250 * MS), WHO),
+        Sample((MAIN, Frame("new")), (50 * MS, 0), WHO),
     ]
     return Profile([ValueType("after", "nanoseconds"), ValueType("before", "nanoseconds")], samples)
 
@@ -118,7 +119,8 @@ def test_what_changed_most_comes_first() -> None:
     assert [(row.name, row.cells) for row in table.rows] == [
         ("call", ["0.400 s", "0.900 s", "+0.500 s"] * 2),
         ("gone", ["0.250 s", "0", "-0.250 s"] * 2),
-        ("main", ["0", "0", "0", "0.750 s", "1.000 s", "+0.250 s"]),
+        ("new", ["0", "0.050 s", "+0.050 s"] * 2),
+        ("main", ["0", "0", "0", "0.750 s", "1.050 s", "+0.300 s"]),
         ("lock", ["0.100 s", "0.100 s", "0"] * 2),
     ]
 
@@ -128,9 +130,18 @@ def test_calls_before_and_after_whichever_is_drawn(value: str) -> None:
     table = one(compared(), "top-down", value=value)
     assert table.columns == ["before", "after", "change"]
     found = {row.name.strip(): row.cells for row in table.rows}
-    assert found["main"] == ["0.750 s", "1.000 s", "+0.250 s"]
+    assert found["main"] == ["0.750 s", "1.050 s", "+0.300 s"]
     assert found["call"] == ["0.400 s", "0.900 s", "+0.500 s"]
-    assert ("gone" in found) == (value == "before")
+    assert found["gone"] == ["0.250 s", "0", "-0.250 s"]
+    assert found["new"] == ["0", "0.050 s", "+0.050 s"]
+    assert [row.name.strip() for row in table.rows if row.name.startswith(" " * 6)] == ["call", "gone", "lock", "new"]
+    assert table.left_out == ""
+
+
+def test_the_smallest_width_is_one_of_both_sides() -> None:
+    table = one(compared(), "bottom-up", min_share=0.2)
+    assert [row.name.strip() for row in table.rows] == ["all", "call", "main", "gone", "main"]
+    assert table.left_out == "2 calls under 20 %"
 
 
 def test_an_empty_profile_has_empty_tables() -> None:
@@ -149,9 +160,9 @@ def test_a_stack_without_frames_and_one_of_thousands() -> None:
 def test_the_summary_tells_what_is_missing() -> None:
     assert summary(profile(), WriteOptions(notes=("a note",))) == [
         "1.00 s off-cpu",
-        "lost: 2 lost events",
+        "lost: 2 lost events, 1 sample with a negative value",
         "a note",
         printable(HOSTILE),
     ]
-    assert summary(compared(), WriteOptions())[:2] == ["750 ms before, 1.00 s after", "lost: not recorded"]
+    assert summary(compared(), WriteOptions())[:2] == ["750 ms before, 1.05 s after", "lost: not recorded"]
     assert summary(Profile([COUNT], lost={"x": 0}), WriteOptions(subtitle="mine")) == ["mine", "lost: 0"]

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
-from stallscope.tracers.core import assemble
-from stallscope.tracers.core.assemble import Filter, Naming, details, off_cpu_profile
-from stallscope.tracers.core.records import (
+from stallscope.converters.model.processes import CpuLimit, ProcessTimes
+from stallscope.tracers.base.conditions import Condition
+from stallscope.tracers.engines.ebpf import stacks as stacks_module
+from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
+from stallscope.tracers.engines.ebpf.remarks import details
+from stallscope.tracers.engines.ebpf.session import Capture, Epochs
+from stallscope.tracers.kernel.records import (
     BLOCKED,
     COUNTERS,
     NEW,
@@ -19,13 +23,14 @@ from stallscope.tracers.core.records import (
     PREEMPTED,
     RUNNABLE,
     STATES,
+    Origin,
     Thread,
     ThreadRecord,
-    WaitKey,
     WaitSum,
 )
-from stallscope.tracers.core.records import ExecRecord as Executed
-from stallscope.tracers.core.session import Capture, Epochs
+from stallscope.tracers.kernel.records import ExecRecord as Executed
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Ended, rows_of
 from stallscope.tracers.symbols.process import Process, ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 from stallscope.tracers.unwind.loader import Counts
@@ -65,16 +70,17 @@ class Table:
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble, "Symboliser", Table)
-    monkeypatch.setattr(assemble.Kallsyms, "read", lambda: None)
+    monkeypatch.setattr(stacks_module, "Symboliser", Table)
+    monkeypatch.setattr(stacks_module.Kallsyms, "read", lambda: None)
 
 
-def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, execs: int = 0) -> WaitKey:
-    return WaitKey(user, kernel, tid, tgid, execs, state)
+def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, execs: int = 0) -> Origin:
+    return Origin(user, kernel, 0, tid, tgid, execs, state)
 
 
 def thread(tid: int = 8, **given: Any) -> Thread:
     fields: dict[str, Any] = dict.fromkeys(("start", "since", "out", "woken", "on_cpu", "runnable", "switches"), 0)
+    fields |= {"latencies": (0,) * 24, "creator": 0}
     fields |= {"blocked": (0,) * 8, "key": key(tid=tid), "sum_key": key(tid=tid), "sum": NO_SUM, "phase": ON_CPU}
     return Thread(**fields | given)
 
@@ -83,17 +89,22 @@ def remaining(comm: bytes = b"worker", **given: Any) -> ThreadRecord:
     return ThreadRecord(END, comm, thread(**given), exited=False)
 
 
-def capture(**given: Any) -> Capture:
+def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
+    measure = measure or OffCpu()
+    measure._waits = dict(given.pop("waits", []))
+    counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
+    measure._lost = counters["lost_waits"]
     fields: dict[str, Any] = {
-        "began": 1000, "stopped": END, "wall_ns": 5, "waits": [], "threads": [], "stacks": {}, "lost_sideband": 0,
+        "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
         "epochs": Epochs(), "spaces": ProcessSpaces(fd_budget=0),
     }  # fmt: skip
-    counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
-    return Capture(**fields | given, counters=counters)
+    fields |= given
+    rows = rows_of([measure], Ended(1000, END, fields["threads"]))
+    return Capture(**fields, columns=measure.columns, rows=rows, losses=dict(measure.losses()), counters=counters)
 
 
-def profile(chosen: Filter | None = None, **given: Any) -> Profile:
-    return off_cpu_profile(capture(**given), chosen or Filter())
+def profile(measure: OffCpu | None = None, **given: Any) -> Profile:
+    return profile_of(capture(measure, **given), "Off-CPU time")
 
 
 def labels(state: str, *, tid: int = 8, **more: str) -> Labels:
@@ -172,9 +183,9 @@ def test_open_interval(given: dict[str, Any], expected: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "count"),
-    [(Filter(6000, 6000), 1), (Filter(shortest=6001), 0), (Filter(longest=5999), 0), (Filter(1, 9999), 1)],
+    [(OffCpu(6000, 6000), 1), (OffCpu(shortest=6001), 0), (OffCpu(longest=5999), 0), (OffCpu(1, 9999), 1)],
 )
-def test_open_interval_must_have_the_wanted_length(chosen: Filter, count: int) -> None:
+def test_open_interval_must_have_the_wanted_length(chosen: OffCpu, count: int) -> None:
     there = remaining(phase=BLOCKED, key=key(SLEEP), out=4000)
     assert len(profile(chosen, threads=[there]).samples) == count
 
@@ -188,7 +199,7 @@ def test_only_the_chosen_states() -> None:
     there = remaining(phase=BLOCKED, key=key(DISK), out=9000)
 
     def total(*wanted: str) -> int:
-        return profile(Filter(states=frozenset(wanted)), waits=waits, threads=[there]).total("off-cpu")
+        return profile(OffCpu(states=frozenset(wanted)), waits=waits, threads=[there]).total("off-cpu")
 
     assert total("uninterruptible") == 1200
     assert total("runnable-woken") == 17
@@ -264,6 +275,22 @@ def test_stacks_that_are_not_complete_are_counted_by_reason_and_by_time() -> Non
     assert made.comments == [f"90.00% of the time in user code is in complete stacks; others: {others}"]
 
 
+def test_time_that_a_late_table_cost_is_told_apart() -> None:
+    """Stack 6 and 7 end in libx.so, 8 for want of another table; and 7 for another reason."""
+    waits = [(key(user=u), WaitSum(1, ns, ns, ns, 0, 0, 0)) for u, ns in ((5, 800), (6, 90), (7, 100), (8, 10))]
+    stacks = {5: (10, 1), 6: (10, 2), 7: (10, 3), 8: (2,)}
+    given = {"waits": waits, "stacks": stacks, "ends": {6: 2, 7: 4, 8: 2}}
+    late = (
+        "9.0 % of the time in user code is in stacks cut short: unwind tables were still being compiled; run it again"
+    )
+    made = profile(**given, tables=Counts(late=frozenset({"/usr/lib/libx.so", "/other"}), compiled=2))
+    assert [comment for comment in made.comments if "cut short" in comment] == [late]
+    for tables in (Counts(late=frozenset({"/other"}), compiled=1), Counts(compiled=1), None):
+        made = profile(**given, tables=tables)
+        assert not any("cut short" in comment for comment in made.comments)
+        assert any(comment.startswith("80.00% of the time") for comment in made.comments)
+
+
 def test_code_without_rules_where_threads_start_is_the_end() -> None:
     waits = [(key(user=u), WaitSum(1, 10, 10, 10, 0, 0, 0)) for u in (5, 6)]
     made = profile(waits=waits, stacks={5: (2, 12), 6: (2, 1)}, ends={5: 3, 6: 3})
@@ -274,11 +301,12 @@ def test_code_without_rules_where_threads_start_is_the_end() -> None:
 def test_details() -> None:
     counters = {"user_memo_hits": 1234, "user_memo_checks": 5, "user_memo_wrong": 1, "late_stacks": 7}
     tables = Counts(bytes=3 << 20, files=2, refused={"damaged": 1}, evicted=4, no_room=5, problem="no memory")
+    tables.compiled = 1
     assert details(capture(counters=counters, tables=tables)) == [
         "user stacks recognised without unwinding: 1,234; checked: 5, of these wrong: 1",
         "kernel stacks recognised without unwinding: 0; checked: 0, of these wrong: 0",
         "user stacks walked again while their threads waited: 7",
-        "unwind tables: 3 MB for 2 files",
+        "unwind tables: 3 MB for 2 files; compiled now: 1",
         "files without a table: 1 (damaged)",
         "tables that left for want of room: 4; that found none: 5",
         "no more memory for tables: no memory",
@@ -309,7 +337,7 @@ def test_problems_of_the_symboliser_are_told(monkeypatch: pytest.MonkeyPatch) ->
         def __init__(self, *_: object) -> None:
             self.problems = ["debuginfod was asked no more: too slow"]
 
-    monkeypatch.setattr(assemble, "Symboliser", Failing)
+    monkeypatch.setattr(stacks_module, "Symboliser", Failing)
     assert profile().comments == ["debuginfod was asked no more: too slow"]
 
 
@@ -362,7 +390,7 @@ def test_pids_of_containers() -> None:
         "threads": [remaining(b"", tid=8)],
         "spaces": spaces,
     }
-    inside = off_cpu_profile(capture(**given), Filter(), Naming(container_pids=True))
+    inside = profile_of(capture(**given), "Off-CPU time", Naming(container_pids=True))
     named = [(s.label("pid"), s.label("process"), s.label("thread")) for s in inside.samples]
     assert named == [
         (7, "worker (1 inside)", "worker"),
@@ -389,6 +417,27 @@ def test_times_of_a_thread(given: dict[str, Any], exited: bool, expected: tuple[
     counted = thread(start=2000, since=7000, on_cpu=5, runnable=6, blocked=blocked, switches=4, **given)
     made = profile(threads=[ThreadRecord(END, b"w", counted, exited=exited)])
     assert made.threads == [ThreadTimes(7, "[unknown]", 8, "w", END - 2000, *expected, 4, exited)]
+
+
+def test_processes_and_what_their_threads_waited_for_a_core() -> None:
+    waits = tuple(range(24))
+    still = {"phase": RUNNABLE, "since": END - 3000}
+    gone = thread(tid=1, latencies=waits, creator=9, **still)  # what it was in at its end is over
+    threads = [
+        ThreadRecord(END, b"a", gone, exited=True),
+        remaining(b"b", tid=2, latencies=waits, **still),
+        remaining(b"c", tid=3, phase=BLOCKED, since=END - 3000),
+        remaining(b"d", tid=30, key=key(tid=30, tgid=30)),
+    ]
+    condition = Condition("0-3", (CpuLimit("/x", 1, 2),), {"OMP_NUM_THREADS": "4"})
+    made = profile(threads=threads, conditions={7: condition})
+    counts = [2 * each for each in waits]
+    counts[2] += 1  # 2,048 to 4,095 ns
+    assert made.processes == [
+        ProcessTimes(7, "[unknown]", tuple(counts), "0-3", condition.limits, {"OMP_NUM_THREADS": "4"}),
+        ProcessTimes(30, "d", (0,) * 24),
+    ]
+    assert [times.creator for times in made.threads] == [9, 0, 0, 0]
 
 
 def test_exited_and_remaining_threads_are_listed() -> None:
@@ -457,7 +506,7 @@ def test_comment_names_the_option_that_helps(counters: dict[str, int], option: s
 def test_other_losses_and_notes() -> None:
     spaces = ProcessSpaces(fd_budget=0)
     spaces.lost["processes gone before their maps were read"] = 3
-    made = profile(lost_sideband=5, spaces=spaces, notes=["no perf events"])
+    made = profile(lost_process_events=5, spaces=spaces, notes=["no perf events"])
     assert made.lost["address space records"] == 5
     assert made.lost["processes gone before their maps were read"] == 3
     assert "files not opened while they were mapped" not in made.lost

@@ -6,12 +6,23 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import bpfobject, engine, health, libbpf, privilege, procfs, sideband
-from stallscope.tracers.core.health import Finding
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base import privilege, procfs
+from stallscope.tracers.engines.ebpf import health, probes
+from stallscope.tracers.engines.ebpf.health import Finding
+from stallscope.tracers.kernel import bpfobject, libbpf, process_events, shapes
 
 NEEDED = ["privilege", "pid namespace", "kernel lockdown", "libbpf", "type information (BTF)", "BPF programs"]
-USEFUL = ["perf events", "kernel symbols", "kprobes", "uprobes", "hardware counters", "tracefs"]
+USEFUL = [
+    "perf events",
+    "samples",
+    "kernel symbols",
+    "unwind table cache",
+    "kprobes",
+    "uprobes",
+    "hardware counters",
+    "tracefs",
+]
 
 
 def test_this_machine(root: None) -> None:
@@ -23,7 +34,7 @@ def test_this_machine(root: None) -> None:
     assert all(f.detail for f in findings)
     assert all(f.remedy for f in findings if not f.ok)
     (programs,) = [f for f in findings if f.name == "BPF programs"]
-    assert any(shape.name in programs.detail for shape in engine.SHAPES)
+    assert any(shape.name in programs.detail for shape in shapes.SHAPES)
     assert len(os.listdir("/proc/self/fd")) <= before + 1  # the library that the first use leaves behind
 
 
@@ -68,12 +79,12 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bpfobject, "library", missing)
     assert health._libbpf() == Finding("libbpf", False, True, "libbpf.so.1 cannot be used", "install it")
     monkeypatch.setattr(privilege, "require", lambda: None)
-    monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))
+    monkeypatch.setattr(probes, "KERNEL_BTF", Path("/"))
     assert health._programs(None) == Finding("BPF programs", False, True, "libbpf.so.1 cannot be used", "install it")
 
 
 def test_no_type_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "KERNEL_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(probes, "KERNEL_BTF", tmp_path / "vmlinux")
     found = health._btf(None)
     assert (found.ok, found.needed) == (False, True)
     assert found.detail == f"{tmp_path}/vmlinux: No such file or directory"
@@ -94,7 +105,7 @@ def test_programs_that_the_kernel_refuses(monkeypatch: pytest.MonkeyPatch) -> No
         def close(self) -> None:
             closed.append(True)
 
-    monkeypatch.setattr(engine, "Engine", Refusing)
+    monkeypatch.setattr(probes, "Probes", Refusing)
     found = health._programs(None)
     assert (found.ok, found.needed, found.detail) == (False, True, "map scope_tgids: Operation not permitted")
     assert closed == [True]
@@ -104,8 +115,8 @@ def test_no_perf_events(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> NoReturn:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(sideband, "Sideband", refuse)
-    found = health._sideband()
+    monkeypatch.setattr(process_events, "ProcessEvents", refuse)
+    found = health._process_events()
     assert (found.ok, found.needed) == (False, False)
     assert found.detail == "Permission denied: names of short-lived programs get lost"
 
@@ -136,3 +147,20 @@ def test_other_ways_of_tracing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not found["kprobes"].ok
     assert not found["hardware counters"].ok
     assert not any(f.needed for f in found.values())
+
+
+def test_cache_of_unwind_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
+    found = health._cache()
+    assert (found.name, found.ok, found.needed, found.detail) == (
+        "unwind table cache",
+        True,
+        False,
+        f"{tmp_path}/cache",
+    )
+    assert list((tmp_path / "cache").iterdir()) == []
+    (tmp_path / "cache").chmod(0o777)
+    found = health._cache()
+    assert not found.ok
+    assert found.detail == f"{tmp_path}/cache: no cache: its folder is another user's, or others can write to it"
+    assert "STALLSCOPE_CACHE" in found.remedy

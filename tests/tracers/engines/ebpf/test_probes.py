@@ -9,35 +9,39 @@ from pathlib import Path
 
 import pytest
 from runner import Workload
-from stallscope.converters.errors import StallscopeError
-from stallscope.tracers.core import engine, privilege, procfs, records
-from stallscope.tracers.core.bpfobject import Object
-from stallscope.tracers.core.engine import KERNEL_BTF, OFF_CPU_PROBES, SHAPES, Engine, EngineOptions, Shape
-from stallscope.tracers.core.libbpf import BpfError
-from stallscope.tracers.core.scope import Scope
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base import privilege, procfs
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
+from stallscope.tracers.kernel import records
+from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.libbpf import BpfError
+from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 
 KTHREADD = (2, 2)
 """(tid, tgid) of the one process that no machine is without and that never ends."""
 LOG = [
-    "libbpf: prog 'offcpu_switch': BPF program load failed: Permission denied",
-    "libbpf: prog 'offcpu_switch': -- BEGIN PROG LOAD LOG --\n"
-    "0: R1=ctx() R10=fp0\n; int offcpu_switch(u64 *ctx) @ offcpu.bpf.c:4\n12: (61) r0 = *(u32 *)(r8 +0)\n"
+    "libbpf: prog 'sched_switch': BPF program load failed: Permission denied",
+    "libbpf: prog 'sched_switch': -- BEGIN PROG LOAD LOG --\n"
+    "0: R1=ctx() R10=fp0\n; int sched_switch(u64 *ctx) @ sched.bpf.c:4\n12: (61) r0 = *(u32 *)(r8 +0)\n"
     "from 9 to 13: R0=scalar() R10=fp0\nR8 invalid mem access 'scalar'\n"
     "processed 13 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --",
-    "libbpf: prog 'offcpu_switch': failed to load: -13",
+    "libbpf: prog 'sched_switch': failed to load: -13",
     "libbpf: failed to load object 'stallscope'",
 ]
 
 
-def options(**given: object) -> EngineOptions:
+def options(**given: object) -> ProbeOptions:
     given.setdefault("scope", Scope(everything=True))
-    return EngineOptions(probes=OFF_CPU_PROBES, **given)  # type: ignore[arg-type]
+    return ProbeOptions(measures=(OffCpu(),), **given)  # type: ignore[arg-type]
 
 
-def make(shape: Shape, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> Engine:
+def make(shape: Shape, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> Probes:
     """An engine in this shape and no other."""
-    monkeypatch.setattr(engine, "_RAW_SHAPES" if shape.raw else "_BTF_SHAPES", (shape,))
-    return Engine(options(scope=scope, btf=KERNEL_BTF if shape.raw else None), lambda data: None)
+    monkeypatch.setattr(probes, "RAW_SHAPES" if shape.raw else "BTF_SHAPES", (shape,))
+    return Probes(options(scope=scope, btf=KERNEL_BTF if shape.raw else None), lambda data: None)
 
 
 @pytest.fixture
@@ -55,76 +59,60 @@ def shapes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Names of the shapes that were tried; all of them fail."""
     tried: list[str] = []
 
-    def load_shape(_: EngineOptions, shape: Shape) -> Object:
+    def load_shape(_: ProbeOptions, shape: Shape) -> Object:
         tried.append(shape.name)
         raise BpfError("the kernel refuses", errno.EACCES if len(tried) == 1 else errno.EINVAL, LOG)
 
-    monkeypatch.setattr(engine, "load_shape", load_shape)
-    monkeypatch.setattr(engine, "KERNEL_BTF", tmp_path)
+    monkeypatch.setattr(probes, "load_shape", load_shape)
+    monkeypatch.setattr(probes, "KERNEL_BTF", tmp_path)
     return tried
 
 
-def test_shapes_are_tried_in_order_and_the_first_reason_counts(shapes: list[str]) -> None:
+def test_shapes_are_tried_in_order_and_the_one_that_should_have_worked_says_why(
+    shapes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "kernel_helpers", lambda: frozenset(BTF_SHAPES[1].needs))
     with pytest.raises(StallscopeError) as caught:
-        engine._load(options())
-    assert shapes == [SHAPES[0].name, SHAPES[1].name]
-    assert caught.value.cause == "the kernel refuses: Permission denied (R8 invalid mem access 'scalar')"
-    assert caught.value.remedy.startswith("run as root on the host; in a container with --privileged --pid=host")
+        probes._load(options())
+    assert shapes == [shape.name for shape in BTF_SHAPES]
+    why = f"(sched_switch, {BTF_SHAPES[1].name}: R8 invalid mem access 'scalar')"
+    assert caught.value.cause == f"the kernel refuses: Invalid argument {why}"
 
 
 def test_with_other_type_information_only_raw_tracepoints_are_tried(shapes: list[str], tmp_path: Path) -> None:
     (tmp_path / "btf").write_bytes(b"\x9f\xeb\1\0")
     with pytest.raises(StallscopeError):
-        engine._load(options(btf=tmp_path / "btf"))
-    assert shapes == [SHAPES[2].name]
+        probes._load(options(btf=tmp_path / "btf"))
+    assert shapes == [RAW_SHAPES[0].name]
 
 
 def test_second_shape_is_taken_where_the_first_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = object()
 
-    def load_shape(_: EngineOptions, shape: Shape) -> object:
+    def load_shape(_: ProbeOptions, shape: Shape) -> object:
         if shape is SHAPES[0]:
             raise BpfError("x", errno.EINVAL, [])
         return taken
 
-    monkeypatch.setattr(engine, "load_shape", load_shape)
-    monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))
-    assert engine._load(options()) == (taken, SHAPES[1])
+    monkeypatch.setattr(probes, "load_shape", load_shape)
+    monkeypatch.setattr(probes, "KERNEL_BTF", Path("/"))
+    assert probes._load(options()) == (taken, SHAPES[1])
 
 
 def test_other_errors_are_not_taken_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_shape(*_: object) -> object:
         raise MemoryError
 
-    monkeypatch.setattr(engine, "load_shape", load_shape)
-    monkeypatch.setattr(engine, "KERNEL_BTF", Path("/"))
+    monkeypatch.setattr(probes, "load_shape", load_shape)
+    monkeypatch.setattr(probes, "KERNEL_BTF", Path("/"))
     with pytest.raises(MemoryError):
-        engine._load(options())
-
-
-@pytest.mark.parametrize(
-    ("log", "reason"),
-    [
-        (LOG, "R8 invalid mem access 'scalar'"),
-        (["libbpf: map 'waits': failed to create: Cannot allocate memory(-12)"],
-         "map 'waits': failed to create: Cannot allocate memory(-12)"),
-        (["\n", ""], "no reason given"),
-        ([], "no reason given"),
-    ],
-)  # fmt: skip
-def test_reason(log: list[str], reason: str) -> None:
-    assert engine._reason(log) == reason
-
-
-@pytest.mark.parametrize(("number", "start"), [(1, "run as root"), (13, "run as root"), (22, "`trace-doctor`")])
-def test_remedy(number: int, start: str) -> None:
-    assert engine._remedy(number).startswith(start)
+        probes._load(options())
 
 
 def test_no_type_information(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(engine, "KERNEL_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(probes, "KERNEL_BTF", tmp_path / "vmlinux")
     with pytest.raises(StallscopeError) as caught:
-        engine._load(options())
+        probes._load(options())
     assert caught.value.cause == "this kernel carries no BTF type information"
     assert "--btf PATH" in caught.value.remedy
     (tmp_path / "text").write_text("no BTF")
@@ -134,21 +122,21 @@ def test_no_type_information(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         (tmp_path / "x", "not a file"),
     ):
         with pytest.raises(StallscopeError, match=f"^{wrong} is {what}") as caught:
-            engine._load(options(btf=wrong))
+            probes._load(options(btf=wrong))
         assert "--btf" in caught.value.remedy
 
 
 def test_malformed_type_information(root: None, tmp_path: Path) -> None:
     (tmp_path / "vmlinux").write_bytes(b"\x9f\xeb not BTF")
     with pytest.raises(StallscopeError) as caught:
-        Engine(options(btf=tmp_path / "vmlinux"), lambda data: None)
+        Probes(options(btf=tmp_path / "vmlinux"), lambda data: None)
     assert caught.value.remedy
 
 
 def test_no_object(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(engine, "__file__", str(tmp_path / "tracers" / "core" / "engine.py"))
+    monkeypatch.setattr(probes, "__file__", str(tmp_path / "tracers" / "engines" / "ebpf" / "probes.py"))
     with pytest.raises(StallscopeError) as caught:
-        engine.object_path()
+        probes.object_path()
     assert caught.value.cause == "stallscope.bpf.o is missing from the installation"
     assert caught.value.remedy == "run `make build`, or install the wheel"
 
@@ -156,19 +144,19 @@ def test_no_object(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privilege, "effective_capabilities", lambda: 0)
     with pytest.raises(StallscopeError, match="tracing needs"):
-        Engine(options(), lambda data: None)
+        Probes(options(), lambda data: None)
 
 
 def test_program_that_cannot_be_attached(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = engine.load_shape
+    real = probes.load_shape
 
-    def load_less(given: EngineOptions, shape: Shape) -> Object:
-        return real(EngineOptions(given.scope, ()), shape)
+    def load_less(given: ProbeOptions, shape: Shape) -> Object:
+        return real(ProbeOptions(given.scope, ()), shape)
 
-    monkeypatch.setattr(engine, "load_shape", load_less)
+    monkeypatch.setattr(probes, "load_shape", load_less)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(StallscopeError, match="lets no program be attached: attach offcpu_switch: "):
-        Engine(options(), lambda data: None)
+    with pytest.raises(StallscopeError, match="lets no program be attached: attach sched_switch: "):
+        Probes(options(), lambda data: None)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -233,7 +221,7 @@ def test_scope_may_change(root: None, sleeper: int, monkeypatch: pytest.MonkeyPa
         made.expect_exec(4711)
         assert [key for key, _ in made.object.find_map("scope_expected").items()] == [(4711).to_bytes(4, "little")]
         assert [key for key, _ in ids.items()] == [sleeper.to_bytes(4, "little")], "who has a pid later is a stranger"
-        scope.tgids = set(range(1, engine._IDS + 2))
+        scope.tgids = set(range(1, probes._IDS + 2))
         with pytest.raises(StallscopeError, match="16385 processes or threads are too many to list"):
             made.seed()
     finally:
@@ -254,7 +242,7 @@ def test_counters_have_names(root: None, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_knobs_reach_the_programs(root: None) -> None:
-    made = engine.load_shape(options(knobs={"min_wait": 0x1234567890}, table_entries=2048), SHAPES[0])
+    made = probes.load_shape(options(knobs={"min_wait": 0x1234567890}, table_entries=2048), SHAPES[0])
     try:
         rodata = made.find_map(".rodata").lookup(bytes(4))
         assert rodata is not None
@@ -265,4 +253,4 @@ def test_knobs_reach_the_programs(root: None) -> None:
     finally:
         made.close()
     with pytest.raises(KeyError):
-        engine.load_shape(options(knobs={"no_such_knob": 1}), SHAPES[0])
+        probes.load_shape(options(knobs={"no_such_knob": 1}), SHAPES[0])

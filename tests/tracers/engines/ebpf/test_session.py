@@ -10,17 +10,24 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-from stallscope.tracers.core import session
-from stallscope.tracers.core.engine import OFF_CPU_PROBES, Engine, EngineOptions
-from stallscope.tracers.core.launch import Launch
-from stallscope.tracers.core.records import ExecRecord, RecordSink
-from stallscope.tracers.core.scope import Scope
-from stallscope.tracers.core.session import Epochs, Session, _Ends
-from stallscope.tracers.core.sideband import Exec, Exit, Fork, Mmap
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.interrupts import Interrupts
+from stallscope.tracers.base.launch import Launch
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import preparing, session
+from stallscope.tracers.engines.ebpf.ends import Ends
+from stallscope.tracers.engines.ebpf.epochs import Epochs
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap
+from stallscope.tracers.kernel.records import ExecRecord, RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.unwind.loader import Loader
 
 # Which address space a wait belongs to.
 
@@ -68,6 +75,9 @@ def test_epochs_of_a_pid_that_is_used_again() -> None:
     epochs.forked(8)
 
 
+GONE = 1 << 22
+"""Pids from here on belong to nobody."""
+
 # The end of what is traced.
 
 
@@ -82,7 +92,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 def test_ends_with_the_last_process() -> None:
     one, two = sleeper(), sleeper()
-    ends = _Ends(Scope(tgids={one.pid, two.pid}), None)
+    ends = Ends(Scope(tgids={one.pid, two.pid}), None)
     read, write = os.pipe()
     try:
         assert not ends.reached()
@@ -104,8 +114,24 @@ def test_ends_with_the_last_process() -> None:
         os.close(write)
 
 
+def test_who_has_ended_before_the_trace_begins() -> None:
+    """While tables are waited for a process may end, and its id become another's."""
+    one, two = sleeper(), sleeper()
+    ends = Ends(Scope(tgids={one.pid, two.pid}, tids={GONE}), None)
+    try:
+        assert ends.gone() == {GONE}
+        end(one)
+        assert ends.gone() == {one.pid}
+        assert ends.gone() == set()
+        assert not ends.reached()
+    finally:
+        end(one)
+        end(two)
+        ends.close()
+
+
 def test_wait_returns_on_a_signal_or_in_time() -> None:
-    ends = _Ends(Scope(everything=True), None)
+    ends = Ends(Scope(everything=True), None)
     read, write = os.pipe()
     try:
         begin = time.monotonic()
@@ -126,7 +152,7 @@ def test_ends_with_a_thread() -> None:
     thread.start()
     ready.wait()
     assert thread.native_id
-    ends = _Ends(Scope(tids={thread.native_id}), None)
+    ends = Ends(Scope(tids={thread.native_id}), None)
     try:
         assert not ends.reached()
     finally:
@@ -141,21 +167,21 @@ def test_ends_with_a_thread() -> None:
 def test_processes_that_are_gone_before() -> None:
     child = sleeper()
     end(child)
-    ends = _Ends(Scope(tgids={child.pid}), None)
+    ends = Ends(Scope(tgids={child.pid}), None)
     assert ends.reached()
     ends.close()
 
 
 @pytest.mark.parametrize("scope", [Scope(everything=True), Scope(name=re.compile("x"), tgids={1 << 22}), Scope()])
 def test_no_end(scope: Scope) -> None:
-    ends = _Ends(scope, None)
+    ends = Ends(scope, None)
     assert not ends.reached()
     ends.close()
 
 
 def test_ends_with_the_command() -> None:
     launch = Launch(["true"])
-    ends = _Ends(Scope(), launch)
+    ends = Ends(Scope(), launch)
     read, write = os.pipe()
     try:
         assert not ends.reached()
@@ -184,7 +210,7 @@ def test_hundreds_of_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "pidfd_open", open_high)
     child = sleeper()
-    ends = _Ends(Scope(tgids={child.pid}), None)
+    ends = Ends(Scope(tgids={child.pid}), None)
     read, write = os.pipe()
     try:
         ends.wait(read, 0)
@@ -210,10 +236,10 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     def refuse() -> NoReturn:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(session, "Sideband", refuse)
+    monkeypatch.setattr(session, "ProcessEvents", refuse)
 
     def build(scope: Scope, seeds: list[tuple[int, int]] | None = None) -> Session:
-        options = SimpleNamespace(scope=scope, user_stacks=False)
+        options = SimpleNamespace(scope=scope, user_stacks=False, measures=())
         engine = SimpleNamespace(options=options, seed=lambda: seeds or [], consume=lambda: None)
         return Session(engine, None, None)  # type: ignore[arg-type]
 
@@ -223,10 +249,6 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
 def test_missing_perf_events_are_noted(make: Callable[..., Session]) -> None:
     made = make(Scope())
     assert made._notes == ["no perf events (Permission denied): programs that ended early may lack names"]
-
-
-GONE = 1 << 22
-"""Pids from here on belong to nobody."""
 
 
 def test_life_of_a_child(make: Callable[..., Session]) -> None:
@@ -325,9 +347,79 @@ def test_looking_for_newcomers_takes_a_tenth_of_the_time_at_most(
 # For real.
 
 
+@pytest.fixture
+def cold(root: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_the_duration_begins_with_the_trace(cold: Path) -> None:
+    child = sleeper()
+    began: list[float] = []
+    try:
+        before = time.monotonic_ns()
+        capture = trace(Scope(tgids={child.pid}), None, 0.25, on_poll=lambda *_: began.append(time.monotonic()))
+    finally:
+        end(child)
+    assert len(list(cold.iterdir())) >= 3, "it waited for the tables of the program, ld.so and the C library"
+    tables = max(path.stat().st_mtime_ns for path in cold.iterdir())
+    assert before < capture.began
+    assert tables <= time.time_ns() - (time.monotonic_ns() - capture.began)
+    assert capture.stopped - capture.began >= 250_000_000
+    assert capture.tables is not None
+    assert capture.tables.late == frozenset()
+    assert capture.tables.compiled >= 3
+
+
+def test_targets_that_end_while_tables_are_compiled(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, other = sleeper(), sleeper()
+    monkeypatch.setattr(preparing.Preparation, "wait", lambda *_: end(child))
+    scope = Scope(tgids={child.pid, other.pid})
+    try:
+        capture = trace(scope, None, 0.1)
+        assert {record.thread.key.tgid for record in capture.threads} == {other.pid}
+        assert scope.tgids == {other.pid}, "the id may be another process's by now"
+        monkeypatch.setattr(preparing.Preparation, "wait", lambda *_: end(other))
+        with pytest.raises(StallscopeError, match="none of these threads can be traced"):
+            trace(Scope(tgids={other.pid}), None, 0.1)
+    finally:
+        end(child)
+        end(other)
+
+
+def test_processes_that_compile_for_us_are_not_told(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the whole host, in which they are."""
+    monkeypatch.setattr(session, "BRIEF", 0.0)
+    seen: set[int] = set()
+    made = Loader.pids.fget
+    assert made is not None
+    monkeypatch.setattr(Loader, "pids", property(lambda self: seen.update(made(self)) or made(self)))  # type: ignore[func-returns-value]
+    capture = trace(Scope(everything=True), None, 1.5)
+    assert seen
+    told = {row.origin.tgid for row in capture.rows} | {record.thread.key.tgid for record in capture.threads}
+    assert len(told) > 2
+    assert not told & seen
+
+
+def test_a_command_is_not_begun_when_the_end_is_asked_for(cold: Path, tmp_path: Path) -> None:
+    launch = Launch(["touch", str(tmp_path / "touched")])
+    sink = RecordSink()
+    engine = Probes(ProbeOptions(Scope(), (OffCpu(),)), sink)
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGTERM)
+            Session(engine, launch, None).run(sink, None, interrupts)
+    finally:
+        engine.close()
+        launch.stop()
+    launch.wait()
+    assert not (tmp_path / "touched").exists()
+
+
 def trace(scope: Scope, launch: Launch | None, duration: float | None, **hooks: Callable[..., None]) -> session.Capture:
     sink = RecordSink()
-    engine = Engine(EngineOptions(scope, OFF_CPU_PROBES), sink)
+    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
     try:
         return Session(engine, launch, duration).run(sink, hooks.get("on_poll"))
     finally:
@@ -347,7 +439,7 @@ def test_command_is_traced_from_exec_to_exit(root: None) -> None:
     assert {"sh", "sleep"} <= names
     (nap,) = [r for r in capture.threads if r.comm == b"sleep"]
     assert nap.thread.blocked[1] >= 50_000_000
-    assert capture.lost_sideband == 0
+    assert capture.lost_process_events == 0
     assert capture.notes == []
     assert abs(capture.wall_ns - time.time_ns()) < 60e9
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stallscope.tracers.core import unwinding as module
-from stallscope.tracers.core.unwinding import Unwinding
-from stallscope.tracers.symbols.maps import Mapping
+from stallscope.tracers.engines.ebpf import unwinding as module
+from stallscope.tracers.engines.ebpf.unwinding import Unwinding
+from stallscope.tracers.images.elf import ElfFile, FileSource
+from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.unwind.store import Wanted
 
 
@@ -61,8 +65,16 @@ class Recorder:
     def poll(self) -> bool:
         return self.ready
 
-    def wait(self, seconds: float) -> None:
-        self.told.append(("wait", seconds))
+    def begin(self) -> None:
+        self.told.append(("begin", None))
+
+    def expect(self, pid: int, mapping: Mapping) -> None:
+        self.told.append(("expect", mapping.path))
+
+    def expect_file(self, elf: ElfFile, path: str) -> None:
+        assert isinstance(elf.source, FileSource)
+        assert os.path.samestat(os.fstat(elf.source.fd), os.stat(path))
+        self.told.append(("expect file", path))
 
     def next_epoch(self) -> int:
         return 9
@@ -96,7 +108,7 @@ class Recorder:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made, thread_time=made))
     return made
 
 
@@ -109,7 +121,7 @@ def told(clock: Clock) -> Recorder:
 def made(told: Recorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwinding]:
     monkeypatch.setattr(module, "Store", lambda *_: told)
     monkeypatch.setattr(module, "Loader", lambda *_: told)
-    engine = SimpleNamespace(object=told, restack=told.restack)
+    engine = SimpleNamespace(object=told, restack=told.restack, began=1)
     made = Unwinding(engine, told, 1 << 20)  # type: ignore[arg-type]
     assert told.take() == [("unwind_generation", 1)]
     yield made
@@ -118,9 +130,41 @@ def made(told: Recorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwinding]
 MAPPING = Mapping(0x1000, 0x2000)
 
 
-def test_the_first_tables_are_waited_for(made: Unwinding, told: Recorder) -> None:
-    made.prime([7, 8])
-    assert told.take() == [("read", 7), ("read", 8), ("wait", module.PRIME)]
+def test_files_that_are_expected_are_open_until_the_end(made: Unwinding, told: Recorder, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+    before = set(os.listdir("/proc/self/fd"))
+    made.expect_vdso()
+    for path in (sys.executable, str(tmp_path / "text"), str(tmp_path), str(tmp_path / "missing"), "/dev/null", "\0"):
+        made.expect_file(path)
+    assert told.take() == [("expect", "[vdso]"), ("expect file", sys.executable)]
+    assert set(os.listdir("/proc/self/fd")) > before
+    made.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_nobody_is_walked_before_the_trace_begins(made: Unwinding, told: Recorder) -> None:
+    made._engine.began = 0
+    told.ready = True
+    made.poll()
+    assert told.restacks == 0
+    told.ready = False
+    made._engine.began = 1
+    made.begin()
+    made.poll()
+    assert told.restacks == 1
+    assert ("begin", None) in told.take()
+
+
+def test_the_turns_of_others_do_not_count_as_ours(
+    made: Unwinding, told: Recorder, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy host telling the probes takes long by the clock, and as little of the processor as ever."""
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock, thread_time=lambda: 0.0))
+    told.cost = 0.05
+    for _ in range(5):
+        made.mapped(7, MAPPING, 6)
+        made.poll()
+    assert sum(name in ("read", "tell") for name, _ in told.take()) == 5
 
 
 def test_a_process_whose_mappings_are_known_is_only_told_of(made: Unwinding, told: Recorder) -> None:
@@ -137,7 +181,7 @@ def test_a_process_whose_mappings_are_known_is_only_told_of(made: Unwinding, tol
 
 
 def test_another_program_is_read_anew(made: Unwinding, told: Recorder, clock: Clock) -> None:
-    made.prime([7])
+    told.read(7)
     told.take()
     made.began(7)
     made.mapped(7, MAPPING, 6)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* On-CPU samples: a clock, or a counter of the hardware, interrupts a thread, and its stacks are counted.
+ *
+ * The program runs in an interrupt or an NMI, perhaps in the midst of a walk that another program makes on this CPU: it has
+ * scratch memory of its own, and its map is allocated beforehand. */
+#include "kernel_stack.bpf.h"
+#include "measures.bpf.h"
+#include "thread.bpf.h"
+#include "user_stack.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct sample_sum {
+	u64 samples;
+	u64 events; /* that they stand for */
+};
+
+struct sample_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct origin);
+	__type(value, struct sample_sum);
+};
+struct sample_table samples SEC(".maps");
+
+/* Samples that found no room in the table. */
+struct sample_losses {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct sample_losses lost_samples SEC(".maps");
+
+/* struct bpf_perf_event_data of linux/bpf_perf_event.h; the registers are those that were interrupted
+ * (arch/x86/include/uapi/asm/ptrace.h). */
+struct sample_context {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	u64 period;
+	u64 address;
+};
+
+static __always_inline bool in_user_code(const struct sample_context *ctx)
+{
+	return (u16)ctx->cs == USER_CS || (u16)ctx->cs == USER32_CS;
+}
+
+/* From the registers that were interrupted, or those that the thread had when it came into the kernel. */
+static __always_inline u64 sampled_user_stack(struct sample_context *ctx, struct task_struct *task, u32 tgid,
+					      struct stack_record *record)
+{
+	u64 ip = ctx->ip, sp = ctx->sp, bp = ctx->bp;
+	u16 cs = ctx->cs;
+	u8 end;
+
+	if (!in_user_code(ctx))
+		cs = task_registers(task, &ip, &sp, &bp);
+	return walk_user(CONTEXT_SAMPLE, cs, ip, sp, bp, tgid, false, record, &end);
+}
+
+static __always_inline void add_sample(const struct origin *key, u64 events)
+{
+	struct sample_sum first = { 1, events };
+	struct sample_sum *sum = bpf_map_lookup_elem(&samples, key);
+	u32 zero = 0;
+	u64 *lost;
+
+	if (!sum && bpf_map_update_elem(&samples, key, &first, BPF_NOEXIST) == 0)
+		return;
+	if (!sum)
+		sum = bpf_map_lookup_elem(&samples, key);
+	if (sum) {
+		/* A thread is on one CPU at a time, but an NMI can interrupt its timer's sample. */
+		__sync_fetch_and_add(&sum->samples, 1);
+		__sync_fetch_and_add(&sum->events, events);
+		return;
+	}
+	lost = bpf_map_lookup_elem(&lost_samples, &zero);
+	if (lost)
+		++*lost;
+}
+
+static __always_inline int on_sample(struct sample_context *ctx, struct task_struct *task, bool trusted)
+{
+	struct origin key = { .state = RUNNING };
+	struct stack_record *record;
+	u32 slot = CONTEXT_SAMPLE;
+	struct thread *t;
+
+	if (!running())
+		return 0;
+	t = find_thread(task, trusted);
+	if (!t || t->phase == PHASE_GONE)
+		return 0;
+	record = bpf_map_lookup_elem(&stack_scratch, &slot);
+	if (!record)
+		return 0;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.execs = t->key.execs;
+	if (user_stacks && !(TASK_FIELD(trusted, task, flags) & PF_KTHREAD))
+		key.ustack = sampled_user_stack(ctx, task, key.tgid, record);
+	if (kernel_stacks && !in_user_code(ctx))
+		key.kstack = kernel_stack(ctx, record);
+	add_sample(&key, ctx->period);
+	return 0;
+}
+
+SEC("perf_event")
+int oncpu_sample(struct sample_context *ctx)
+{
+	return on_sample(ctx, bpf_get_current_task_btf(), true);
+}
+
+SEC("perf_event")
+int oncpu_sample_raw(struct sample_context *ctx)
+{
+	return on_sample(ctx, (void *)bpf_get_current_task(), false);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The scheduler's events, for every measure: one program each, which keeps the accounts of the traced threads and tells the
+ * measures that are on.
+ *
+ * sched_switch ends and begins the phases of a thread; sched_wakeup splits a wait into blocked and runnable. All three run
+ * under the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread
+ * comes after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and
+ * before its switch-in. sched_waking, which fires earlier and without that lock, would not be. */
+#include "kernel_stack.bpf.h"
+#include "measures.bpf.h"
+#include "thread.bpf.h"
+#include "user_stack.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* The time off the CPU that began at t->out ends; `waits` is 1 unless some of them were not seen. */
+static __always_inline void wait_ended(struct thread *t, u64 now, u64 waits)
+{
+	if (measure_offcpu)
+		offcpu_ended(t, now, waits);
+}
+
+/* Which of a thread's `latencies` a wait for a core belongs to. Global, so that its ways are not multiplied by its callers'. */
+__weak int latency_bucket(u64 ns)
+{
+	u64 rest = ns >> LATENCY_SHIFT;
+	u32 bucket = 0;
+
+	if (rest >> (LATENCY_BUCKETS - 2))
+		return LATENCY_BUCKETS - 1;
+	if (rest >> 16) {
+		rest >>= 16;
+		bucket += 16;
+	}
+	if (rest >> 8) {
+		rest >>= 8;
+		bucket += 8;
+	}
+	if (rest >> 4) {
+		rest >>= 4;
+		bucket += 4;
+	}
+	if (rest >> 2) {
+		rest >>= 2;
+		bucket += 2;
+	}
+	return bucket + rest - (rest > 2);
+}
+
+static __always_inline void waited_for_core(struct thread *t, u64 ns)
+{
+	u32 bucket = latency_bucket(ns);
+
+	t->runnable += ns;
+	if (bucket < LATENCY_BUCKETS)
+		t->latencies[bucket]++;
+}
+
+static __always_inline void end_phase(struct thread *t, u64 now)
+{
+	u64 ns = now - t->since;
+
+	if (t->phase == PHASE_ON_CPU)
+		t->on_cpu += ns;
+	else if (t->phase == PHASE_RUNNABLE)
+		waited_for_core(t, ns);
+	else
+		t->blocked[t->key.state & (WAIT_STATES - 1)] += ns;
+	t->since = now;
+}
+
+/* Some kernels do not report every switch through sched_switch. What a thread's own counts of switches and of CPU time
+ * tell then is used, and counted. */
+
+/* Coming off the CPU, never seen to get on it: its CPU time since it was last seen says when. */
+static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+	u64 in = now - t->since > ran ? now - ran : t->since;
+
+	count(MISSED_INS);
+	end_phase(t, in);
+	t->phase = PHASE_ON_CPU;
+	wait_ended(t, in, 1);
+}
+
+static __always_inline void without_stack(struct thread *t)
+{
+	t->key.ustack = 0;
+	t->key.kstack = 0;
+	t->key.state = WAIT_OTHER;
+}
+
+/* Getting on the CPU, never seen to come off it: where and why it waited is not known. */
+static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+	u64 out = now - t->since > ran ? t->since + ran : now;
+
+	count(MISSED_OUTS);
+	end_phase(t, out);
+	without_stack(t);
+	t->phase = PHASE_BLOCKED;
+	t->out = out;
+	t->woken = 0;
+	t->switches++;
+}
+
+/* Coming off the CPU, as it seems after one stretch on it, but it was off `waits` times in between. */
+static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+
+	count(MISSED_WAITS);
+	without_stack(t);
+	t->out = now - t->since > ran ? t->since + ran : now;
+	t->woken = 0;
+	t->switches += waits;
+	t->on_cpu += t->out - t->since;
+	t->blocked[WAIT_OTHER] += now - t->out;
+	t->since = now;
+	wait_ended(t, now, waits);
+}
+
+/* Getting on the CPU, as it seems after one wait, but it ran in between. */
+static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
+{
+	u64 ran = runtime - t->exec_runtime;
+
+	count(MISSED_WAITS);
+	if (ran > now - t->since)
+		ran = now - t->since;
+	t->on_cpu += ran;
+	t->since += ran;
+	t->out += ran;
+	if (t->woken)
+		t->woken += ran;
+	else if (t->phase == PHASE_RUNNABLE)
+		t->woken = t->out; /* preempted, and never blocked */
+	t->switches++;
+	without_stack(t);
+}
+
+static __always_inline void send_thread(struct thread *t, struct task_struct *task, u64 now)
+{
+	struct thread_record *r;
+
+	if (measure_offcpu)
+		offcpu_flush(t);
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (!r) {
+		count(LOST_RECORDS);
+		return;
+	}
+	r->type = RECORD_EXIT;
+	r->cpu = bpf_get_smp_processor_id();
+	r->end = now;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+/* A thread is sent twice: on its way out, while it is sure to be seen, and at its last switch, when its time is complete.
+ * The last switch can come after the end of a trace that its process's end has ended. */
+static __always_inline int on_exit(bool trusted)
+{
+	struct task_struct *task = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
+	struct thread *t = find_thread(task, trusted);
+	u64 now, missed;
+
+	if (!running() || !t || t->phase != PHASE_ON_CPU)
+		return 0;
+	now = bpf_ktime_get_ns();
+	missed = kernel_switches(task, trusted) - t->kernel_switches;
+	if ((s64)missed > 0) {
+		missed_waits(t, missed, TASK_FIELD(trusted, task, se.sum_exec_runtime), now);
+		t->kernel_switches += missed;
+	}
+	end_phase(t, now);
+	send_thread(t, task, now);
+	return 0;
+}
+
+/* With trace_all every thread is in scope from the start of the trace on, whether the iterator has been there or not. */
+static __always_inline struct thread *first_seen(struct task_struct *task, bool trusted, u8 phase, u32 state)
+{
+	struct origin key = { .state = state };
+
+	if (!trace_all || !TASK_FIELD(trusted, task, pid) || (u32)TASK_FIELD(trusted, task, tgid) == self_tgid)
+		return NULL;
+	return new_thread(task, trusted, SLOT_SCHED, run.began, phase, &key);
+}
+
+static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t)
+{
+	struct stack_record *record;
+	u32 slot = CONTEXT_SCHED;
+
+	t->key.ustack = 0;
+	t->key.kstack = 0;
+	t->end = WALK_COMPLETE;
+	record = bpf_map_lookup_elem(&stack_scratch, &slot);
+	if (!record)
+		return;
+	if (user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+		bool lasting = t->key.state != WAIT_PREEMPTED;
+
+		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
+	}
+	if (kernel_stacks)
+		t->key.kstack = kernel_stack_at_switch(ctx, t->key.state == WAIT_PREEMPTED, record);
+}
+
+/* The iterator, on another CPU, can take a thread into the scope when its switch has begun. */
+static __always_inline u64 not_before(const struct thread *t, u64 now)
+{
+	return now < t->since ? t->since : now;
+}
+
+static __always_inline int on_switch(u64 *ctx, bool trusted)
+{
+	bool preempted = ctx[0];
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	u32 state, left = WAIT_NEW;
+	struct thread *t;
+	u64 now, runtime, switches, out;
+	bool woken, traced;
+
+	if (!running())
+		return 0;
+	now = bpf_ktime_get_ns();
+
+	t = find_thread(prev, trusted);
+	if (!t)
+		t = first_seen(prev, trusted, PHASE_ON_CPU, WAIT_OTHER);
+	traced = t;
+	if (t) {
+		now = not_before(t, now);
+		state = task_state(prev, trusted);
+		/* It runs again already: a signal was pending, or __schedule() let go of the run queue's lock while it looked
+		 * for other work, and somebody woke the thread. */
+		woken = !state;
+		/* The state may be TASK_WAKING by now; prev_state is what __schedule() acted on (9c2136be0878, 5.18). */
+		if (switch_has_state)
+			state = (u32)ctx[3];
+		runtime = TASK_FIELD(trusted, prev, se.sum_exec_runtime);
+		switches = kernel_switches(prev, trusted);
+		if (t->phase != PHASE_ON_CPU)
+			missed_in(t, runtime, now);
+		else if ((s64)(switches - t->kernel_switches) > 1)
+			missed_waits(t, switches - t->kernel_switches - 1, runtime, now);
+		end_phase(t, now);
+		t->exec_runtime = runtime;
+		t->kernel_switches = switches;
+		if (state & TASK_DEAD) {
+			u32 tid = t->key.tid;
+
+			left = LEFT_FOR_EVER;
+			send_thread(t, prev, now);
+			t->phase = PHASE_GONE;
+			if (!(trusted && use_storage))
+				bpf_map_delete_elem(&thread_hash, &tid);
+		} else {
+			t->switches++;
+			t->out = now;
+			t->woken = 0;
+			if (preempted || !state) {
+				t->phase = PHASE_RUNNABLE;
+				t->key.state = WAIT_PREEMPTED;
+			} else {
+				t->phase = woken ? PHASE_RUNNABLE : PHASE_BLOCKED;
+				t->woken = woken ? now : 0;
+				t->key.state = wait_state(state);
+			}
+			if (!woken || preempted)
+				left = t->key.state;
+			if (measure_offcpu)
+				capture_stacks(ctx, prev, trusted, t);
+		}
+	}
+	out = now;
+
+	t = find_thread(next, trusted);
+	if (!t)
+		t = first_seen(next, trusted, PHASE_RUNNABLE, WAIT_PREEMPTED);
+	if (t) {
+		now = not_before(t, now);
+		runtime = TASK_FIELD(trusted, next, se.sum_exec_runtime);
+		switches = kernel_switches(next, trusted);
+		if (t->phase == PHASE_ON_CPU)
+			missed_out(t, runtime, now);
+		else if ((s64)(switches - t->kernel_switches) > 0)
+			missed_run(t, runtime, now);
+		end_phase(t, now);
+		t->phase = PHASE_ON_CPU;
+		t->exec_runtime = runtime;
+		t->kernel_switches = switches;
+		wait_ended(t, now, 1);
+	}
+	if (measure_timeline && (trace_all || traced || t)) {
+		u64 comes = (u32)TASK_FIELD(trusted, next, pid) | (u64)(u32)TASK_FIELD(trusted, next, prio) << 32;
+
+		timeline_switch(t, out, comes, TASK_FIELD(trusted, prev, pid), left);
+	}
+	return 0;
+}
+
+static __always_inline int on_wakeup(struct task_struct *task, bool trusted)
+{
+	struct thread *t;
+	u64 now;
+
+	if (!running())
+		return 0;
+	t = find_thread(task, trusted);
+	if (!t)
+		t = first_seen(task, trusted, PHASE_BLOCKED, WAIT_OTHER);
+	if (!t || t->phase != PHASE_BLOCKED)
+		return 0;
+	now = bpf_ktime_get_ns();
+	end_phase(t, now);
+	t->woken = now;
+	t->phase = PHASE_RUNNABLE;
+	if (measure_timeline)
+		timeline_wakeup(t, now, (u32)TASK_FIELD(trusted, task, prio) | (u64)next_cpu(task, trusted) << 32);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	return on_switch(ctx, true);
+}
+
+SEC("tp_btf/sched_wakeup")
+int sched_wakeup(u64 *ctx)
+{
+	return on_wakeup((void *)ctx[0], true);
+}
+
+SEC("raw_tp/sched_switch")
+int sched_switch_raw(u64 *ctx)
+{
+	return on_switch(ctx, false);
+}
+
+SEC("raw_tp/sched_wakeup")
+int sched_wakeup_raw(u64 *ctx)
+{
+	return on_wakeup((void *)ctx[0], false);
+}
+
+SEC("tp_btf/sched_process_exit")
+int sched_exit(u64 *ctx)
+{
+	return on_exit(true);
+}
+
+SEC("raw_tp/sched_process_exit")
+int sched_exit_raw(u64 *ctx)
+{
+	return on_exit(false);
+}

@@ -1,0 +1,74 @@
+"""A set of samples, how they were taken, and what is missing. Saved as pprof (see `converters.pprof`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .details import Details
+from .processes import ProcessTimes
+from .samples import Sample, ValueType
+from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from .scheduling import Scheduling
+
+
+@dataclass(slots=True)
+class ThreadTimes:
+    """Scheduler accounting of one thread, in ns: on_cpu + runnable + sum(blocked) = wall (end - start)."""
+
+    pid: int
+    process: str
+    tid: int
+    thread: str
+    wall: int
+    on_cpu: int
+    runnable: int
+    blocked: dict[str, int]
+    """ns by state of `states.BLOCKED`."""
+    switches: int = 0
+    """Number of times it was switched out."""
+    exited: bool = False
+    creator: int = 0
+    """The thread (tid) that created it during the trace; 0: nobody did."""
+
+
+@dataclass(slots=True)
+class Profile:
+    """A set of samples with what is known about how they were taken."""
+
+    value_types: list[ValueType]
+    samples: list[Sample] = field(default_factory=list)
+    title: str = ""
+    """What was measured, and on what: ``off-CPU time of 8 processes``."""
+    host: str = ""
+    start_ns: int = 0
+    """Wall-clock time (Unix epoch) of the start; 0 when unknown."""
+    duration_ns: int = 0
+    threads: list[ThreadTimes] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+    """Number of missing items by kind, zeros included: ``{"lost events": 0, "stacks cut short": 3}``."""
+    comments: list[str] = field(default_factory=list)
+    timeline: Timeline | None = None
+    """The times of calls, if the source has them; dropped when the samples are changed."""
+    details: Details | None = None
+    """Other data from another program's pprof file."""
+    default_value: str = ""
+    """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
+    scheduling: Scheduling | None = None
+    """The scheduler's events, where they were recorded; what changes the samples drops them."""
+    processes: list[ProcessTimes] = field(default_factory=list)
+    """Where the tracer looked at them."""
+
+    def index(self, name: str) -> int:
+        """Position of the value type called ``name``; KeyError when there is none."""
+        for i, value_type in enumerate(self.value_types):
+            if value_type.name == name:
+                return i
+        raise KeyError(name)
+
+    def total(self, name: str) -> int:
+        """Sum of one column."""
+        i = self.index(name)
+        return sum(sample.values[i] for sample in self.samples)

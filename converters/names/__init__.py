@@ -1,0 +1,1 @@
+"""Names of functions: demangling, and the parts of a C++ name."""

@@ -1,0 +1,195 @@
+"""Encodes a `Profile` as profile.proto. The mapping is described in the package's docstring."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO, cast
+
+from ..base.errors import StallscopeError
+from ..model import Frame, Labels, Module, Profile, Sample, Stack
+from ..model.details import Details, Function, Mapping
+from ..model.kinds import kind_of_module
+from . import metadata
+from .metadata import Column
+from .schema import messages
+from .strings import escape
+
+_CHUNK = 1000
+_U64 = (1 << 64) - 1
+
+
+def save(profile: Profile, file: BinaryIO) -> None:
+    """Writes ``profile``; the same profile always gives the same bytes.
+
+    Raises StallscopeError when a number does not fit into 64 bits, OSError as ``file`` does.
+    """
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+        try:
+            for chunk in _Encoder(profile).chunks():
+                packed.write(chunk)
+        except ValueError as error:
+            raise StallscopeError(f"the profile cannot be saved as pprof: {error}") from error
+
+
+def default_function(frame: Frame) -> Function:
+    """The function written for a frame about which `Details` has nothing more."""
+    system_name = frame.name if frame.kind == "native" else f"{frame.name} [{frame.kind}]"
+    return Function(system_name, 0, frame.line)
+
+
+def _columns(profile: Profile) -> list[Column]:
+    """Gives each minimum and maximum a label key that no sample uses."""
+    taken = {key for labels in {sample.labels for sample in profile.samples} for key, _ in labels}
+    columns = []
+    for value_type in profile.value_types:
+        label = ""
+        if value_type.aggregate != "sum":
+            label = value_type.name or value_type.aggregate
+            while label in taken:
+                label += "_"
+            taken.add(label)
+        columns.append(Column(value_type, label))
+    return columns
+
+
+class _Encoder:
+    """Encodes one profile. The tables grow as samples are written, so they come last in the file."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._pb = messages()
+        self._profile = profile
+        self._details = profile.details or Details()
+        self._columns = _columns(profile)
+        self._strings: dict[str, int] = {"": 0}
+        self._locations: dict[tuple[Frame, ...], int] = {}
+        """Frames with one address, innermost first → id."""
+        self._modules: dict[Module, int] = {}
+        self._functions: dict[tuple[str, str, str, int], int] = {}
+        """(name, system name, file, first line) → id."""
+        self._labels: dict[Labels, bytes] = {}
+        for module in self._details.mappings:
+            self._module(module)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Pieces of one serialized Profile: protobuf joins the repeated fields of consecutive pieces."""
+        yield self._head()
+        samples = iter(self._profile.samples)
+        while chunk := [self._sample(sample) for sample in islice(samples, _CHUNK)]:
+            yield self._pb.Profile(sample=chunk).SerializeToString()
+        yield self._tables()
+
+    def _head(self) -> bytes:
+        details = self._details
+        sums = [column.value_type for column in self._columns if not column.label]
+        head = self._pb.Profile(time_nanos=self._profile.start_ns, duration_nanos=self._profile.duration_ns)
+        for value_type in sums:
+            head.sample_type.append(self._value_type(value_type.name, value_type.unit))
+        names = [value_type.name for value_type in sums]
+        if names:
+            default = self._profile.default_value
+            head.default_sample_type = self._string(default if default in names else names[0])
+        if details.period_type is not None:
+            head.period_type = self._value_type(details.period_type.name, details.period_type.unit)
+        head.period = details.period
+        head.drop_frames, head.keep_frames = self._string(details.drop_frames), self._string(details.keep_frames)
+        head.doc_url = self._string(details.doc_url)
+        return cast(bytes, head.SerializeToString())
+
+    def _value_type(self, name: str, unit: str) -> bytes:
+        return cast(bytes, self._pb.ValueType(type=self._string(name), unit=self._string(unit)).SerializeToString())
+
+    def _sample(self, sample: Sample) -> bytes:
+        message = self._pb.Sample(location_id=self._location_ids(sample.stack))
+        for column, value in zip(self._columns, sample.values, strict=True):
+            if not column.label:
+                message.value.append(value)
+            else:
+                unit = column.value_type.unit or column.label
+                message.label.add(key=self._string(column.label), num=value, num_unit=self._string(unit))
+        if (labels := self._labels.get(sample.labels)) is None:
+            labels = self._labels[sample.labels] = self._label_bytes(sample.labels)
+        return cast(bytes, message.SerializeToString() + labels)
+
+    def _location_ids(self, stack: Stack) -> list[int]:
+        """Location ids, innermost first."""
+        locations, groups = self._locations, self._details.groups
+        if not groups:
+            return [locations.setdefault((frame,), len(locations) + 1) for frame in reversed(stack)]
+        ids, at = [], 0
+        frames = stack[::-1]
+        while at < len(frames):
+            known = groups.get(frames[at], ())
+            group = next((group for group in known if frames[at : at + len(group)] == group), frames[at : at + 1])
+            ids.append(locations.setdefault(group, len(locations) + 1))
+            at += len(group)
+        return ids
+
+    def _label_bytes(self, labels: Labels) -> bytes:
+        message = self._pb.Sample()
+        units = self._details.units
+        for key, value in labels:
+            if isinstance(value, str):
+                message.label.add(key=self._string(key), str=self._string(value))
+            else:
+                unit = units.get(key, key or "number")
+                message.label.add(key=self._string(key), num=value, num_unit=self._string(unit))
+        return cast(bytes, message.SerializeToString())
+
+    def _tables(self) -> bytes:
+        pb = self._pb
+        locations = [self._location_bytes(group, i) for group, i in self._locations.items()]
+        generated = metadata.for_people(self._profile)
+        comments = [self._string(text) for text in (*generated, *self._profile.comments)]
+        tables = pb.Profile(location=locations, comment=comments, mapping=self._mappings())
+        for (name, system_name, file, start_line), i in self._functions.items():
+            function = pb.Function(id=i, name=self._string(name), filename=self._string(file), start_line=start_line)
+            function.system_name = self._string(system_name)
+            tables.function.append(function.SerializeToString())
+        tables.string_table.extend(escape(text).encode() for text in self._strings)
+        tables.stallscope = escape(metadata.encode(self._profile, self._columns, generated)).encode()
+        return cast(bytes, tables.SerializeToString())
+
+    def _location_bytes(self, group: tuple[Frame, ...], location_id: int) -> bytes:
+        """The location of frames that share their address and module."""
+        frame = group[0]
+        location = self._pb.Location(id=location_id, address=frame.address)
+        if frame.module is not None:
+            location.mapping_id = self._module(frame.module)
+            mapping = self._details.mappings.get(frame.module)
+            if mapping and kind_of_module(frame.module.path) != "kernel":
+                location.address = (frame.address - mapping.offset + mapping.start) & _U64
+        if frame in self._details.nameless:
+            return cast(bytes, location.SerializeToString())
+        for each in group:
+            found = self._details.functions.get(each) or default_function(each)
+            key = (found.name or each.name, found.system_name, each.file, found.start_line)
+            number = self._functions.setdefault(key, len(self._functions) + 1)
+            location.line.add(function_id=number, line=found.line, column=found.column)
+        return cast(bytes, location.SerializeToString())
+
+    def _module(self, module: Module) -> int:
+        return self._modules.setdefault(module, len(self._modules) + 1)
+
+    def _mappings(self) -> list[bytes]:
+        known = self._details.mappings
+        with_file = {frame.module for group in self._locations for frame in group if frame.file}
+        with_line = {frame.module for group in self._locations for frame in group if frame.line}
+        # Viewers assume that the first mapping is the program's own.
+        others = [module for module in self._modules if module not in known]
+        others.sort(key=lambda module: ".so" in module.path or module.path.startswith("["))
+        messages_ = []
+        for module in (*known, *others):
+            mapping = known.get(module) or Mapping(0, module.size, 0, True, module in with_file, module in with_line)
+            message = self._pb.Mapping(
+                id=self._modules[module], filename=self._string(module.path), build_id=self._string(module.build_id),
+                memory_start=mapping.start, memory_limit=mapping.limit, file_offset=mapping.offset,
+                has_functions=mapping.has_functions, has_filenames=mapping.has_filenames,
+                has_line_numbers=mapping.has_line_numbers, has_inline_frames=mapping.has_inline_frames,
+            )  # fmt: skip
+            messages_.append(message.SerializeToString())
+        return messages_
+
+    def _string(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))

@@ -1,0 +1,163 @@
+"""Data for which pprof has no field, stored in a field of our own that other programs skip.
+
+It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
+``processes`` (those of ProcessTimes; where there are none, nothing),
+``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
+which load() takes out again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
+last comment, behind the word ``stallscope:``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any, NamedTuple
+
+from ..model import Profile, ThreadTimes, ValueType
+from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
+
+_PREFIX = "stallscope:"
+_VERSION = 1
+_MOST = 1 << 64
+"""Numbers that are divided stay below: no float is too small for the result."""
+
+
+class Column(NamedTuple):
+    """A value type and the numeric label that carries it; "" for a sum, which is a pprof sample value."""
+
+    value_type: ValueType
+    label: str
+
+
+def for_people(profile: Profile) -> list[str]:
+    """Comments for users: what was measured, and what was lost."""
+    lines = [profile.title] if profile.title else []
+    if profile.lost:
+        lines.append("lost: " + ", ".join(f"{kind} {count}" for kind, count in profile.lost.items()))
+    return lines
+
+
+def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str:
+    """The data that pprof's own fields cannot hold; lone surrogates stay as they are."""
+    meta = {
+        "version": _VERSION,
+        "title": profile.title,
+        "host": profile.host,
+        "lost": profile.lost,
+        "value_types": [[*column.value_type, column.label] for column in columns],
+        "generated": generated,
+        "threads": [asdict(thread) for thread in profile.threads],
+        "foreign": profile.details is not None,
+    }
+    if profile.processes:
+        meta["processes"] = [asdict(process) for process in profile.processes]
+    return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
+
+
+def in_comments(comments: list[str]) -> str | None:
+    """Removes and returns the comment in which version 0.1 wrote it; None when there is none."""
+    for i in reversed(range(len(comments))):
+        if comments[i].startswith(_PREFIX):
+            return comments.pop(i)[len(_PREFIX) :]
+    return None
+
+
+def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
+    """Inverse of `encode`: fills ``profile``, returns its columns and whether it should have details.
+
+    Raises ValueError for text that `encode` did not write.
+    """
+    try:
+        meta = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _require(isinstance(meta, dict) and meta.get("version") == _VERSION, f"not version {_VERSION}")
+    profile.title = _text(meta.get("title", ""))
+    profile.host = _text(meta.get("host", ""))
+    profile.lost = _counts(meta.get("lost", {}))
+    profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
+    profile.processes = [_process(entry) for entry in _list(meta.get("processes", []))]
+    for line in _list(meta.get("generated", [])):
+        if line in profile.comments:
+            profile.comments.remove(line)
+    columns = [_column(entry) for entry in _list(meta.get("value_types"))]
+    profile.value_types = [column.value_type for column in columns]
+    return columns, meta.get("foreign") is True
+
+
+def _column(entry: Any) -> Column:
+    _require(isinstance(entry, list) and len(entry) == 4, "value type")
+    name, unit, aggregate, label = map(_text, entry)
+    _require(aggregate in ("sum", "min", "max"), "aggregate")
+    return Column(ValueType(name, unit, aggregate), label)  # type: ignore[arg-type]  # checked above
+
+
+def _thread(entry: Any) -> ThreadTimes:
+    _require(isinstance(entry, dict), "thread")
+    entry = {"creator": 0} | entry  # files of before 0.1 lack it
+    _require(entry.keys() == {f.name for f in fields(ThreadTimes)}, "thread")
+    return ThreadTimes(
+        pid=_integer(entry["pid"]),
+        process=_text(entry["process"]),
+        tid=_integer(entry["tid"]),
+        thread=_text(entry["thread"]),
+        wall=_integer(entry["wall"]),
+        on_cpu=_integer(entry["on_cpu"]),
+        runnable=_integer(entry["runnable"]),
+        blocked=_counts(entry["blocked"]),
+        switches=_integer(entry["switches"]),
+        exited=bool(entry["exited"]),
+        creator=_integer(entry["creator"]),
+    )
+
+
+def _process(entry: Any) -> ProcessTimes:
+    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(ProcessTimes)}, "process")
+    latencies = tuple(map(_integer, _list(entry["latencies"])))
+    _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")
+    cpus = _text(entry["cpus"])
+    cpu_set(cpus)  # ValueError where it is no list of cores
+    environment = entry["environment"]
+    if environment is not None:
+        _require(isinstance(environment, dict) and len(environment) <= len(THREAD_VARIABLES), "environment")
+        environment = {name: _text(value) for name, value in environment.items()}
+    return ProcessTimes(
+        pid=_integer(entry["pid"]),
+        process=_text(entry["process"]),
+        latencies=latencies,
+        cpus=cpus,
+        limits=tuple(_limit(limit) for limit in _list(entry["limits"])),
+        environment=environment,
+    )
+
+
+def _limit(entry: Any) -> CpuLimit:
+    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CpuLimit)}, "limit")
+    numbers = {name: _integer(value) for name, value in entry.items() if name != "cgroup"}
+    _require(all(0 <= number < _MOST for number in numbers.values()) and numbers["period_us"] > 0, "limit")
+    return CpuLimit(_text(entry["cgroup"]), **numbers)
+
+
+def _counts(value: Any) -> dict[str, int]:
+    _require(isinstance(value, dict), "object expected")
+    return {key: _integer(count) for key, count in value.items()}
+
+
+def _list(value: Any) -> list[Any]:
+    _require(isinstance(value, list), "list expected")
+    return list(value)
+
+
+def _text(value: Any) -> str:
+    _require(isinstance(value, str), "text expected")
+    return str(value)
+
+
+def _integer(value: Any) -> int:
+    _require(isinstance(value, int), "integer expected")
+    return int(value)
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)

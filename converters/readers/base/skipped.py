@@ -1,0 +1,61 @@
+"""Counts by kind what a reader skipped, and keeps the place of the first."""
+
+from __future__ import annotations
+
+from ...base.errors import StallscopeError
+from ...model import Profile
+from .source import Source
+
+_FEW = 8
+"""Smaller inputs are judged as if they had this many lines: a few bad ones prove nothing."""
+ROUNDED = "weights with a fraction, rounded"
+
+
+def _filled(source: Source) -> int:
+    """Number of non-empty lines in ``source``, which has been read to its end, estimated from its first lines."""
+    lines = source.head.splitlines()
+    empty = sum(not line.strip() or line.startswith(b"#") for line in lines)
+    return source.lines - source.lines * empty // max(len(lines), 1)
+
+
+class Skipped:
+    """Counts of lines or samples that were left out of a profile."""
+
+    def __init__(self, name: str, expected: str) -> None:
+        """``name`` of the input, and what its lines should be, for the messages."""
+        self.counts: dict[str, int] = {}
+        self.rounded = 0
+        """Number of weights that were not integers."""
+        self._name = name
+        self._expected = expected
+        self._first = 0
+        self._errors = 0
+        """Number of errors reported to `add` with a line."""
+
+    def add(self, kind: str, line: int = 0, count: int = 1) -> None:
+        """Counts an item; ``line`` (from 1) is its place if it is an error in the input."""
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        if line:
+            self._errors += 1
+            self._first = self._first or line
+
+    def check(self, source: Source, useful: bool, expected: str) -> None:
+        """Raises StallscopeError if nothing useful was found, or if more than half of the lines are errors.
+
+        ``source`` has been read to its end.
+        """
+        if not useful and self._first:
+            source.fail(self._first, expected)
+        if self._errors * 2 > max(_filled(source), _FEW):
+            looks = f"{source.name} looks like {source.format or 'this format'}"
+            many = f"{self._errors:,} of its {source.lines:,} lines are not understood"
+            cause = f"{looks}, but {many}; the first is line {self._first}: expected {expected}"
+            raise StallscopeError(cause, "if it is another format that is read, --from NAME says so")
+
+    def tell(self, profile: Profile) -> None:
+        """Adds the counts, and the place of the first error, to ``profile``."""
+        profile.lost.update(self.counts)
+        if self.rounded:
+            profile.lost[ROUNDED] = self.rounded
+        if self._first:
+            profile.comments.append(f"{self._name}, line {self._first}: expected {self._expected}")

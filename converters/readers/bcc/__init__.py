@@ -1,0 +1,1 @@
+"""Stacks as the tools of bcc print them."""

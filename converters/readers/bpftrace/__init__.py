@@ -1,0 +1,1 @@
+"""Maps and stacks as bpftrace prints them."""

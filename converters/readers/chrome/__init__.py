@@ -1,0 +1,1 @@
+"""Chrome's trace events (JSON), also written by PyTorch, viztracer and Perfetto."""

@@ -1,0 +1,39 @@
+"""A CPU profile of V8 alone: .cpuprofile files of Chrome and Node.js, see `v8`."""
+
+from __future__ import annotations
+
+import json
+
+from ...base.errors import StallscopeError
+from ...model import Profile
+from ..base.options import ReadOptions
+from ..base.source import Source
+from .v8 import CpuProfile, result
+
+EXPECTED = 'a CPU profile of V8: {"nodes": [{"id": 1, "callFrame": {…}}], "samples": [1], "timeDeltas": [0]}'
+
+_LIMIT = 256 << 20
+
+
+def sniff(head: bytes) -> bool:
+    """Whether it is an object with the nodes of such a profile."""
+    if not head.lstrip().startswith(b"{") or b'"traceEvents"' in head:
+        return False
+    return (b'"nodes"' in head and b'"callFrame"' in head) or (b'"head"' in head and b'"hitCount"' in head)
+
+
+def read(source: Source, options: ReadOptions) -> Profile:
+    """One sample per distinct stack, and a timeline. Raises StallscopeError."""
+    data = source.read_all(_LIMIT)
+    try:
+        document = json.loads(data)
+        profile = CpuProfile()
+        if "head" in document:
+            profile.add_tree(document)
+        else:
+            profile.add(document)
+    except json.JSONDecodeError as error:
+        source.fail(error.lineno, f"JSON ({error.msg})")
+    except (TypeError, KeyError, ValueError, OverflowError, AttributeError, RecursionError):
+        raise StallscopeError(f"{source.name}: expected {EXPECTED}", "--from NAME chooses another format") from None
+    return result([((), profile)], timeline=options.timeline)

@@ -1,0 +1,1 @@
+"""The output of perf script: samples, and the scheduler's events."""

@@ -1,0 +1,1 @@
+"""Profilers of Python programs."""

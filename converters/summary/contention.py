@@ -1,0 +1,192 @@
+"""How the threads of processes got at cores: how many they are, how long they waited, and what they may use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..model import Profile, ThreadTimes
+from ..model.processes import CpuLimit, ProcessTimes, cpu_set, latency_bound, percentile_bucket
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """Of one process, or of several together. Times in ns."""
+
+    process: str
+    pids: tuple[int, ...]
+    duration: int
+    """Of the trace; 0 when unknown."""
+    span: int
+    """In which they lived, at most the trace."""
+    threads: int
+    created: int
+    """Threads, during the trace."""
+    ended: int
+    switches: int
+    wall: int
+    on_cpu: int
+    runnable: int
+    latencies: tuple[int, ...]
+    """See `ProcessTimes`; zeros when unknown."""
+    cpus: frozenset[int]
+    """The cores that they may use; empty when unknown."""
+    limits: tuple[CpuLimit, ...]
+    """Of all their control groups, each once."""
+    allowed: float | None
+    """How many cores they may use, by affinity and quotas; None when unknown."""
+    environments: tuple[dict[str, str] | None, ...]
+    """See `ProcessTimes`, one per process."""
+
+    def per_second(self, number: int) -> float | None:
+        """A count of the whole trace; None when its length is not known."""
+        return number * SECOND / self.duration if self.duration > 0 else None
+
+    @property
+    def used(self) -> float | None:
+        """Cores, on average over the trace."""
+        return self.on_cpu / self.duration if self.duration > 0 else None
+
+    @property
+    def wanted(self) -> float | None:
+        """How many threads ran or waited for a core, on average while they lived."""
+        return (self.on_cpu + self.runnable) / self.span if self.span > 0 else None
+
+    @property
+    def mean_latency(self) -> int | None:
+        """Of waits for a core."""
+        waits = sum(self.latencies)
+        return self.runnable // waits if waits else None
+
+    @property
+    def p99_bucket(self) -> int | None:
+        """The bucket of lengths up to which 99 % of the waits for a core lie; None when there were none."""
+        return percentile_bucket(self.latencies, 99)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; null for what is unknown, and for a p99 above all bounds."""
+        bucket = self.p99_bucket
+        used = self.used
+        return {
+            "process": json_text(self.process),
+            "pids": list(self.pids),
+            "threads": self.threads,
+            "created": self.created,
+            "created_per_second": _rounded(self.per_second(self.created)),
+            "ended": self.ended,
+            "ended_per_second": _rounded(self.per_second(self.ended)),
+            "switches": self.switches,
+            "switches_per_second": _rounded(self.per_second(self.switches)),
+            "wall_ns": self.wall,
+            "on_cpu_ns": self.on_cpu,
+            "runnable_ns": self.runnable,
+            "runnable_share": round(self.runnable / self.wall, 6) if self.wall else None,
+            "core_waits": sum(self.latencies),
+            "core_wait_mean_ns": self.mean_latency,
+            "core_wait_p99_below_ns": None if bucket is None else latency_bound(bucket),
+            "cores_used": None if used is None else round(used, 4),
+            "cores_allowed": None if self.allowed is None else round(self.allowed, 4),
+            "cpus": sorted(self.cpus),
+            "limits": [_limit_json(limit) for limit in self.limits],
+            "environment": [
+                None if each is None else {json_text(name): json_text(value) for name, value in each.items()}
+                for each in self.environments
+            ],
+        }
+
+
+def contention_of(profile: Profile) -> tuple[Contention, ...]:
+    """Of each process that the tracer looked at; those that wanted cores for longest first."""
+    threads: dict[int, list[ThreadTimes]] = defaultdict(list)
+    for times in profile.threads:
+        threads[times.pid].append(times)
+    made = [
+        _one(process, threads[process.pid], profile.duration_ns)
+        for process in profile.processes
+        if process.pid in threads
+    ]
+    return tuple(sorted(made, key=lambda each: (-each.on_cpu - each.runnable, each.pids)))
+
+
+def together(members: Sequence[Contention], name: str) -> Contention:
+    """At least one, as if they were one process called ``name``."""
+    limits = {limit.cgroup: limit for member in members for limit in member.limits}
+    return Contention(
+        process=name,
+        pids=tuple(sorted(pid for member in members for pid in member.pids)),
+        duration=members[0].duration,
+        # Nothing says which of them lived at the same time.
+        span=members[0].span if len(members) == 1 else members[0].duration,
+        threads=sum(member.threads for member in members),
+        created=sum(member.created for member in members),
+        ended=sum(member.ended for member in members),
+        switches=sum(member.switches for member in members),
+        wall=sum(member.wall for member in members),
+        on_cpu=sum(member.on_cpu for member in members),
+        runnable=sum(member.runnable for member in members),
+        latencies=_added(member.latencies for member in members),
+        cpus=frozenset().union(*(member.cpus for member in members)),
+        limits=tuple(limits.values()),
+        allowed=_allowed([(member.cpus, member.limits) for member in members]),
+        environments=tuple(each for member in members for each in member.environments),
+    )
+
+
+def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -> Contention:
+    cpus = cpu_set(process.cpus)
+    longest = max(times.wall for times in threads)
+    return Contention(
+        process=process.process,
+        pids=(process.pid,),
+        duration=duration,
+        span=min(longest, duration) if duration else longest,
+        threads=len(threads),
+        created=sum(times.creator != 0 for times in threads),
+        ended=sum(times.exited for times in threads),
+        switches=sum(times.switches for times in threads),
+        wall=sum(times.wall for times in threads),
+        on_cpu=sum(times.on_cpu for times in threads),
+        runnable=sum(times.runnable for times in threads),
+        latencies=process.latencies,
+        cpus=cpus,
+        limits=process.limits,
+        allowed=_allowed([(cpus, process.limits)]),
+        environments=(process.environment,),
+    )
+
+
+def _allowed(members: Sequence[tuple[frozenset[int], tuple[CpuLimit, ...]]]) -> float | None:
+    """Cores of all together: no more than there are, than the quotas of each allow, and than a quota that all share."""
+    if not all(cpus for cpus, _ in members):
+        return None
+    allowed = float(len(frozenset().union(*(cpus for cpus, _ in members))))
+    if all(limits for _, limits in members):
+        tightest = [min(limits, key=lambda limit: limit.cores) for _, limits in members]
+        allowed = min(allowed, sum({limit.cgroup: limit.cores for limit in tightest}.values()))
+    groups = [{limit.cgroup for limit in limits} for _, limits in members]
+    shared = set.intersection(*groups)
+    return min([allowed, *(limit.cores for limit in members[0][1] if limit.cgroup in shared)])
+
+
+def _added(latencies: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*(each for each in latencies if each), strict=True)))
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 3)
+
+
+def _limit_json(limit: CpuLimit) -> dict[str, Any]:
+    return {
+        "cgroup": json_text(limit.cgroup),
+        "cores": round(limit.cores, 4),
+        "period_us": limit.period_us,
+        "periods": limit.periods,
+        "throttled_periods": limit.throttled_periods,
+        "throttled_ns": limit.throttled_ns,
+    }

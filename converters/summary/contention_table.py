@@ -1,0 +1,79 @@
+"""The table of `Contention`: processes of one name, how many threads they have, and how these get at cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..base.text import printable
+from ..base.units import count, duration, plural, share
+from ..model.processes import latency_bound
+from .contention import Contention, together
+from .people import by_name
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+TOP = 5
+"""How many names are shown."""
+_TELLING = 100
+"""Processes are shown from this part of one core's time on that they ran or waited for it."""
+
+
+def rows(processes: tuple[Contention, ...]) -> list[Contention]:
+    """What is shown, the last one perhaps several names together; empty when there is nothing to tell."""
+    telling = [group for group in by_name(processes) if _tells(group)]
+    telling.sort(key=lambda group: -group.on_cpu - group.runnable)
+    rest = telling[TOP:]
+    return telling[:TOP] + ([together(rest, plural(len(rest), "more name"))] if rest else [])
+
+
+def _tells(group: Contention) -> bool:
+    return group.created > 0 or (group.on_cpu + group.runnable) * _TELLING >= max(group.duration, 1)
+
+
+def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> None:
+    """Fills ``table``, whose columns are those of `headers`."""
+    from rich.text import Text
+
+    for group in groups:
+        name = f"{count(len(group.pids))} × {group.process}" if len(group.pids) > 1 else group.process
+        text = Text(printable(name), style="bold" if group.process else "")
+        churn = [_rate(group, number) for number in (group.created, group.ended, group.switches)]
+        waits = [_mean(group), _p99(group)]
+        cores = [share(group.runnable, group.wall), _number(group.used), _number(group.allowed)]
+        if wide:
+            table.add_row(count(group.threads), *churn, *waits, *cores, text)
+        else:
+            told = f"{plural(group.threads, 'thread')}, {churn[0]} created and {churn[1]} ended a second, "
+            told += f"{churn[2]} switches a second, waits for a core: mean {waits[0]}, p99 {waits[1]}"
+            table.add_row(*cores, text.append(f"\n{told}", style="not bold dim"))
+
+
+def headers(*, wide: bool) -> tuple[str, ...]:
+    """Of all columns but the last one, which is the process."""
+    cores = ("Runnable", "Cores: used", "allowed")
+    return ("Threads", "New/s", "Ended/s", "Switches/s", "Queued: mean", "p99", *cores) if wide else cores
+
+
+def _rate(group: Contention, number: int) -> str:
+    rate = group.per_second(number)
+    if rate is None:
+        return "-"
+    return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.1f}" if rate >= 0.05 else "<0.1"
+
+
+def _mean(group: Contention) -> str:
+    return "-" if group.mean_latency is None else duration(group.mean_latency)
+
+
+def _p99(group: Contention) -> str:
+    """The bound of a bucket: what is known."""
+    bucket = group.p99_bucket
+    if bucket is None:
+        return "-"
+    bound = latency_bound(bucket)
+    return f"> {duration(latency_bound(bucket - 1) or 0)}" if bound is None else f"≤ {duration(bound)}"
+
+
+def _number(cores: float | None) -> str:
+    return "-" if cores is None else f"{cores:.2f}"

@@ -1,0 +1,37 @@
+"""Threads by their names: whose time it is."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from ..model import ThreadTimes
+from .contention import Contention, together
+from .figures import Who, thread_pattern
+
+
+def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
+    """How many threads have a name of one pattern in processes of one name: by (process, pattern)."""
+    return Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads)
+
+
+def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
+    """By process name and thread name, in the order of ``members``."""
+    groups: dict[tuple[str, str, bool], list[ThreadTimes]] = defaultdict(list)
+    for times in members:
+        groups[times.process, times.thread, times.pid == times.tid].append(times)
+    return tuple(
+        Who(process, thread, main, len({times.pid for times in found}), len(found))
+        for (process, thread, main), found in groups.items()
+    )
+
+
+def by_name(processes: Iterable[Contention]) -> list[Contention]:
+    """Processes of one name, but for a number at its end, as one, in the order of their first ones."""
+    groups: dict[str, list[Contention]] = defaultdict(list)
+    for process in processes:
+        groups[thread_pattern(process.process, main=False)].append(process)
+    return [
+        together(members, members[0].process if len({member.process for member in members}) == 1 else pattern)
+        for pattern, members in groups.items()
+    ]

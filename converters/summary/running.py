@@ -1,0 +1,71 @@
+"""Adds up on-CPU samples: equal work of all threads together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from ..model import Profile, ThreadTimes
+from ..model.states import RUNNING
+from .figures import Running
+from .hot_sites import HotSite, hot_site
+from .people import alike_of, who_of
+
+ON_CPU = {"samples"}
+"""Columns that samples have beside their weight."""
+
+_Thread = tuple[int, int]
+"""(pid, tid)"""
+
+
+@dataclass(slots=True)
+class _Sum:
+    weight: int = 0
+    samples: int = 0
+
+
+def add_up_running(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> tuple[Running, ...]:
+    """Of the samples with the state "running"; a thread that is not among ``threads`` is added, without times.
+
+    The weight is the profile's first value.
+    """
+    places: dict[HotSite, dict[_Thread, _Sum]] = defaultdict(lambda: defaultdict(_Sum))
+    weights: dict[_Thread, int] = defaultdict(int)
+    sites: dict[int, HotSite] = {}
+    samples = profile.index("samples")
+    for sample in profile.samples:
+        labels = dict(sample.labels)
+        if labels.get("state") != RUNNING:
+            continue
+        pid, tid = (number if isinstance(number := labels.get(key), int) else 0 for key in ("pid", "tid"))
+        thread = pid, tid
+        if thread not in threads:
+            process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
+            threads[thread] = ThreadTimes(pid, process, tid, name, 0, 0, 0, {})
+        # By identity: samples share their stacks.
+        found = sites.get(id(sample.stack))
+        if found is None:
+            found = sites[id(sample.stack)] = hot_site(sample.stack)
+        total = places[found][thread]
+        total.weight += sample.values[0]
+        total.samples += sample.values[samples]
+        weights[thread] += sample.values[0]
+    alike = alike_of(threads.values())
+    made = []
+    for where, members in places.items():
+        by_weight = sorted(members, key=lambda thread: (-members[thread].weight, thread))
+        who = who_of([threads[thread] for thread in by_weight])
+        made.append(
+            Running(
+                frames=where.frames,
+                in_kernel=where.in_kernel,
+                weight=sum(total.weight for total in members.values()),
+                samples=sum(total.samples for total in members.values()),
+                processes=len({pid for pid, _ in members}),
+                threads=len(members),
+                threads_weight=sum(weights[thread] for thread in members),
+                threads_alike=sum(alike[kind] for kind in {(entry.process, entry.pattern) for entry in who}),
+                who=who,
+            )
+        )
+    return tuple(sorted(made, key=lambda each: (-each.weight, each.frames, each.in_kernel)))

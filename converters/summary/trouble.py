@@ -1,0 +1,179 @@
+"""Says in plain sentences what is wrong with threads and cores: too many threads, small quotas, pools made anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..base.units import duration, share
+from ..model import ThreadTimes
+from ..model.processes import THREAD_VARIABLES, CpuLimit
+from .contention import SECOND, Contention, together
+from .figures import thread_pattern
+from .people import by_name
+
+_MOST = 2
+"""Sentences of one kind."""
+_CROWDED, _WAITING, _CORE = 1.2, 0.2, 0.05
+"""Threads outnumber cores when so many times as many want one as there are, wait for such a share of the time in which
+they could run, and for so much of a core's time."""
+_THROTTLED = 0.02
+"""A quota matters when it is used up in such a share of its periods, or costs such a share of the trace."""
+_ANEW, _AT_LEAST, _GENERATIONS = 10, 20, 5
+"""A pool is made anew when so many threads a second are made and end, so many in all, and one lives for at most the so
+many-th part of the trace."""
+_ALWAYS_NAMED = 4
+"""Of `THREAD_VARIABLES`: the first ones are named where they are not set, too."""
+
+
+def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[str, ...]:
+    """Sentences; none when there is nothing to say. Names in them are as they are: hostile."""
+    groups = by_name(processes)
+    return (*_quotas(groups), *_crowds(groups), *_pools(processes, threads))
+
+
+def _quotas(groups: Sequence[Contention]) -> list[str]:
+    found: dict[str, CpuLimit] = {}
+    whom: dict[str, list[Contention]] = defaultdict(list)
+    for group in groups:
+        for limit in group.limits:
+            if _throttles(limit, group.duration):
+                found[limit.cgroup] = limit
+                whom[limit.cgroup].append(group)
+    worst = sorted(found.values(), key=lambda limit: (-limit.throttled_ns, limit.cgroup))[:_MOST]
+    return [_quota_sentence(limit, whom[limit.cgroup]) for limit in worst]
+
+
+def _throttles(limit: CpuLimit, trace: int) -> bool:
+    periods = limit.throttled_periods > 0 and limit.throttled_periods >= _THROTTLED * limit.periods
+    return periods or limit.throttled_ns > _THROTTLED * trace > 0
+
+
+def _quota_sentence(limit: CpuLimit, groups: Sequence[Contention]) -> str:
+    names = ", ".join(_name(group) for group in groups[:3]) + (" and others" if len(groups) > 3 else "")
+    trace = groups[0].duration
+    used_up = share(limit.throttled_periods, limit.periods)
+    text = f"A quota throttles {names}: control group {limit.cgroup} may use {_cores(limit.cores)}"
+    text += f", and used that up in {used_up} of its periods of {duration(limit.period_us * 1000)}"
+    text += f"; it was stopped for {duration(limit.throttled_ns)}"
+    return f"{text} of the {duration(trace)} traced (all cores added up)." if trace else f"{text}."
+
+
+def _crowds(groups: Sequence[Contention]) -> list[str]:
+    crowds = [(group, _name(group)) for group in groups if _is_crowd(group)]
+    # Programs of several names may have the same cores.
+    clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
+    for group in groups:
+        if not _is_crowd(group):
+            clusters[group.cpus].append(group)
+    crowds += [crowd for cluster in clusters.values() if (crowd := _crowd_of(cluster))]
+    crowds.sort(key=lambda crowd: -crowd[0].runnable)
+    return [_crowd_sentence(*crowd) for crowd in crowds[:_MOST]]
+
+
+def _crowd_of(cluster: Sequence[Contention]) -> tuple[Contention, str] | None:
+    """Those, and what they are called, who want much of what all have; None when that is not too much."""
+    total = sum(group.on_cpu + group.runnable for group in cluster)
+    members = sorted(
+        (group for group in cluster if group.on_cpu + group.runnable >= _CORE * total),
+        key=lambda group: -group.on_cpu - group.runnable,
+    )
+    if len(members) < 2:
+        return None
+    names = [_name(group) for group in members[:3]] + (["others"] if len(members) > 3 else [])
+    crowd = together(members, "")
+    return (crowd, f"{', '.join(names[:-1])} and {names[-1]}") if _is_crowd(crowd) else None
+
+
+def _is_crowd(group: Contention) -> bool:
+    wanted = group.wanted
+    if wanted is None or group.allowed is None or group.threads <= group.allowed or group.threads < 2:
+        return False
+    busy = group.on_cpu + group.runnable
+    return (
+        wanted >= _CROWDED * group.allowed
+        and group.runnable >= _WAITING * busy
+        and group.runnable >= _CORE * group.span
+    )
+
+
+def _crowd_sentence(group: Contention, whom: str) -> str:
+    assert group.wanted is not None and group.allowed is not None
+    quota = "" if group.allowed >= len(group.cpus) else " by quota"
+    return (
+        f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
+        f"{_cores(group.allowed)} may be used{quota}; for {share(group.runnable, group.on_cpu + group.runnable)} "
+        "of the time in which they could run they wait for one. "
+        f"{_environment(group)}"
+    )
+
+
+def _environment(group: Contention) -> str:
+    """What the processes are told of numbers of threads."""
+    known = [each for each in group.environments if each is not None]
+    if not known:
+        return f"Environment: {THREAD_VARIABLES[0]} and its like could not be read."
+    told, missing = [], []
+    for i, name in enumerate(THREAD_VARIABLES):
+        values = sorted({each[name] for each in known if name in each})
+        if values:
+            some = [f"{name}={value}" for value in values[:3]] + (["others"] if len(values) > 3 else [])
+            everywhere = all(name in each for each in known)
+            told.append(" or ".join(some if everywhere else [*some, "not set"]))
+        elif i < _ALWAYS_NAMED:
+            missing.append(name)
+    unset = [f"{', '.join(missing)} not set"] if missing else []
+    return f"Environment: {'; '.join([*told, *unset])}."
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Threads of one name, in processes of one name, that were created and have ended during the trace."""
+
+    threads: int = 0
+    wall: int = 0
+    creators: set[str] = field(default_factory=set)
+
+
+def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> list[str]:
+    trace = next((process.duration for process in processes), 0)
+    names = {(times.pid, times.tid): thread_pattern(times.thread, times.pid == times.tid) for times in threads}
+    pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
+    for times in threads:
+        if times.creator and times.exited and times.tid != times.pid:
+            key = thread_pattern(times.process, main=False), thread_pattern(times.thread, main=False)
+            pool = pools[key]
+            pool.threads += 1
+            pool.wall += times.wall
+            pool.creators.add(names.get((times.pid, times.creator), ""))
+    most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))
+    return [_pool_sentence(*name, pool, trace) for name, pool in most if _is_made_anew(pool, trace)][:_MOST]
+
+
+def _is_made_anew(pool: _Pool, trace: int) -> bool:
+    often = pool.threads * SECOND >= _ANEW * trace > 0
+    return often and pool.threads >= _AT_LEAST and pool.wall * _GENERATIONS <= trace * pool.threads
+
+
+def _pool_sentence(process: str, thread: str, pool: _Pool, trace: int) -> str:
+    by = f" by {_creator(next(iter(pool.creators)))}" if len(pool.creators) == 1 and "" not in pool.creators else ""
+    return (
+        f"{process} makes its threads anew all the time: {pool.threads * SECOND / trace:,.0f} threads named {thread} "
+        f"a second are created{by} and end after {duration(pool.wall // pool.threads)} on average. "
+        "A pool that is made once and kept saves that."
+    )
+
+
+def _creator(pattern: str) -> str:
+    return "the main thread" if pattern == "main" else pattern
+
+
+def _name(group: Contention) -> str:
+    """``8 × demo``."""
+    return f"{len(group.pids)} × {group.process}" if len(group.pids) > 1 else group.process
+
+
+def _cores(number: float) -> str:
+    text = f"{number:.2f}".rstrip("0").rstrip(".")
+    return "1 core" if text == "1" else f"{text} cores"

@@ -1,0 +1,1 @@
+"""The interface of a writer, and its options."""

@@ -1,0 +1,1 @@
+"""The colours of frames, for every picture."""

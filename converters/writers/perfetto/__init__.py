@@ -1,0 +1,1 @@
+"""Perfetto's own format, for ui.perfetto.dev."""

@@ -1,0 +1,1 @@
+"""Tables of functions and of stacks, for a terminal and for Markdown."""

@@ -1,0 +1,49 @@
+"""The kernels that the VM lane boots."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel to boot.
+
+    ``suite`` and ``package``: where Debian's archive has it; without, it is built from the source tree ``KERNEL_SRC``.
+    ``short``: belongs to the set that `make test` runs.
+    ``shares``: how it mounts the host's files, ``9p`` or ``virtiofs``.
+    """
+
+    name: str
+    stands_for: str
+    suite: str = ""
+    package: str = "linux-image-amd64"
+    short: bool = False
+    shares: str = "9p"
+
+    @property
+    def from_source(self) -> bool:
+        return not self.suite
+
+
+KERNELS = (
+    Kernel("5.10", "Debian 11", suite="bullseye"),
+    Kernel("5.15", "the generation of Ubuntu 22.04 and DGX OS 6"),
+    Kernel("6.1", "Debian 12", suite="bookworm", short=True),
+    Kernel("6.1-cloud", "Debian 12 in a cloud", suite="bookworm", package="linux-image-cloud-amd64", shares="virtiofs"),
+    Kernel("6.12", "Debian 13", suite="trixie", short=True),
+    Kernel("7.2", "Debian unstable", suite="sid", short=True),
+)
+
+
+def named(name: str) -> Kernel:
+    """KeyError: no such kernel."""
+    return {kernel.name: kernel for kernel in KERNELS}[name]
+
+
+def cache_folder() -> Path:
+    """Where packages and images are kept between runs."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "stallscope" / "vm"

@@ -1,0 +1,1 @@
+"""Host and terminal functions for every tracer: privileges, choice of processes, Ctrl-C, progress."""

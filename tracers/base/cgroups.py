@@ -1,0 +1,170 @@
+"""How much of the cores control groups may use, versions 1 and 2, and how often that was not enough."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...converters.model.processes import CpuLimit
+from .procfs import PROC
+
+_MOST = 4096
+"""Groups that are known at a time; of more, nothing is said."""
+_MOST_ABOVE = 64
+"""Groups above one, itself included."""
+_BYTES = 1 << 16
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class _Hierarchy:
+    version: int
+    root: bytes
+    """The group that is mounted: of a container, perhaps its own."""
+    mount: bytes
+
+
+@dataclass(slots=True)
+class _Group:
+    """One group, whether it has a quota or not; what is counted is as the kernel counts it, since the group began."""
+
+    name: str
+    folder: bytes
+    version: int
+    quota_us: int = 0
+    """0: none."""
+    period_us: int = 0
+    first: tuple[int, int, int] | None = None
+    """Periods, those throttled, ns throttled, when it was seen first."""
+    last: tuple[int, int, int] | None = None
+
+    def look(self) -> None:
+        """A group that is gone stays as it was."""
+        quota, period = _quota(self)
+        if quota and period:
+            self.quota_us, self.period_us = quota, period
+        elif self.quota_us and quota is not None:
+            self.quota_us = 0  # it was lifted meanwhile
+        if self.quota_us and (now := _counted(self)):
+            self.first = self.first or now
+            self.last = now
+
+    def limit(self) -> CpuLimit:
+        """As of the last look."""
+        counted = [0, 0, 0]
+        if self.first and self.last:
+            counted = [max(now - then, 0) for then, now in zip(self.first, self.last, strict=True)]
+        return CpuLimit(self.name, self.quota_us, self.period_us, *counted)
+
+
+class Cgroups:
+    """Those that were asked for, with what they had used up when they were seen first."""
+
+    def __init__(self, mountinfo: Path = PROC / "self" / "mountinfo") -> None:
+        self._hierarchies = _hierarchies(_read(mountinfo))
+        self._groups: dict[bytes, _Group] = {}
+
+    def of(self, membership: bytes) -> tuple[bytes, ...]:
+        """The groups, the innermost first, that a process is in: the folders that `limits` takes.
+
+        ``membership``: what /proc/PID/cgroup says.
+        """
+        found: list[bytes] = []
+        for line in membership.splitlines():
+            number, _, rest = line.partition(b":")
+            controllers, _, path = rest.partition(b":")
+            if number == b"0" and not controllers:
+                version = 2
+            elif b"cpu" in controllers.split(b","):
+                version = 1
+            else:
+                continue
+            for hierarchy in self._hierarchies:
+                if hierarchy.version == version:
+                    found += self._up_from(hierarchy, path)
+        return tuple(found)
+
+    def _up_from(self, hierarchy: _Hierarchy, path: bytes) -> list[bytes]:
+        root = hierarchy.root.rstrip(b"/")
+        if path != root and not path.startswith(root + b"/"):
+            return []
+        parts = [part for part in path[len(root) :].split(b"/") if part]
+        if b".." in parts or len(parts) >= _MOST_ABOVE:  # outside of what we are shown
+            return []
+        folders = []
+        for depth in range(len(parts), -1, -1):
+            folder = b"/".join([hierarchy.mount.rstrip(b"/"), *parts[:depth]])
+            if folder not in self._groups:
+                if len(self._groups) >= _MOST:
+                    continue
+                name = root + b"".join(b"/" + part for part in parts[:depth]) or b"/"
+                group = _Group(name.decode(errors="surrogateescape"), folder, hierarchy.version)
+                self._groups[folder] = group
+                group.look()
+            folders.append(folder)
+        return folders
+
+    def look(self) -> None:
+        """What groups with a quota have used up by now: they may be gone before the end."""
+        for group in self._groups.values():
+            if group.quota_us:
+                group.look()
+
+    def limits(self, folders: tuple[bytes, ...]) -> tuple[CpuLimit, ...]:
+        """Of the groups with a quota, as of the last look."""
+        return tuple(self._groups[folder].limit() for folder in folders if self._groups[folder].quota_us)
+
+
+def _quota(group: _Group) -> tuple[int | None, int]:
+    """µs, 0 for none, in a period of µs; None where it cannot be read."""
+    if group.version == 2:
+        words = _read(group.folder + b"/cpu.max").split()  # "max 100000"
+    else:
+        words = [*_read(group.folder + b"/cpu.cfs_quota_us").split()[:1]]
+        words += _read(group.folder + b"/cpu.cfs_period_us").split()[:1]
+    if len(words) != 2 or not words[1].isdigit():
+        return None, 0
+    return (int(words[0]) if words[0].isdigit() else 0), int(words[1])
+
+
+def _counted(group: _Group) -> tuple[int, int, int] | None:
+    """Documentation/scheduler/sched-bwc.rst of the kernel; version 2 tells the time in µs."""
+    fields = {}
+    for line in _read(group.folder + b"/cpu.stat").splitlines():
+        name, _, number = line.partition(b" ")
+        if number.isdigit():
+            fields[name] = int(number)
+    time = fields.get(b"throttled_time") if group.version == 1 else fields.get(b"throttled_usec")
+    if time is None or b"nr_periods" not in fields or b"nr_throttled" not in fields:
+        return None
+    return fields[b"nr_periods"], fields[b"nr_throttled"], time * (1 if group.version == 1 else 1_000)
+
+
+def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
+    """Where the groups of the CPU controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
+    found: dict[int, _Hierarchy] = {}
+    for line in mountinfo.splitlines():
+        fields, _, rest = line.partition(b" - ")
+        words, described = fields.split(), rest.split()
+        if len(words) < 5 or len(described) < 3:
+            continue
+        if described[0] == b"cgroup2":
+            version = 2
+        elif described[0] == b"cgroup" and b"cpu" in described[2].split(b","):
+            version = 1
+        else:
+            continue
+        root, mount = (_ESCAPE.sub(lambda m: bytes([int(m[1], 8) & 255]), words[i]) for i in (3, 4))
+        # What is mounted from the top shows most.
+        if version not in found or len(root) < len(found[version].root):
+            found[version] = _Hierarchy(version, root, mount)
+    return list(found.values())
+
+
+def _read(path: Path | bytes) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,1 @@
+"""What the commands share: their options, and what becomes of a result."""

@@ -1,0 +1,51 @@
+"""What every tracing command does between its options and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...converters.base.errors import StallscopeError
+from ...converters.writers import output
+from ..base.scope import Scope
+from ..engines.protocol import Request
+from ..measures.protocol import Measure
+from . import options
+from .results import Results
+
+
+def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> None:
+    """Traces ``scope``, prints the summary and writes the files.
+
+    ``given``: the values of all options of `options`. ``stem``: what an output is called by default. ``what`` is
+    measured, as the title says it: "Off-CPU time". StallscopeError, before the trace, when an output cannot be written.
+    """
+    results = Results.plan(stem, given)
+    _check_timeline(results.paths, measures, stem)
+    lines = options.make_line_tool(given)
+    engine = options.make_engine(given)
+    request = Request(
+        scope,
+        measures,
+        what,
+        command=given["command"],
+        duration=given["duration"],
+        wait=not given["no_wait"],
+        quiet=results.uses_stdout,
+        lines=lines,
+        container_pids=given["container_pid"],
+    )
+    outcome = engine.trace(request)
+    results.write(outcome.profile, outcome.details)
+
+
+def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:
+    """StallscopeError for an output that shows nothing but a timeline, where none is recorded."""
+    if any(measure.name == "timeline" for measure in measures):
+        return
+    if any(output.format_of(path) == options.PERFETTO for path in paths):
+        raise StallscopeError(
+            f"a .pftrace is made of the scheduler's events, which trace-{stem} does not record",
+            "use `trace-wall -o x.pftrace`, or write .trace.json or .speedscope.json",
+            exit_code=2,
+        )

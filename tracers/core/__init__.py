@@ -1,1 +1,0 @@
-"""Loading and driving the BPF programs; scope; what a process maps."""

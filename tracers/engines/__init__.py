@@ -1,0 +1,1 @@
+"""Who captures: each takes a scope and measures, and returns a profile."""

@@ -1,0 +1,85 @@
+"""From a `Capture` to a `Profile`: names, shares of time, and what was lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ....converters.model import Labels, Profile, Sample
+from ...measures.protocol import Recorded
+from ...symbols.lines import LineTool
+from .names import Names
+from .remarks import comments, completeness, losses
+from .session import Capture
+from .stacks import Stacks
+
+if TYPE_CHECKING:
+    from ....converters.model.scheduling import Scheduling
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What is said of frames (source lines, by this tool) and of processes (the pid inside of their container)."""
+
+    lines: LineTool | None = None
+    container_pids: bool = False
+
+
+def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
+    """The profile; ``what`` was measured begins its title: "Off-CPU time".
+
+    Labels pid, process, tid, thread, state and open, as the model lists them.
+    """
+    recorded = capture.recorded
+    stacks = Stacks(capture, [*capture.rows, *(recorded.waits if recorded else ())], naming.lines)
+    names = Names(capture, container_pids=naming.container_pids)
+    labels: dict[tuple[int, int, str, bool], Labels] = {}
+    samples = []
+    reached: Counter[int] = Counter()
+    late = 0
+    for row in capture.rows:
+        weight = row.values[0]
+        reached[stacks.end_of(row)] += weight
+        late += weight if stacks.is_late(row) else 0
+        who = row.origin.tgid, row.origin.tid, row.state, row.is_open
+        if who not in labels:
+            labels[who] = names.labels(*who)
+        samples.append(Sample(stacks.of(row), row.values, labels[who]))
+    scheduling = _scheduling(recorded, stacks, names) if recorded else None
+    lost = losses(capture, stacks)
+    said = comments(capture, lost, stacks)
+    if scheduling:
+        lost |= scheduling.lost()
+    return Profile(
+        list(capture.columns),
+        samples,
+        title=names.title(what),
+        host=socket.gethostname(),
+        start_ns=capture.wall_ns,
+        duration_ns=capture.stopped - capture.began,
+        threads=[names.times(record) for record in capture.threads],
+        processes=names.processes(capture.conditions),
+        lost=lost,
+        comments=[
+            *said,
+            *completeness(reached),
+            *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
+        ],
+        scheduling=scheduling,
+    )
+
+
+def _scheduling(recorded: Recorded, stacks: Stacks, names: Names) -> Scheduling:
+    """With the names of its threads, which one id can have had several of, and with its stacks."""
+    found = recorded.scheduling
+    numbers: dict[str, int] = {}
+    for thread in found.threads:
+        record = recorded.lives[thread["name"]]
+        key = record.thread.key
+        name = os.fsdecode(record.comm) or names.thread(key.tgid, key.tid)
+        thread["name"] = numbers.setdefault(name, len(numbers))
+        thread["process"] = numbers.setdefault(names.process(key.tgid), len(numbers))
+    return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in recorded.waits])

@@ -1,0 +1,132 @@
+"""What is done before a trace begins, so that its first stacks are complete: the unwind tables of what it is about."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ....converters.base.text import printable
+from ....converters.base.units import plural
+from ...base import procfs
+from ...base.programs import programs
+from ...images import maps
+from ...images.needed import needed
+from ...symbols.process import ProcessSpaces
+
+if TYPE_CHECKING:
+    from ...base.interrupts import Interrupts
+    from ...base.scope import Scope
+    from ...unwind.compiling import State
+    from .unwinding import Unwinding
+
+PATIENCE = 60.0
+"""Seconds that tables may hold up the start of a trace of certain processes, or of a command."""
+BRIEF = 1.0
+"""Seconds for the whole host: the rest comes while it is traced."""
+READING = 20.0
+"""Seconds in which what was compiled before is loaded for the whole host, however brief it is to be."""
+_STEP, _SLICE = 0.1, 0.05
+"""Seconds between two looks at what processes do; of which so many go into reading the mappings of more."""
+_LOOK = 1.0
+"""Seconds between two looks for processes that come into the scope."""
+
+
+def line(state: State) -> str:
+    """How far it is, for a terminal."""
+    name = printable(os.path.basename(state.at_work))
+    return f"compiling unwind tables: {state.ready} of {plural(state.asked, 'file')}, {name} …"
+
+
+class Preparation:
+    """Reads mappings, asks for tables and waits for them."""
+
+    def __init__(
+        self,
+        unwinding: Unwinding,
+        spaces: ProcessSpaces,
+        scope: Scope,
+        follow: Callable[[], None],
+        *,
+        reading: float = READING,
+    ) -> None:
+        """``follow`` takes in what processes have done since the last time. ``reading``: instead of `READING`."""
+        self._end_of_reading = time.monotonic() + reading
+        self._unwinding = unwinding
+        self._spaces = spaces
+        self._scope = scope
+        self._follow = follow
+        self._to_take: deque[int] = deque()
+        self._next_look = 0.0
+
+    def command(self, words: list[str], environ: Mapping[str, str]) -> None:
+        """What a command that is held before its exec will map."""
+        self._unwinding.expect_vdso()
+        seen: set[str] = set()
+        for program in programs(words, environ):
+            for path in needed(program.path, program.environ, with_modules=True):
+                if path not in seen:
+                    seen.add(path)
+                    self._unwinding.expect_file(path)
+
+    def targets(self) -> None:
+        """What the processes of the scope have mapped, in the order of their ids."""
+        scope = self._scope
+        self._to_take.extend(sorted(scope.tgids | {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid))}))
+
+    def everything(self, until: float) -> None:
+        """What all processes have mapped: first what most of them have. ``until``: when to stop reading."""
+        until = max(until, self._end_of_reading)
+        pids = [pid for pid in sorted(procfs.pids()) if pid != os.getpid()]
+        users: Counter[tuple[int, int] | str] = Counter()
+        first: dict[tuple[int, int] | str, tuple[int, maps.Mapping]] = {}
+        for pid in pids:
+            if time.monotonic() >= until:
+                break
+            process = self._spaces.adopt(pid)
+            found = {each.key: each for each in process.space if each.is_file} if process else {}
+            users.update(found.keys())
+            for key, mapping in found.items():
+                first.setdefault(key, (pid, mapping))
+        for key, count in users.most_common():
+            self._unwinding.loader.expect(*first[key], count)
+        self._to_take.extend(pid for pid in pids if pid in self._spaces.processes)
+
+    def wait(self, until: float, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+        """For what was asked for: until then (time.monotonic()), or until somebody is not willing to.
+
+        What needs no compiling is waited for longer.
+        """
+        loader = self._unwinding.loader
+        while not interrupts.requested:
+            self._look()
+            now = time.monotonic()
+            rest = until - now
+            if not self._to_take and (loader.idle or (rest <= 0 and loader.compiles_only)):
+                return
+            if rest <= 0 and now >= self._end_of_reading:
+                return
+            if not self._to_take:
+                loader.wait(min(max(rest, _SLICE), _STEP))
+            state = loader.state
+            if state.at_work:
+                show(line(state))
+            elif self._to_take:
+                show(f"reading what is mapped: {plural(len(self._to_take), 'process')} to go …")
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if self._scope.grows and now >= self._next_look:
+            self._next_look = now + _LOOK
+            self._scope.ours |= self._unwinding.loader.pids
+            newcomers = self._scope.newcomers()
+            self._scope.tgids |= newcomers
+            self._to_take.extend(sorted(newcomers))
+        while self._to_take and time.monotonic() < now + _SLICE:
+            pid = self._to_take.popleft()
+            if pid in self._spaces.processes or self._spaces.adopt(pid):
+                self._unwinding.loader.read(pid)
+        self._follow()
+        self._unwinding.poll()

@@ -1,0 +1,86 @@
+"""What is said of a trace besides its samples: what was lost, which option would have helped, how stacks were taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ....converters.base.units import plural
+from ...kernel.records import ENDS, MAX_FRAMES
+from .session import Capture
+from .stacks import Stacks
+
+_INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
+
+
+def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
+    counters = capture.counters
+    lost = {
+        **capture.losses,
+        "stacks": stacks.missing,
+        "threads": counters["lost_threads"],
+        "exit and exec records": counters["lost_records"],
+        "address space records": capture.lost_process_events,
+        "user stacks that could not be read": counters["stacks_failed"],
+        **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
+        "frames without a name": stacks.unnamed.total(),
+    }
+    return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+
+
+def details(capture: Capture) -> list[str]:
+    """How the stacks were taken: how many were recognised, how often that was checked, what the tables took."""
+    counters = capture.counters
+    lines = []
+    for whose, name in (("user", "user_memo"), ("kernel", "memo")):
+        hits, checks, wrong = (counters[f"{name}_{what}"] for what in ("hits", "checks", "wrong"))
+        lines.append(
+            f"{whose} stacks recognised without unwinding: {hits:,}; checked: {checks:,}, of these wrong: {wrong:,}"
+        )
+    tables = capture.tables
+    lines.append(f"user stacks walked again while their threads waited: {counters['late_stacks']:,}")
+    if tables is not None:
+        files = plural(tables.files, "file")
+        lines.append(f"unwind tables: {tables.bytes >> 20} MB for {files}; compiled now: {tables.compiled:,}")
+        lines += [f"files without a table: {count} ({why})" for why, count in sorted(tables.refused.items())]
+        if tables.evicted or tables.no_room:
+            lines.append(f"tables that left for want of room: {tables.evicted:,}; that found none: {tables.no_room:,}")
+        if tables.problem:
+            lines.append(f"no more memory for tables: {tables.problem}")
+    return lines
+
+
+def completeness(reached: Counter[int]) -> list[str]:
+    """``reached``: time by `Stacks.end_of`."""
+    del reached[-1]
+    if not (total := reached.total()) or reached[0] == total:
+        return []
+    rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
+    whole = min(reached[0] / total, 0.9999)  # "100.00%" is all
+    return [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
+
+
+def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
+    """What the reader should know, and which option would have helped."""
+    comments = [*capture.notes, *stacks.problems]
+    if capture.exit_status:
+        comments.append(f"the command ended with status {capture.exit_status}")
+    counters = capture.counters
+    if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
+        comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
+    if capture.reused:
+        comments.append(f"{plural(capture.reused, 'thread id')} came back for other threads: they are told as one")
+    for whose, name in (("user", "user_memo"), ("kernel", "memo")):
+        if wrong := counters[f"{name}_wrong"]:
+            checked = counters[f"{name}_checks"]
+            comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
+    if capture.tables and capture.tables.no_room:
+        comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
+    if any(capture.losses.values()) or counters["stack_table_full"]:
+        comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
+    if lost["stacks"] or lost["exit and exec records"]:
+        comments.append("the ring buffer was full: raise --buffer")
+    if stacks.unnamed:
+        where = [f"{count} in {place}" for place, count in stacks.unnamed.most_common(3)]
+        rest = stacks.unnamed.total() - sum(count for _, count in stacks.unnamed.most_common(3))
+        comments.append(f"frames without a name: {', '.join(where)}{f', {rest} elsewhere' if rest else ''}")
+    return comments

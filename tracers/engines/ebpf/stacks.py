@@ -1,0 +1,136 @@
+"""The stacks of a trace's rows: user frames, then kernel frames, resolved in bulk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from ....converters.model import Frame, Stack
+from ...base.progress import Progress
+from ...kernel.records import ENDS, NEW, OTHER, RUNNING
+from ...measures.protocol import Row
+from ...symbols.kallsyms import Kallsyms
+from ...symbols.lines import LineTool
+from ...symbols.process import NOW
+from ...symbols.symboliser import UNMAPPED, Symboliser
+from .session import Capture
+
+_LOST_STACK = Frame("[stack lost]", "other")
+_NO_STACK = Frame("[no stack]", "other")
+_UNREPORTED = Frame("[switch not reported]", "other")
+_NOT_BEGUN = Frame("[not started yet]", "other")
+_NOT_SAMPLED = Frame("[not sampled]", "other")
+_SCHEDULE = "__schedule"
+_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not)")
+"""Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
+_NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
+_STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
+_TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
+
+_Space = tuple[int, int, int]
+"""Process id, epoch of its address space, id of the user stack."""
+
+
+class Stacks:
+    """The frames of every stack that a row refers to."""
+
+    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None) -> None:
+        self.missing = 0
+        """Stacks whose frames were lost."""
+        self.ends: Counter[str] = Counter()
+        """Stacks that are not complete, by reason."""
+        self.unnamed: Counter[str] = Counter()
+        """Frames without a name in distinct stacks, by the module that they are in."""
+        self._capture = capture
+        rows = list(rows)
+        progress = Progress()
+        symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, progress.show)
+        known = capture.stacks
+        kernel = sorted({row.origin.kstack for row in rows if row.origin.kstack in known})
+        named = symboliser.kernel_stacks([known[stack] for stack in kernel])
+        self._kernel = dict(zip(kernel, named, strict=True))
+        user = sorted({self._space(row) for row in rows if row.origin.ustack in known})
+        frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
+        progress.clear()
+        self.problems = symboliser.problems
+        self._user = dict(zip(user, frames, strict=True))
+        self._whole: dict[tuple[_Space, int, bool], Stack] = {}
+
+    def _space(self, row: Row) -> _Space:
+        # Of a thread that waits as the trace ends it is known what its process has mapped just then.
+        origin = row.origin
+        if row.is_open:
+            return origin.tgid, NOW, origin.ustack
+        return origin.tgid, self._capture.epochs.epoch(origin.tgid, origin.execs), origin.ustack
+
+    def of(self, row: Row) -> Stack:
+        """User frames, then kernel frames; one that says why there are none."""
+        origin = row.origin
+        if origin.state == NEW:
+            return (_NOT_BEGUN,)
+        where = self._space(row), origin.kstack, origin.state == RUNNING
+        if where not in self._whole:
+            stack = self._whole[where] = self._join(*where)
+            self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
+        if stack := self._whole[where]:
+            return stack
+        if origin.state == RUNNING:
+            return (_NOT_SAMPLED,)
+        # Taken in while it slept, without its stack; or its switch-out was not reported.
+        return (_UNREPORTED,) if origin.state == OTHER else (_NO_STACK,)
+
+    def end_of(self, row: Row) -> int:
+        """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
+        found = self._user.get(self._space(row))
+        return -1 if found is None else self._end(row.origin.ustack, found)
+
+    def is_late(self, row: Row) -> bool:
+        """Whether the walk may have ended early because a table was not compiled yet."""
+        tables = self._capture.tables
+        if tables is None or not tables.late or self._capture.ends.get(row.origin.ustack) != _NO_TABLE:
+            return False
+        frames = self._user.get(self._space(row), ())
+        return any(frame.module is not None and frame.module.path in tables.late for frame in frames)
+
+    def _end(self, stack: int, frames: Stack) -> int:
+        end = self._capture.ends.get(stack, 0)
+        # Where a thread starts, in assembly, some C libraries (musl) have no unwind rules.
+        return 0 if end == _NO_RULE and frames and frames[0].name in _STARTS else end
+
+    def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
+        frames: Stack = ()
+        below = self._kernel.get(kernel)
+        # What a sample found is what ran, also where that is part of a switch or of our programs.
+        if below is not None and not running:
+            below = _without_tracing(below)
+        for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
+            if found is not None:
+                frames += _without_strays(found)
+                if end := self._end(wanted, found):
+                    self.ends[ENDS[end]] += 1
+            elif wanted:
+                frames += (_LOST_STACK,)
+                self.missing += 1
+        return frames
+
+
+def _place(frame: Frame) -> str:
+    return os.path.basename(frame.module.path) if frame.module else frame.name
+
+
+def _without_strays(stack: Stack) -> Stack:
+    """Without what lies outward of an address that no mapping holds: there the walk had lost its way."""
+    for i in range(len(stack) - 2, -1, -1):
+        if stack[i].name == UNMAPPED:
+            return stack[i + 1 :]
+    return stack
+
+
+def _without_tracing(stack: Stack) -> Stack:
+    """Kernel frames without our own: nothing below __schedule, where the tracepoint is."""
+    for i in range(len(stack) - 1, -1, -1):
+        if stack[i].name == _SCHEDULE:
+            return stack[: i + 1]
+    return tuple(frame for frame in stack if not frame.name.startswith(_TRACING))

@@ -1,0 +1,62 @@
+"""Who captures. A command says what it wants; an engine says whether it can, and returns a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..base.scope import Scope
+from ..measures.protocol import Measure
+
+if TYPE_CHECKING:
+    from ...converters.model import Profile
+    from ..symbols.lines import LineTool
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command asks for."""
+
+    scope: Scope
+    measures: tuple[Measure, ...]
+    what: str
+    """That is measured; the title begins with it: "Off-CPU time"."""
+    command: tuple[str, ...] = ()
+    """Started for the trace, and traced from its first instruction to its end."""
+    duration: float | None = None
+    """Seconds; None: until the scope's processes end, or Ctrl-C."""
+    wait: bool = True
+    """For unwind tables that are to be compiled, before it begins."""
+    quiet: bool = False
+    """Standard output is for our own data; the command's goes to standard error."""
+    lines: LineTool | None = None
+    """Names source lines."""
+    container_pids: bool = False
+    """Processes are also told by the pid inside their container."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trace that has ended."""
+
+    profile: Profile
+    details: Sequence[str] = field(default_factory=tuple)
+    """How it was taken, for -v: lines."""
+
+
+class Engine(Protocol):
+    """One way to capture."""
+
+    name: str
+
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
+        """Names of the measures that it never takes, and why not. What this machine lacks for others, `trace` says."""
+        ...
+
+    def trace(self, request: Request) -> Outcome:
+        """Traces until it ends. StallscopeError when the scope is not there, or the machine does not allow it.
+
+        Whatever happens, no probe stays, and a command that still runs gets SIGTERM.
+        """
+        ...

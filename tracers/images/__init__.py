@@ -1,0 +1,1 @@
+"""What a process maps: files, ELF, symbol tables, debug files, the vdso."""

@@ -1,0 +1,176 @@
+"""On-CPU samples: what a thread executes when a clock, or a counter of the hardware, interrupts it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ...converters.base.errors import StallscopeError
+from ...converters.base.units import plural
+from ...converters.model import ValueType
+from ...converters.model.states import RUNNING
+from ..kernel import perf_events
+from ..kernel.bpfobject import Link, Object
+from ..kernel.libbpf import BpfError
+from ..kernel.records import ORIGIN, Origin
+from ..kernel.records import RUNNING as RUNNING_STATE
+from .protocol import SCHEDULER, Ended, Measure, Row
+
+_SUM = struct.Struct("<QQ")
+_CONTEXTS = 2
+"""Places to work in, one per context up to CONTEXT_SAMPLE: enum context of bpf/include/maps.bpf.h."""
+_DISABLED, _EXCLUDE_IDLE = 1 << 0, 1 << 7
+_NSEC = 1_000_000_000
+
+
+class Event(NamedTuple):
+    """``type`` and ``config`` of struct perf_event_attr."""
+
+    type: int
+    config: int
+
+
+def _cache(cache: int, result: int) -> Event:
+    """Read accesses: PERF_COUNT_HW_CACHE_*."""
+    return Event(perf_events.TYPE_CACHE, cache | result << 16)
+
+
+CLOCK = "cpu-clock"
+EVENTS = {
+    CLOCK: Event(perf_events.TYPE_SOFTWARE, 0),
+    "page-faults": Event(perf_events.TYPE_SOFTWARE, 2),
+    "cycles": Event(perf_events.TYPE_HARDWARE, 0),
+    "instructions": Event(perf_events.TYPE_HARDWARE, 1),
+    "cache-references": Event(perf_events.TYPE_HARDWARE, 2),
+    "cache-misses": Event(perf_events.TYPE_HARDWARE, 3),
+    "branches": Event(perf_events.TYPE_HARDWARE, 4),
+    "branch-misses": Event(perf_events.TYPE_HARDWARE, 5),
+    "ref-cycles": Event(perf_events.TYPE_HARDWARE, 9),
+    "L1-dcache-load-misses": _cache(0, 1),
+    "LLC-load-misses": _cache(2, 1),
+    "dTLB-load-misses": _cache(3, 1),
+}
+"""Named as perf names them."""
+
+
+class _Sum(NamedTuple):
+    samples: int
+    events: int
+
+
+class OnCpu(Measure):
+    """Columns: with the clock, time and samples; with another event, its count and samples.
+
+    With the clock the samples only say how a thread's time is shared out: the time itself, exact, is the scheduler's.
+    """
+
+    name = "oncpu"
+    programs = SCHEDULER
+    placed = ("oncpu_sample",)
+
+    def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
+        """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
+
+        ``time``: what the column of time is called; that of another measure with the same name is added to it.
+        """
+        self._frequency = frequency
+        self._event = event
+        weight = ValueType(time, "nanoseconds") if event == CLOCK else ValueType(event, "count")
+        self.columns = (weight, ValueType("samples", "count"))
+        self._samples: dict[Origin, _Sum] = {}
+        self._lost = 0
+        self._blind: list[int] = []
+        """CPUs whose event could not be opened."""
+
+    def sizes(self, entries: int) -> Mapping[str, int]:
+        return {"samples": entries, **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)}
+
+    def attach(self, loaded: Object, suffix: str) -> list[Link]:
+        (name,) = self.placed
+        links: list[Link] = []
+        try:
+            for cpu in perf_events.online_cpus():
+                fd = self._open(cpu)
+                if fd is None:
+                    continue
+                try:
+                    links.append(loaded.programs[name + suffix].attach_perf_event(fd))
+                except BpfError:
+                    os.close(fd)
+                    raise
+        except BaseException:
+            for link in links:
+                link.close()
+            raise
+        return links
+
+    def _open(self, cpu: int) -> int | None:
+        """The event's descriptor; None of a CPU that went away just now."""
+        event = EVENTS[self._event]
+        flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_IDLE
+        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self._frequency, flags=flags)
+        try:
+            return perf_events.open_event(attr, cpu)
+        except OSError as error:
+            if error.errno == errno.ENODEV and event.type == perf_events.TYPE_SOFTWARE:
+                self._blind.append(cpu)
+                return None
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: OSError) -> StallscopeError:
+        cause = f"no samples of {self._event}: {error.strerror}"
+        if EVENTS[self._event].type != perf_events.TYPE_SOFTWARE and error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
+            cause = f"this machine does not count {self._event}: it has no such hardware counter, or hides it from us"
+            return StallscopeError(
+                cause, f"leave --event out, to sample by {CLOCK}; few virtual machines have counters"
+            )
+        if error.errno == errno.EINVAL:
+            return StallscopeError(cause, "ask for fewer samples: see /proc/sys/kernel/perf_event_max_sample_rate")
+        return StallscopeError(cause, "`trace-doctor` says what is missing")
+
+    def read(self, loaded: Object) -> None:
+        items = loaded.find_map("samples").items()
+        self._samples = {Origin(*ORIGIN.unpack(key)): _Sum(*_SUM.unpack(value)) for key, value in items}
+        self._lost = loaded.find_map("lost_samples").lookup_percpu_u64(0)
+
+    def rows(self, ended: Ended) -> list[Row]:
+        if self._event != CLOCK:
+            return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
+        on_cpu: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for record in ended.threads:
+            on_cpu[record.thread.key.tgid, record.thread.key.tid] += record.on_cpu
+        threads: defaultdict[tuple[int, int], list[Origin]] = defaultdict(list)
+        for origin in self._samples:
+            threads[origin.tgid, origin.tid].append(origin)
+        rows = []
+        for thread, origins in threads.items():
+            rows += self._shared_out(origins, on_cpu.pop(thread, None))
+        for (tgid, tid), time in on_cpu.items():
+            if time:
+                rows.append(Row(Origin(0, 0, 0, tid, tgid, 0, RUNNING_STATE), RUNNING, (time, 0)))
+        return rows
+
+    def _shared_out(self, origins: list[Origin], time: int | None) -> list[Row]:
+        """``time`` by the numbers of samples: the parts sum to it. None: not known; each sample stands for a period."""
+        counts = [self._samples[origin].samples for origin in origins]
+        if time is None:
+            time = sum(counts) * _NSEC // self._frequency
+        total, seen, given = sum(counts), 0, 0
+        rows = []
+        for origin, count in zip(origins, counts, strict=True):
+            seen += count
+            part = time * seen // total - given
+            given += part
+            rows.append(Row(origin, RUNNING, (part, count)))
+        return rows
+
+    def losses(self) -> Mapping[str, int]:
+        return {"samples": self._lost}
+
+    def remarks(self) -> Iterable[str]:
+        if self._blind:
+            yield f"{plural(len(self._blind), 'core')} went away as the trace began: not sampled"

@@ -1,0 +1,43 @@
+"""``trace-oncpu``: what threads execute, by samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..converters.base import cli
+from .command import options
+from .command.run import run
+from .measures.oncpu import CLOCK, EVENTS, OnCpu
+
+
+@cli.command(
+    "trace-oncpu",
+    examples=[
+        ("sudo trace-oncpu -p 4711 -d 10", "what one process computes, for 10 seconds"),
+        ("sudo trace-oncpu -a -d 5 -F 49 -o host.svg", "every process of the host, 49 samples a second and core"),
+        ("sudo trace-oncpu -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
+    ],
+)
+@options.scope_options
+@options.frequency_option
+@click.option(
+    "--event",
+    type=click.Choice(list(EVENTS)),
+    default=CLOCK,
+    show_default=True,
+    metavar="EVENT",
+    help=f"Sample by this event instead of a clock, where the machine has it: {', '.join(EVENTS)}.",
+)
+@options.naming_options
+@options.engine_options
+@options.output_options
+def main(**given: Any) -> None:
+    """Samples the user and kernel stacks of threads that are on a CPU, and draws where their time went.
+
+    The samples say how a thread's on-CPU time is shared out; the time itself is the scheduler's, exact. With --event,
+    that event is counted instead. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
+    measure = OnCpu(given["frequency"], given["event"])
+    what = "On-CPU time" if given["event"] == CLOCK else f"{given['event']} on the CPU"
+    run(given, options.make_scope(given), (measure,), stem="oncpu", what=what)

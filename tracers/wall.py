@@ -1,0 +1,36 @@
+"""``trace-wall``: all of the time of threads, on a CPU and off it, in one picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..converters.base import cli
+from .command import options
+from .command.run import run
+from .measures.offcpu import OffCpu
+from .measures.oncpu import OnCpu
+
+
+@cli.command(
+    "trace-wall",
+    examples=[
+        ("sudo trace-wall -p 4711 -d 10", "all of the time of one process, for 10 seconds"),
+        ("sudo trace-wall -n train -d 10 --per-thread", "each thread of the processes called train"),
+        ("sudo trace-wall -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
+    ],
+)
+@options.scope_options
+@options.frequency_option
+@options.timeline_options
+@options.naming_options
+@options.engine_options
+@options.output_options
+def main(**given: Any) -> None:
+    """Shows where the wall-clock time of threads goes: running, blocked, or waiting for a core.
+
+    A thread's stacks sum to its whole time. The label "state" of each says what the thread does: with `trace-convert
+    --root state` it is at the bottom of the picture. The trace ends after -d SECONDS, with the traced processes, or by
+    Ctrl-C."""
+    scope = options.make_scope(given)
+    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *options.make_timeline(given)
+    run(given, scope, measures, stem="wall", what="Wall-clock time")
