@@ -140,6 +140,7 @@ def test_lives_begin_and_end(trace: Trace) -> None:
     new = found.wakeups[found.wakeups["flags"] & NEW > 0]
     assert sorted(new["tid"].tolist()) == sorted(found.created["tid"].tolist())
     assert set(new["waker"].tolist()) == {parent}
+    unseen = []
     for child in found.created:
         row = found.threads[row_of(found, child["tid"])]
         assert row["begin"] == child["time"]
@@ -148,7 +149,10 @@ def test_lives_begin_and_end(trace: Trace) -> None:
         assert child["time"] < end <= lasts["time"][-1]
         assert lasts["prev_state"][-1] == 0x10
         stacks = [found.stacks[i] for i in found.blocked["stack"][found.blocked["tid"] == child["tid"]] if i >= 0]
-        assert any(frame.name == "child_sleep" for stack in stacks for frame in stack)
+        if not any(frame.name == "child_sleep" for stack in stacks for frame in stack):
+            unseen.append((int(child["tid"]), [[frame.name for frame in stack] for stack in stacks]))
+    # A switch that the kernel did not report has no stack.
+    assert len(unseen) <= traced.missed, unseen
 
 
 def counted(traced: Traced, tid: int) -> int:

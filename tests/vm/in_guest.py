@@ -228,7 +228,8 @@ def _check_times(found: Traced, *, per_thread: bool) -> float:
         tid = wait["tid"] if per_thread else None
         function, ns = wait["function"], wait["ns"]
         blocks = found.blocks(function, tid)
-        assert blocks <= wait["blocks"] <= blocks + found.unseen, (function, blocks, wait)
+        told = {(s.label("tid"), s.label("state"), s.label("open")): s.values[:2] for s in found.samples(function, tid)}
+        assert blocks <= wait["blocks"] <= blocks + found.unseen, (function, blocks, wait, told, found.counters)
         busy = sum(t["cpu_ns"] for t in found.truth["threads"] if tid in (None, t["tid"])) + found.preempted(tid)
         waited = found.waited(function, tid)
         print(f"{function}: {waited / MS:.1f} ms of {ns / MS:.1f} ms, {blocks} waits of {wait['blocks']}")
