@@ -150,6 +150,7 @@ class RingBuffer:
         return check(count, "ring buffer")
 
     def close(self) -> None:
-        if self._pointer:
-            library().ring_buffer__free(self._pointer)
-        self._pointer = None
+        # Forgotten first: after a Ctrl-C in between, a second close must not free it again.
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            library().ring_buffer__free(pointer)

@@ -30,9 +30,10 @@ class Link:
         self._pointer: int | None = pointer
 
     def close(self) -> None:
-        if self._pointer:
-            library().bpf_link__destroy(self._pointer)
-        self._pointer = None
+        # Forgotten first: after a Ctrl-C in between, a second close must not free it again.
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            library().bpf_link__destroy(pointer)
 
     def read_iterator(self) -> bytes:
         """Runs an iterator program over all its objects and returns its output."""
@@ -147,6 +148,7 @@ class Object:
         take_log()
 
     def close(self) -> None:
-        if self._pointer:
-            library().bpf_object__close(self._pointer)
-        self._pointer = None
+        # Forgotten first: after a Ctrl-C in between, a second close must not free it again.
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            library().bpf_object__close(pointer)

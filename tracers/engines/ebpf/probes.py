@@ -206,15 +206,16 @@ class Probes:
         return {name: counters.lookup_percpu_u64(i) for i, name in enumerate(COUNTERS)}
 
     def _detach(self) -> None:
-        for link in self._links:
+        # Forgotten before they are closed: a Ctrl-C in between must not close one twice.
+        links, self._links = self._links, []
+        iterator, self._iterator = self._iterator, None
+        sleepers, self._sleepers = self._sleepers, None
+        for link in links:
             link.close()
-        self._links = []
-        if self._iterator:
-            self._iterator.close()
-            self._iterator = None
-        if self._sleepers:
-            self._sleepers.close()
-            self._sleepers = None
+        if iterator:
+            iterator.close()
+        if sleepers:
+            sleepers.close()
 
     def close(self) -> None:
         self._detach()
