@@ -108,7 +108,7 @@ def test_lines(tool: str, program: Running, built: Built, tmp_path: Path) -> Non
     waiting = [
         [(frame.name, Path(frame.file).name, frame.line) for frame in frames[1:]]
         for frames in own_frames(profile, built)
-        if frames[-1].name == "hidden_part"
+        if frames[-1].name == "hidden_part" and any(frame.name == "main" for frame in frames)
     ]
     calls = {frames[1] for frames in waiting}
     begin = line_of("void in_program", library=False)

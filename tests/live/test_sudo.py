@@ -52,7 +52,7 @@ def test_command_runs_as_the_user(home: Path) -> None:
 
 
 def test_command_runs_as_root_without_sudo() -> None:
-    finished = run("-o", "-", "--", "sh", "-c", "id -u").check_succeeded()
+    finished = run("-o", "-", "--", "sh", "-c", "id -u; sleep 0.05").check_succeeded()
     assert finished.err.splitlines()[0] == "0"  # standard output is for the folded text
 
 

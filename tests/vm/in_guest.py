@@ -21,12 +21,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import verifier
 from peers import wait_for_link
 from runner import FOLDER, Workload
 from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
+from stallscope.converters.model.phases import STATES, phases
+from stallscope.converters.model.states import RUNNING
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
@@ -37,6 +40,7 @@ from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_help
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import Traced, run_traced
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -205,6 +209,48 @@ def wall() -> str:
     return f"samples sum to the threads' time; shares of five functions within {worst:.1%} by {taken:,} samples"
 
 
+@check
+def timeline() -> str:
+    """The scheduler's events: none lost, in order, and the accounts are their sums."""
+    counted = 0
+    for name, arguments in (("pipe_chain", (4, 200)), ("fork_storm", (50, 2)), ("two_spinners", (1000,))):
+        found = traced(name, *arguments, measures=(OffCpu(), Timeline()))
+        scheduling = found.profile.scheduling
+        assert scheduling is not None
+        assert not sum(scheduling.lost().values()), (name, scheduling.lost())
+        for times in found.profile.threads:
+            rows = np.flatnonzero((scheduling.threads["tid"] == times.tid) & (scheduling.threads["tgid"] == times.pid))
+            mine = phases(scheduling)
+            mine = mine[np.isin(mine["thread"], rows)]
+            ran = int((mine["end"] - mine["begin"])[mine["state"] == STATES.index(RUNNING)].sum())
+            assert abs(ran - times.on_cpu) <= CLOSURE * times.wall, (name, times, ran)
+        counted += scheduling.count()
+    return f"{counted:,} events, none lost; what they say of running is what the accounts say"
+
+
+@check
+def quota() -> str:
+    """A control group of version 2 with half a core: the answer names it, with what it stopped."""
+    top = Path("/sys/fs/cgroup")
+    if not (top / "cgroup.controllers").exists():
+        run("/bin/mount", "-t", "cgroup2", "cgroup2", str(top))
+    (top / "cgroup.subtree_control").write_text("+cpu")
+    group = top / "half-a-core"
+    group.mkdir()
+    (group / "cpu.max").write_text("50000 100000")
+    with Workload("crowd", LONG_MS, 4, 2) as workload:
+        (group / "cgroup.procs").write_text(str(workload.pid))
+        workload.release()
+        output = Path("/run/quota.pb.gz")
+        said = run(TRACE, "-p", str(workload.pid), "-d", "5", "--force", "-o", str(output), timeout=300)
+        workload.kill()
+    print(said)
+    told = " ".join(said.split())
+    found = re.search(r"A quota throttles crowd: control group /half-a-core may use 0\.5 cores, and used [^;]+", told)
+    assert found, said
+    return found[0]
+
+
 def _check_sums(found: Traced) -> None:
     """A thread's samples are its time: what it ran, waited for a core and was blocked."""
     sums = Counter[tuple[object, object]]()
@@ -228,8 +274,10 @@ def _check_times(found: Traced, *, per_thread: bool) -> float:
         tid = wait["tid"] if per_thread else None
         function, ns = wait["function"], wait["ns"]
         blocks = found.blocks(function, tid)
-        told = {(s.label("tid"), s.label("state"), s.label("open")): s.values[:2] for s in found.samples(function, tid)}
-        assert blocks <= wait["blocks"] <= blocks + found.unseen, (function, blocks, wait, told, found.counters)
+        if not blocks <= wait["blocks"] <= blocks + found.unseen:
+            for sample in found.samples(function, tid):
+                print(sample.values, sample.labels, " → ".join(frame.name for frame in sample.stack[-12:]))
+            raise AssertionError((function, blocks, wait, found.counters))
         busy = sum(t["cpu_ns"] for t in found.truth["threads"] if tid in (None, t["tid"])) + found.preempted(tid)
         waited = found.waited(function, tid)
         print(f"{function}: {waited / MS:.1f} ms of {ns / MS:.1f} ms, {blocks} waits of {wait['blocks']}")

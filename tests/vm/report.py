@@ -16,6 +16,8 @@ TITLES = {
     "doctor": "`trace-doctor`",
     "truth": "times and counts",
     "wall": "`trace-wall`: running and waiting",
+    "timeline": "timelines",
+    "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
     "everything": "`trace-offcpu -a`",
     "demo": "`make demo`",
