@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
+from ....converters.model.states import BY_LETTER, OTHER
 from ...base import privilege, procfs
 from ...base.scope import Scope
 from ...kernel.bpfmap import RingBuffer
@@ -30,15 +31,6 @@ from ...kernel.sleepers import Sleepers
 from ...measures.protocol import Measure
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
-_STATES = {
-    "R": "preempted",
-    "S": "interruptible",
-    "D": "uninterruptible",
-    "T": "stopped",
-    "t": "traced",
-    "I": "idle",
-}
-"""proc(5)'s state letters as our states."""
 _THREADS = 1 << 16
 """Entries of the hash by tid, where the kernel has no task storage for us."""
 _IDS = 1 << 14
@@ -152,9 +144,9 @@ class Probes:
         for tid, tgid in threads:
             key = tid.to_bytes(4, "little")
             if hash_by_tid.lookup(key) is None:
-                state = procfs.state(tid)
-                phase = RUNNABLE if state == "R" else BLOCKED
-                hash_by_tid.update(key, pack_thread(tid, tgid, _STATES.get(state, "other"), phase, time.monotonic_ns()))
+                letter = procfs.state(tid)
+                phase, state = (RUNNABLE, "preempted") if letter == "R" else (BLOCKED, BY_LETTER.get(letter, OTHER))
+                hash_by_tid.update(key, pack_thread(tid, tgid, state, phase, time.monotonic_ns()))
         return threads
 
     def restack(self) -> None:

@@ -107,7 +107,7 @@ class Session:
         scope = self._scope
         until = time.monotonic() + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
         reading = READING if wait else 0.0
-        preparation = Preparation(unwinding, self._spaces, scope, self._follow_sideband, reading=reading)
+        preparation = Preparation(unwinding, self._spaces, scope, self._follow_processes, reading=reading)
         if self._launch:
             self._adopt(self._launch.pid)
             preparation.command(self._launch.command, os.environ)
@@ -197,8 +197,8 @@ class Session:
 
     def _poll(self, sink: RecordSink) -> None:
         self._engine.consume()
-        self._follow_sideband()
-        self._without_sideband(sink)
+        self._follow_processes()
+        self._follow_without_events(sink)
         if self._unwinding:
             self._unwinding.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
@@ -235,7 +235,7 @@ class Session:
         self._spaces.adopt(pid)
         self._conditions.look(pid)
 
-    def _follow_sideband(self) -> None:
+    def _follow_processes(self) -> None:
         self._follow(self._process_events.poll() if self._process_events else ())
 
     def _follow(self, events: Iterable[Event]) -> None:
@@ -276,7 +276,7 @@ class Session:
             if unwinding:
                 unwinding.exited(event.pid)
 
-    def _without_sideband(self, sink: RecordSink) -> None:
+    def _follow_without_events(self, sink: RecordSink) -> None:
         """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""
         for record in sink.take_execs():
             self._epochs.counted(record)
@@ -288,7 +288,7 @@ class Session:
     def _finish(self, sink: RecordSink, records: list[ThreadRecord], wall: int) -> Capture:
         engine, measures = self._engine, self._engine.options.measures
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
-        self._without_sideband(sink)
+        self._follow_without_events(sink)
         while self._to_adopt:
             self._adopt(self._to_adopt.popleft())
         ours = self._unwinding.loader.pids if self._unwinding else set()

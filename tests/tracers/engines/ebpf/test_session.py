@@ -49,7 +49,7 @@ def test_epochs_where_the_probes_began_later() -> None:
     assert (epochs.epoch(7, 1), epochs.epoch(7, 2)) == (2, 3)
 
 
-def test_epochs_where_the_sideband_knows_nothing() -> None:
+def test_epochs_where_the_perf_events_know_nothing() -> None:
     epochs = Epochs()
     epochs.counted(ExecRecord(7, 201, 1))
     assert epochs.epoch(7, 1) == 0
@@ -300,7 +300,7 @@ def test_without_perf_events_the_probes_tell_of_execs(make: Callable[..., Sessio
     child = sleeper()
     try:
         sink._execs.append(ExecRecord(child.pid, time.monotonic_ns(), 1))
-        made._without_sideband(sink)
+        made._follow_without_events(sink)
         assert made._epochs.epoch(child.pid, 1) == made._spaces.processes[child.pid].current == 1
         assert len(made._spaces.processes[child.pid].space) > 0
     finally:
