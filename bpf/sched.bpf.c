@@ -161,23 +161,33 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 }
 
 /* A thread is sent twice: on its way out, while it is sure to be seen, and at its last switch, when its time is complete.
- * The last switch can come after the end of a trace that its process's end has ended. */
+ * The last switch can come after the end of a trace that its process's end has ended.
+ *
+ * Kernels that call programs at this tracepoint with preemption on (those with "tracing: Guard __DECLARE_TRACE() use of
+ * __DO_TRACE_CALL() with SRCU-fast") can switch the thread out in the midst of this. on_switch() then leaves the thread
+ * alone, and its next switch tells of one that was not seen. */
 static __always_inline int on_exit(bool trusted)
 {
 	struct task_struct *task = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
 	struct thread *t = find_thread(task, trusted);
-	u64 now, missed;
+	u64 now, missed, runtime;
 
 	if (!running() || !t || t->phase != PHASE_ON_CPU)
 		return 0;
+	t->exiting = true;
+	barrier();
 	now = bpf_ktime_get_ns();
 	missed = kernel_switches(task, trusted) - t->kernel_switches;
+	runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
 	if ((s64)missed > 0) {
-		missed_waits(t, missed, TASK_FIELD(trusted, task, se.sum_exec_runtime), now);
+		missed_waits(t, missed, runtime, now);
 		t->kernel_switches += missed;
 	}
 	end_phase(t, now);
+	t->exec_runtime = runtime;
 	send_thread(t, task, now);
+	barrier();
+	t->exiting = false;
 	return 0;
 }
 
@@ -235,7 +245,9 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	if (!t)
 		t = first_seen(prev, trusted, PHASE_ON_CPU, WAIT_OTHER);
 	traced = t;
-	if (t) {
+	if (t && t->exiting)
+		left = WAIT_PREEMPTED;
+	else if (t) {
 		now = not_before(t, now);
 		state = task_state(prev, trusted);
 		/* It runs again already: a signal was pending, or __schedule() let go of the run queue's lock while it looked
@@ -284,6 +296,9 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	t = find_thread(next, trusted);
 	if (!t)
 		t = first_seen(next, trusted, PHASE_RUNNABLE, WAIT_PREEMPTED);
+	traced |= t != NULL;
+	if (t && t->exiting)
+		t = NULL;
 	if (t) {
 		now = not_before(t, now);
 		runtime = TASK_FIELD(trusted, next, se.sum_exec_runtime);
@@ -298,7 +313,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t->kernel_switches = switches;
 		wait_ended(t, now, 1);
 	}
-	if (measure_timeline && (trace_all || traced || t)) {
+	if (measure_timeline && (trace_all || traced)) {
 		u64 comes = (u32)TASK_FIELD(trusted, next, pid) | (u64)(u32)TASK_FIELD(trusted, next, prio) << 32;
 
 		timeline_switch(t, out, comes, TASK_FIELD(trusted, prev, pid), left);

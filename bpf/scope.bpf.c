@@ -28,6 +28,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	u32 tgid = TASK_FIELD(trusted, child, tgid);
 	struct origin key = { .state = WAIT_NEW };
 	struct thread *creator, *t;
+	u64 now;
 
 	if (!running() || tgid == self_tgid)
 		return 0;
@@ -42,9 +43,14 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	/* Threads share their process's address space; a forked process starts a new one. */
 	if (creator && creator->key.tgid == tgid)
 		key.execs = creator->key.execs;
-	t = new_thread(child, trusted, SLOT_FORK, bpf_ktime_get_ns(), PHASE_RUNNABLE, &key);
-	if (t)
+	now = bpf_ktime_get_ns();
+	t = new_thread(child, trusted, SLOT_FORK, now, PHASE_RUNNABLE, &key);
+	if (t) {
+		/* Once more: where preemption is on (see on_exit()), another fork may have used the slot meanwhile. The child
+		 * does not run yet, so nobody else writes here. */
+		begin_thread(t, child, trusted, now, PHASE_RUNNABLE, &key);
 		t->creator = TASK_FIELD(trusted, parent, pid);
+	}
 	return 0;
 }
 

@@ -87,7 +87,7 @@ struct thread {
 	u8 phase;    /* enum phase */
 	u8 end;	     /* enum walk_end of key.ustack */
 	u8 late_end; /* … and of late_ustack */
-	u8 pad;
+	u8 exiting;  /* on_exit() is at work on it */
 	u32 creator; /* the thread that created it while it was traced; 0: nobody did */
 	u32 waker;   /* who woke it last, and where that was: with a timeline */
 	u32 waker_cpu;

@@ -59,6 +59,20 @@ static __always_inline struct thread *find_thread(struct task_struct *task, bool
 	return bpf_map_lookup_elem(&thread_hash, &tid);
 }
 
+static __always_inline void begin_thread(struct thread *t, struct task_struct *task, bool trusted, u64 start, u8 phase,
+					 const struct origin *key)
+{
+	t->start = start;
+	t->since = start;
+	t->out = phase == PHASE_ON_CPU ? 0 : start;
+	t->phase = phase;
+	t->exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
+	t->kernel_switches = kernel_switches(task, trusted);
+	t->key = *key;
+	t->key.tid = TASK_FIELD(trusted, task, pid);
+	t->key.tgid = TASK_FIELD(trusted, task, tgid);
+}
+
 /* The thread's entry, made unless there is one: the iterator, which looks at a thread for microseconds, must not undo
  * what the scheduler's events have written meanwhile. NULL: no memory (counted). */
 static __always_inline struct thread *new_thread(struct task_struct *task, bool trusted, enum thread_slot slot,
@@ -71,15 +85,7 @@ static __always_inline struct thread *new_thread(struct task_struct *task, bool 
 	if (!init)
 		return NULL;
 	__builtin_memset(init, 0, sizeof(*init));
-	init->start = start;
-	init->since = start;
-	init->out = phase == PHASE_ON_CPU ? 0 : start;
-	init->phase = phase;
-	init->exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
-	init->kernel_switches = kernel_switches(task, trusted);
-	init->key = *key;
-	init->key.tid = tid;
-	init->key.tgid = TASK_FIELD(trusted, task, tgid);
+	begin_thread(init, task, trusted, start, phase, key);
 	if (trusted && use_storage) {
 		t = bpf_task_storage_get(&thread_storage, task, init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	} else {
