@@ -1,11 +1,12 @@
 """``make tutorial``: the commands of docs/tutorial.md, with what they print, and the pictures of that page.
 
-Leaves everything in build/tutorial/ and copies the pictures to docs/, without the folder of the repository. Ends every
-process that it started.
+Leaves everything in build/tutorial/; with --publish (``make tutorial-pictures``) copies the pictures to docs/.
+Ends every process that it started.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shlex
@@ -86,6 +87,9 @@ def _publish(picture: Path, target: Path) -> None:
 
 def main() -> int:
     """1 when a demo process cannot run or a command fails."""
+    parser = argparse.ArgumentParser(description="Run the commands of docs/tutorial.md.")
+    parser.add_argument("--publish", action="store_true", help="replace the pictures in docs/")
+    options = parser.parse_args()
     shutil.rmtree(_OUT, ignore_errors=True)
     _OUT.mkdir(parents=True)
     os.environ["COLUMNS"] = "130"
@@ -101,7 +105,7 @@ def main() -> int:
     except (WorkloadFailed, subprocess.CalledProcessError) as failure:
         print(failure, file=sys.stderr)
         return 1
-    for picture, target in PICTURES.items():
+    for picture, target in PICTURES.items() if options.publish else ():
         _publish(_OUT / picture, _ROOT / "docs" / target)
     return 0
 
