@@ -1,7 +1,7 @@
 """What comes after a trace with very many stacks: names, the profile, the summary, a flame graph and a .pb.gz.
 
-CPU time and peak memory of a process that has such a trace in memory; the stacks are made of functions of the interpreter
-that runs this and of the kernel's. `python tests/bench/bench_finish.py STACKS`.
+CPU time and peak memory of a process that has such a trace in memory. The stacks are made of functions of the
+interpreter that runs this, and of the kernel's. `python tests/bench/bench_finish.py STACKS`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ def finish(stacks: int, output: str) -> None:
         rows.append(Row(origin, "interruptible", (chance.randint(1000, 10**7), 1, 1000, 10**7)))
     spaces = ProcessSpaces()
     spaces.adopt(os.getpid())
-    capture = Capture(
-        0, 10**10, time.time_ns(), OffCpu().columns, rows, {}, [], known, dict.fromkeys(COUNTERS, 0), 0, Epochs(), spaces
-    )
+    columns, counters = OffCpu().columns, dict.fromkeys(COUNTERS, 0)
+    capture = Capture(0, 10**10, time.time_ns(), columns, rows, {}, [], known, counters, 0, Epochs(), spaces)
     begin, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     def told(what: str) -> None:

@@ -55,7 +55,9 @@ class Stacks:
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
         progress.clear()
         self.problems = symboliser.problems
-        self._user = dict(zip(user, frames, strict=True))
+        self._user = dict(zip(user, map(_without_strays, frames), strict=True))
+        self._switched = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
+        """Kernel stacks of switches, where what a program of ours does there is left out."""
         self._whole: dict[tuple[_Space, int, bool], Stack] = {}
 
     def _space(self, row: Row) -> _Space:
@@ -73,7 +75,8 @@ class Stacks:
         where = self._space(row), origin.kstack, origin.state == RUNNING
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
-            self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
+            bracketed = [frame for frame in stack if frame.name[:1] == "["]
+            self.unnamed.update(_place(frame) for frame in bracketed if _UNNAMED.match(frame.name))
         if stack := self._whole[where]:
             return stack
         if origin.state == RUNNING:
@@ -101,13 +104,11 @@ class Stacks:
 
     def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
         frames: Stack = ()
-        below = self._kernel.get(kernel)
         # What a sample found is what ran, also where that is part of a switch or of our programs.
-        if below is not None and not running:
-            below = _without_tracing(below)
+        below = (self._kernel if running else self._switched).get(kernel)
         for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
             if found is not None:
-                frames += _without_strays(found)
+                frames += found
                 if end := self._end(wanted, found):
                     self.ends[ENDS[end]] += 1
             elif wanted:
