@@ -36,9 +36,9 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state and open, as the model lists them.
     """
     recorded = capture.recorded
-    found = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
-    rows, waits = found.rows[: len(capture.rows)], found.rows[len(capture.rows) :]
-    stacks = Stacks(capture, found.rows, naming.lines)
+    completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
+    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
+    stacks = Stacks(capture, completed, naming.lines)
     names = Names(capture, container_pids=naming.container_pids)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []

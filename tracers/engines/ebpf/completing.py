@@ -22,14 +22,7 @@ class _Place(NamedTuple):
     kstack: int
 
 
-class Completed(NamedTuple):
-    """``rows`` in their order; ``folded``: the sum of the first values of those that got another stack."""
-
-    rows: list[Row]
-    folded: int
-
-
-def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: Mapping[int, int]) -> Completed:
+def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: Mapping[int, int]) -> list[Row]:
     """Gives a row whose user stack was cut the complete stack that it is the inner part of.
 
     Only a stack of the same thread with the same kernel stack counts, and only if there is exactly one: the first wait
@@ -42,7 +35,7 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
         stack = row.origin.ustack
         if stack in stacks and not ends.get(stack):
             whole[_place(row)].add(stack)
-    made, folded = [], 0
+    made = []
     for row in rows:
         stack = row.origin.ustack
         if stack in stacks and ends.get(stack) in _CUT:
@@ -50,9 +43,8 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
             found = [each for each in whole.get(_place(row), ()) if stacks[each][: len(frames)] == frames]
             if len(found) == 1:
                 row = row._replace(origin=row.origin._replace(ustack=found[0]))
-                folded += row.values[0]
         made.append(row)
-    return Completed(made, folded)
+    return made
 
 
 def _place(row: Row) -> _Place:
