@@ -6,6 +6,9 @@ file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame i
 begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
 with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
 
+A text may be cut in its middle: it ends inside a line, or gdb's threads, which count down to 1, stop before. Then the
+last stack counts only if it ends where stacks end.
+
 Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
 are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
 frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m are not
@@ -41,6 +44,13 @@ _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
 """Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
 _SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
+_CUT_DUMP = "dumps cut short at the end"
+_OUTERMOST = frozenset({"_start", "clone", "clone3", "__clone", "__clone3"})
+"""Outermost functions of threads; of those that gdb prints, ``main`` is one, too."""
+_WHOLE = re.compile(rb"#\d+ +(?:.*\)(?: at .*:\d{1,9})?|0x[0-9a-f]{16} [^(]*)\Z", re.DOTALL)
+"""A frame that is not cut, as far as can be seen."""
+_NUMBER = re.compile(rb"^Thread (\d{1,6}) \(", re.MULTILINE)
+_OPENING = (b"Thread ", b"TID ", b"PID ")
 _UNKNOWN = (b"", b"??")
 _MAX_FRAME = 1 << 14
 _MAX_KEPT = 1 << 10
@@ -58,15 +68,19 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack and, as ``options`` say, process and thread. Raises StallscopeError."""
     dumps = _Dumps(source.name, options)
-    begun = False
-    for piece in pieces(source, b"\n" + _BEGIN):
-        if begun:
+    parts = pieces(source, b"\n" + _BEGIN)
+    text = next(parts)
+    piece = text[len(_BEGIN) :] if text.startswith(_BEGIN) else None
+    if piece is None:
+        dumps.add_lines(text)
+    above = b"", text
+    for following in parts:
+        if piece is not None:
             dumps.add(piece)
-        elif piece.startswith(_BEGIN):
-            dumps.add(piece[len(_BEGIN) :])
-        else:
-            dumps.add_lines(piece)
-        begun = True
+        above = above[1], piece or text
+        piece = following
+    if piece is not None:
+        dumps.add_last(piece, b"\n".join(above))
     profile = dumps.profile()
     dumps.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
@@ -119,6 +133,34 @@ class _Dumps:
             self._add_below(below)
         else:
             self._line += lines
+
+    def add_last(self, piece: bytes, above: bytes) -> None:
+        """Like `add`, for the end of the text, which may be cut there; ``above``: the two pieces before."""
+        lines = _lines(piece)
+        inside = lines[-1]  # a line without its end, if there is one
+        if not inside:
+            lines.pop()
+        last = max(i for i, line in enumerate(lines) if line.startswith(b"#"))
+        below = lines[last + 1 :]
+        ended = any(not line or _is_header(line) for line in below)
+        missing = _is_unfinished(b"%b\n#0 %b" % (above, piece))
+        if (missing or inside) and not ended and not self._is_whole(lines[last], partial=inside == lines[last]):
+            self.skipped.add(_CUT_DUMP)
+            return
+        self.add(piece)
+        if missing or (inside and ended and inside.startswith(_OPENING)):
+            self.skipped.add(_CUT_DUMP)
+
+    def _is_whole(self, line: bytes, *, partial: bool) -> bool:
+        """Whether a stack may end with the frame of this line, which may be ``partial``: it has no line end."""
+        frames = _parse(line, self._options.addrs)
+        if not frames:
+            return False
+        name = frames[0].name
+        if frames in self._tally.outermost() and not (partial and name.startswith("[unknown")):
+            return True
+        main = name == "main" and b" (" in line
+        return (main or name in _OUTERMOST) and (not partial or _WHOLE.match(line) is not None)
 
     def _add_below(self, text: bytes) -> None:
         """Adds the text between two stacks; it is cached if it has no effect."""
@@ -233,6 +275,21 @@ def _lines(piece: bytes) -> list[bytes]:
     lines = piece.split(b"\n")
     lines[0] = b"#0 " + lines[0]
     return lines
+
+
+def _is_header(line: bytes) -> bool:
+    return line.startswith(_HEADERS) or any(header.startswith(line) for header in _HEADERS)
+
+
+def _is_unfinished(text: bytes) -> bool:
+    """Whether the end of the text shows that threads are missing: gdb counts them down to 1."""
+    headers = list(_NUMBER.finditer(text))
+    if not headers:
+        return False
+    if b"\n#" not in text[headers[-1].end() :]:
+        return True
+    numbers = [int(header[1]) for header in headers[-2:]]
+    return len(numbers) > 1 and numbers[0] == numbers[1] + 1 and numbers[1] > 1
 
 
 def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:

@@ -101,6 +101,43 @@ def test_what_is_cut_short_is_counted() -> None:
     assert found.total("samples") == 5
 
 
+CUT = {"dumps cut short at the end": 1}
+
+
+@pytest.mark.parametrize(
+    ("end", "stacks"),
+    [
+        (b"", []),
+        (b"#", []),
+        (b"#1  0x000055a4 in ru", []),
+        (b"#1  0x000055a4 in run (p=1) at a.c:20", []),
+        (b"#1  0x000055a4 in main () at thr", []),
+        (b"#1  0x000055a4 in run (p=1) at a.c:20\n", []),
+        (b"#1  0x000055a4 in clone3 () at x.S:81", ["clone3;read 1"]),
+        (b"#1  0x000055a4 in main () at a.c:7", ["main;read 1"]),
+        (b"#1  0x000055a4 in clone3 () at x.S:81\n\n", ["clone3;read 1"]),
+        (b'#1  0x000055a4 in clone3 () at x.S:81\n\nThread 2 (LWP 9 "i', ["clone3;read 1"]),
+        (b'#1  0x000055a4 in clone3 () at x.S:81\n\nThread 2 (LWP 9 "io"):\n', ["clone3;read 1"]),
+    ],
+)
+def test_the_last_stack_of_a_dump_that_is_cut_has_no_wrong_root(end: bytes, stacks: list[str]) -> None:
+    whole = b"Thread 4 (LWP 7):\n#0  0x1 in poll ()\n#1  0x2 in clone3 () at x.S:81\n\nThread 3 (LWP 8):\n"
+    found = read(whole + b"#0  0x1 in read ()\n" + end)
+    assert (folded(found), found.lost) == (["clone3;poll 1", *stacks], CUT)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n[Inferior 1 (process 7) detached]", b"\n[Inferior 1 (proc"])
+def test_a_dump_without_its_last_line_end_is_whole(end: bytes) -> None:
+    text = (
+        b"Thread 2 (LWP 7):\n#0  0x1 in poll ()\n#1  0x2 in clone ()\n\nThread 1 (LWP 7):\n#0  0x1 in main () at a.c:3"
+    )
+    found = read(text + end)
+    assert (folded(found), found.lost) == (["clone;poll 1", "main 1"], {})
+    assert read(EU.rstrip() + b"\n#1  0x00007f6a000055a4 _start").lost == {}
+    assert read(EU.rstrip() + b"\n#1  0x00007f6a000055a4 _sta").lost == CUT
+    assert read(EU + b"TID 9").lost == CUT
+
+
 def test_chunks_of_any_size_give_the_same() -> None:
     text = b"#3  0x1 in cut ()\n" + GDB + EU * 2 + b"garbage\n" + GDB + b"#0  0x1 in f ()\nwhat\n#1  0x2 in g ()\n" + EU
     whole = read(text, tid=True)
