@@ -143,3 +143,26 @@ def test_sniff() -> None:
     assert not bpftrace.sniff(b'{"profiles": [], "shared": {}}')
     assert not bpftrace.sniff(b"@[x 1/2 1.5: 1 cycles:\n\t 40 f (/bin/a)\n\n")
     assert not bpftrace.sniff(b"@[a;b 1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "cause", "remedy"),
+    [
+        ("@a[]: 1\n@a[sh]: 2\n", "", "no map has stacks that can be read: @a: 2 entries without a stack", "@[kstack"),
+        ("@a[sh]: 2\n@b[\nf\n]: 3\n", "a", "the map @a has no stacks that can be read: 1 entry without", "of: @b"),
+        ("@a[\nf\n]: \n[1] 5 |@@|\n\n@b[\nf\n]: 3\n", "@a", "the map @a has no stacks that can be read: 1 hist", "@b"),
+        ("@a: 5\n@b[\nf\n]: 3\n", "@a", "the map @a has no stacks that can be read: 1 entry without a stack", "@b"),
+        ("@a[\nf\n]: count 1, average 2, total 3\n", "", "that can be read: @a: 1 value other than sums", "@[kstack"),
+        ('{"type": "map", "data": {"@a": {"sh": 5}}}\n', "", "be read: @a: 1 entry without a stack", "@[kstack"),
+        ("@a[sh]: 2\n@b[\nf\n]: 3\n", "c", "there is no map called @c", "choose one of: @b"),
+    ],
+)
+def test_maps_without_stacks_are_told_with_what_they_have(text: str, event: str, cause: str, remedy: str) -> None:
+    with pytest.raises(StallscopeError) as caught:
+        read(text, event=event)
+    assert cause in caught.value.cause
+    assert remedy in caught.value.remedy
+
+
+def test_a_map_of_zeros_is_there() -> None:
+    assert read("@a[\nf\n]: 0\n@b[\nf\n]: 3\n", event="a").samples == []
