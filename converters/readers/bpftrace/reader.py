@@ -23,6 +23,7 @@ from ...base.errors import StallscopeError
 from ...base.text import printable
 from ...base.units import counted
 from ...model import Labels, Profile, ValueType
+from ..base.json_stream import is_cut
 from ..base.options import ReadOptions
 from ..base.skipped import Skipped
 from ..base.source import Source
@@ -38,6 +39,7 @@ _SCALAR = re.compile(rb"\w*:(?: |\Z)")
 _BUCKET = re.compile(rb"[\[(].*\|\Z")
 _OTHER_MAP, _NO_STACK, _NO_SUM = "entries of other maps", "entries without a stack", "values other than sums"
 _HISTOGRAM, _CUT, _BAD = "histograms", "entries cut short", "lines not understood"
+_CUT_MESSAGE = "messages cut short at the end"
 _PRINTED = "lines of other output"
 _SKIPPED = {-1: _OTHER_MAP, -2: _NO_STACK}
 _MAX_KEYS = 1 << 14
@@ -59,8 +61,12 @@ def read(source: Source, options: ReadOptions) -> Profile:
     maps = _Maps(source.name, options)
     if _JSON.match(source.head):
         for chunk in source.chunks():
-            for line in chunk.splitlines():
+            *lines, last = chunk.split(b"\n")
+            for line in lines:
                 maps.add_json(line)
+            if last:
+                maps.add_json(last, whole=False)
+        maps.tell_cut(source)
     else:
         entries = pieces(source, b"\n@")
         first = next(entries)
@@ -89,6 +95,8 @@ class _Maps:
         self._unread: dict[bytes, dict[str, int]] = {}
         """Name of a map → what it has that cannot be read."""
         self._line = 1
+        self._cut = False
+        """Whether the last message of the JSON output is cut short."""
 
     def add(self, entries: Iterable[bytes]) -> None:
         """Adds entries, each without its ``@`` and with the text up to the next one."""
@@ -220,16 +228,24 @@ class _Maps:
         if printed:
             self.skipped.add(_PRINTED, count=len(printed))
 
-    def add_json(self, line: bytes) -> None:
-        """Reads one message of the JSON output."""
+    def add_json(self, line: bytes, *, whole: bool = True) -> None:
+        """Reads one message of the JSON output; the last one may not be ``whole``, it has no line end."""
         try:
             message = (
                 json.loads(line.decode(errors="surrogateescape"), object_pairs_hook=_Pairs) if line.strip() else None
             )
             self._add_message(message)
+        except json.JSONDecodeError as error:
+            self._cut = not whole and is_cut(error.doc, error.pos, error.msg)
+            self.skipped.add(*((_CUT_MESSAGE,) if self._cut else (_BAD, self._line)))
         except (ValueError, RecursionError, NotAFrame):
             self.skipped.add(_BAD, self._line)
         self._line += 1
+
+    def tell_cut(self, source: Source) -> None:
+        """After all messages: StallscopeError if the last one is cut short, and there is no other map."""
+        if self._cut and not self._tally.weights and not self._unread:
+            source.fail_cut(self._line - 1)
 
     def _add_message(self, message: Any) -> None:
         if not isinstance(message, _Pairs):

@@ -166,3 +166,15 @@ def test_maps_without_stacks_are_told_with_what_they_have(text: str, event: str,
 
 def test_a_map_of_zeros_is_there() -> None:
     assert read("@a[\nf\n]: 0\n@b[\nf\n]: 3\n", event="a").samples == []
+
+
+def test_json_that_is_cut_is_told_as_cut() -> None:
+    text = '{"type": "map", "data": {"@": {"\\n    read+1\\n,a": 12, "\\n  main+1\\n": 3}}}'
+    for end in (len(text) - 1, len(text) - 5, len(text) - 20, 40, 31):
+        with pytest.raises(StallscopeError, match="x is cut short: it ends in line 2, within its JSON"):
+            read('{"type": "attached_probes", "data": {"probes": 1}}\n' + text[:end])
+        found = read(f"{text}\n{text[:end]}")
+        assert (found.total("samples"), found.lost) == (15, {"messages cut short at the end": 1})
+    assert read(text).lost == {}
+    with pytest.raises(StallscopeError, match="line 1: expected an entry"):
+        read('{"type": "map", "data": {"@": {"a" 3}}}')
