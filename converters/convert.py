@@ -128,7 +128,7 @@ def _converted(
     else:
         shown = value_name(after, given["value"])
         profile = transform_options.apply(after, steps, shown)
-    return profile, _write_options(given, profile, shown, perf=bool(formats & _UNMARKED))
+    return profile, _write_options(given, profile, shown, formats)
 
 
 def _standard_input(*, comparing: bool) -> tuple[str, ...]:
@@ -189,7 +189,8 @@ def _writes(given: Mapping[str, Any], *formats: str) -> bool:
     return any(output.format_of(path, given["to"] or "") in formats for path in given["outputs"] or (output.STDOUT,))
 
 
-def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:
+def _write_options(given: Mapping[str, Any], profile: Profile, value: str, formats: set[str]) -> WriteOptions:
+    perf = bool(formats & _UNMARKED)
     roots = None
     if given["root"] is not None:
         roots = tuple(dict.fromkeys(filter(None, given["root"].split(","))))
@@ -204,6 +205,7 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, pe
         per_thread=given["per_thread"] or given["tid"],
         roots=roots,
         marks=frozenset(marked),
+        microseconds=formats != {"perf"},
         title=given["title"],
         format=given["to"] or "",
         form=given["form"] or "",

@@ -230,7 +230,7 @@ def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> Non
     [
         ("", 1, "is empty"),
         ("hello\n", 1, "looks like none of the formats that are read: pprof, "),
-        ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
+        ('{"profiles": [], "shared": \n', 1, "is cut short: it ends in line 2, within its JSON"),
         ("# nothing\n\n", 1, "has nothing but comments"),
         ("PERFILE2\0\0", 1, "is a recording of perf, not its text, which is not read\nperf script -i FILE"),
         ("a 1 1.0: 1 x:\n\t 40 f (a", 1, "no samples; skipped: 1 sample cut short at the end"),
@@ -415,3 +415,13 @@ def test_the_title_names_the_input(folded: Path, tmp_path: Path) -> None:
     picture = tmp_path / "x.svg"
     assert convert(folded, "-o", picture) == 0
     assert '<title id="title">folded stacks of in.folded</title>' in picture.read_text()
+
+
+def test_folded_text_of_perf_has_nanoseconds_other_outputs_times(capfd: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "perf" / "two_events.txt"
+    assert convert(path, "--event-filter", "task-clock") == 0
+    assert str(12 * 5025125) in capfd.readouterr().out
+    assert convert(path, "--value", "time", "--to", "table", "--form", "functions") == 0
+    out, err = capfd.readouterr()
+    assert "60.3 ms period" in out
+    assert f"total {12 * 5025125:,} nanoseconds (period)" in err
