@@ -11,8 +11,9 @@ last stack counts only if it ends where stacks end.
 
 Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
 are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
-frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m are not
-part of the name; ``<signal handler called>`` is a frame with that name; a thread without frames is not a sample.
+frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m, and
+versions of symbols (``poll@@GLIBC_2.2.5``), are not part of the name; ``<signal handler called>`` is a frame with that
+name; a thread without frames is not a sample.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _BEGIN = b"#0 "
 _FRAME = re.compile(rb"#(\d{1,6}) +(?:(0x[0-9a-f]{1,16})(?: |\Z)(in )?)?")
 _ACTIVATION = re.compile(rb"(?:- 1|   )(?: (?=\S)|\Z)")
 _UNWINDER = re.compile(rb" \[(?:none|eh_frame|debug_frame|dwarf|ebl|inline)\]\Z")
+_VERSION = re.compile(rb"(.)@@?[A-Z][\w.]{0,63}\Z", re.DOTALL)
+"""The version of a symbol, as ld writes it into .symtab: ``poll@@GLIBC_2.2.5``."""
 _MODULE = re.compile(rb"(?:\A| )- ([/\[].*)\Z", re.DOTALL)
 _WHERE = re.compile(rb"\) (from|at) (.*)\Z", re.DOTALL)
 _PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
@@ -327,7 +330,7 @@ def _elfutils_frame(text: bytes, address: bytes, addrs: bool) -> Frame:
     text = _UNWINDER.sub(b"", text)
     match = _MODULE.search(text)
     name, module = (text[: match.start()], match[1]) if match else (text, b"")
-    return _frame(name.strip(), address, addrs, module)
+    return _frame(_VERSION.sub(rb"\1", name.strip()), address, addrs, module)
 
 
 def _frame(name: bytes, address: bytes, addrs: bool, module: bytes = b"") -> Frame:
