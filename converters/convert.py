@@ -45,7 +45,19 @@ _BARE = frozenset({"perf", "dtrace"})
         ("trace-convert --merge --focus topk rank*.pb.gz -o job.svg", "the ranks of a job, only what calls topk"),
         ("trace-convert --diff before.pb.gz after.pb.gz -o diff.svg", "what changed"),
     ],
-)
+    groups={
+        "Input": [
+            "--from", "--event-filter", "--pid", "--tid", "--addrs", "--inline", "--context", "--demangle", "--jobs",
+        ],
+        **transform_options.GROUPS,
+        "Comparison": ["--diff", "--normalize"],
+        "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
+        "Output": [
+            "--output", "--force", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
+            "--kernel", "--jit", "--all",
+        ],
+    },
+)  # fmt: skip
 @click.argument("inputs", nargs=-1, metavar="[IN]...", type=click.Path(allow_dash=True))
 @click.option(
     "-o",
@@ -53,12 +65,22 @@ _BARE = frozenset({"perf", "dtrace"})
     "outputs",
     multiple=True,
     metavar="PATH",
-    help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is folded text on standard output.",
+    help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
-@click.option("--from", "name", type=click.Choice(detect.formats()), help="The format of the inputs; else detected.")
 @click.option(
-    "--to", type=click.Choice(output.formats()), help="The format of - and of outputs with another suffix; else folded."
+    "--from",
+    "name",
+    type=click.Choice(detect.formats()),
+    metavar="NAME",
+    help=f"The format of the inputs, else detected: {', '.join(detect.formats())}.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(output.formats()),
+    metavar="FORMAT",
+    help=f"The format of - and of outputs with another suffix: {', '.join(output.formats())}; "
+    "else a table on a terminal, folded text elsewhere.",
 )
 @click.option("--form", type=click.Choice(FORMS), help="table, markdown: only this one of the tables.")
 @click.option("--rows", type=click.IntRange(1), default=WriteOptions.rows, metavar="N", help="Rows of a table; 40.")
@@ -95,10 +117,11 @@ def main(**given: Any) -> None:
 
     IN is a file, or - for standard input, which is also read when none is given.
 
-    The options "samples", "stacks", "names" and "labels" change the profile in between, in the order of this list,
-    and --diff compares what they leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole.
-    "picture" is .svg and .html; "perf", "gdb" and so on are formats of the inputs.
+    Selection and transforms change the profile in between, in the order of this list, and --diff compares what they
+    leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole. "perf", "gdb" and so on are formats of
+    the inputs.
     """
+    _choose_table(given)
     inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
     outputs = given["outputs"] or (output.STDOUT,)
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
@@ -110,6 +133,16 @@ def main(**given: Any) -> None:
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
         output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
+
+
+def _choose_table(given: dict[str, Any]) -> None:
+    """Standard output gets a table if it is a terminal, or if a form of the table is asked for, and nothing else is."""
+    if given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
+        return
+    if given["form"]:
+        given["to"] = "table"
+    elif sys.stdout is not None and sys.stdout.isatty():
+        given["to"], given["form"] = "table", "functions"
 
 
 def _converted(
@@ -167,7 +200,7 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
 
     options = ReadOptions(
         pid=given["pid"],
-        tid=given["tid"] or given["per_thread"],
+        tid=given["tid"] or given["per_thread"] or given["form"] == "threads",
         addrs=given["addrs"],
         event=given["event"],
         inline=given["inline"],

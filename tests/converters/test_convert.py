@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.convert import main
@@ -425,3 +426,65 @@ def test_folded_text_of_perf_has_nanoseconds_other_outputs_times(capfd: pytest.C
     out, err = capfd.readouterr()
     assert "60.3 ms period" in out
     assert f"total {12 * 5025125:,} nanoseconds (period)" in err
+
+
+def test_help_shows_every_option_once_and_almost_all_under_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    grouped = [name for names in main.groups.values() for name in names]
+    known = [max(param.opts, key=len) for param in main.params if isinstance(param, click.Option)]
+    assert sorted([*grouped, "--version"]) == sorted(known)
+    assert convert("--help") == 0
+    out = capsys.readouterr().out
+    headings = ["Input:", "Selection:", "Transforms:", "Comparison:", "Picture", "Output:", "Other options:"]
+    places = [out.index(f"\n{heading}") for heading in headings]
+    assert places == sorted(places)
+    assert places[2] < out.index("--max-depth") < places[3]
+
+
+def on_terminal(*arguments: str | Path) -> str:
+    """What the command prints on a terminal."""
+    code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
+    leader, follower = os.openpty()
+    with subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=follower, stderr=-3) as process:
+        os.close(follower)
+        parts = []
+        try:
+            while data := os.read(leader, 1 << 16):
+                parts.append(data)
+        except OSError:  # the other side is closed
+            pass
+    os.close(leader)
+    assert process.returncode == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_table(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = on_terminal(folded)
+    assert "Functions\nself" in out and "Top-down" not in out
+    assert "Top-down" in on_terminal(folded, "--to", "table")
+    assert on_terminal(folded, "--to", "folded") == FOLDED
+    assert on_terminal(folded, "-o", tmp_path / "x.folded") == ""
+    assert convert(folded, "--form", "top-down") == 0
+    out = capfd.readouterr().out
+    assert "Top-down" in out and "Functions" not in out
+
+
+def test_a_table_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("rank-1/11;a 1\nrank-1/12;a;b 6\nrank-1/12;a 3\n")
+    assert convert(path, "--to", "table", "--form", "threads") == 0
+    assert capfd.readouterr().out.splitlines()[4:] == [
+        "Threads",
+        "total          thread   top function, its own share of the thread",
+        "    9  90.0 %  rank-12  66.7 % b [native]",
+        "    1  10.0 %  rank-11  100.0 % a [native]",
+    ]
+    path.write_text("a 1\n")
+    assert convert(path, "--to", "table", "--form", "threads") == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "the input names no threads\n" in err
+
+
+def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert(DATA / "perf" / "two_events_pid_tid.txt", "--form", "threads") == 0
+    assert "tiny-23546  100.0 % inner [native, tiny]" in capfd.readouterr().out
