@@ -119,7 +119,7 @@ def test_names_of_threads_are_code_and_their_functions_text() -> None:
     sample = Sample((Frame("operator|<b>"),), (5_000,), (("thread", "`a|<b>"),))
     lines = text(Profile(TYPES, [sample], title="t"), form="threads").splitlines()
     assert lines[-3:] == [
-        "|   total |   share | thread | top function, its own share of the thread |",
-        "|--------:|--------:|---|---|",
-        "| 5.00 µs | 100.0 % | `` `a\\|<b> `` | 100.0 % operator\\|\\<b\\> \\[native\\] |",
+        "|    total |   share | thread | top function, its own share of the thread |",
+        "|---------:|--------:|---|---|",
+        "| 5.000 µs | 100.0 % | `` `a\\|<b> `` | 100.0 % operator\\|\\<b\\> \\[native\\] |",
     ]

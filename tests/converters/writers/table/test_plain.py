@@ -96,9 +96,9 @@ def test_threads_are_two_columns_of_text_that_fit_on_a_terminal() -> None:
     made = Profile(TYPES, samples)
     assert text(made, form="threads").splitlines()[3:] == [
         "Threads",
-        "  total          thread" + " " * 86 + "  top function, its own share of the thread",
-        f"3.00 µs  75.0 %  {'w' * 90}-7  100.0 % a|b\\x1b[2J\\x0a\\u202e` [native]",
-        f"1.00 µs  25.0 %  b{' ' * 91}  100.0 % {'f' * 90} [native]",
+        "   total          thread" + " " * 86 + "  top function, its own share of the thread",
+        f"3.000 µs  75.0 %  {'w' * 90}-7  100.0 % a|b\\x1b[2J\\x0a\\u202e` [native]",
+        f"1.000 µs  25.0 %  b{' ' * 91}  100.0 % {'f' * 90} [native]",
     ]
     (content,) = tables(made, WriteOptions(form="threads"))
     assert max(map(len, table.lines(content, 80))) <= 80
