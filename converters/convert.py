@@ -94,7 +94,7 @@ _BARE = frozenset({"perf", "dtrace"})
 @click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
 @transform_options.options
 @picture_options.options
-@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, dtrace: one root per process, not per name.")
+@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not per name.")
 @click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
 @click.option(
     "--kernel", is_flag=True, help="folded from perf, stap, bpftrace, dtrace: mark kernel functions with _[k]."
