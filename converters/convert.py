@@ -80,7 +80,7 @@ _BARE = frozenset({"perf", "dtrace"})
     type=click.Choice(output.formats()),
     metavar="FORMAT",
     help=f"The format of - and of outputs with another suffix: {', '.join(output.formats())}; "
-    "else a table on a terminal, folded text elsewhere.",
+    "else folded; on a terminal, without -o, table.",
 )
 @click.option("--form", type=click.Choice(FORMS), help="table, markdown: only this one of the tables.")
 @click.option("--rows", type=click.IntRange(1), default=WriteOptions.rows, metavar="N", help="Rows of a table; 40.")
@@ -136,12 +136,12 @@ def main(**given: Any) -> None:
 
 
 def _choose_table(given: dict[str, Any]) -> None:
-    """Standard output gets a table if it is a terminal, or if a form of the table is asked for, and nothing else is."""
+    """Standard output gets a table if a form of it is asked for, or if it is a terminal and no output is named."""
     if given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
         return
     if given["form"]:
         given["to"] = "table"
-    elif sys.stdout is not None and sys.stdout.isatty():
+    elif not given["outputs"] and sys.stdout is not None and sys.stdout.isatty():
         given["to"], given["form"] = "table", "functions"
 
 

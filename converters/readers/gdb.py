@@ -6,8 +6,8 @@ file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame i
 begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
 with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
 
-A text may be cut in its middle: it ends inside a line, or gdb's threads, which count down to 1, stop before. Then the
-last stack counts only if it ends where stacks end.
+A text may be cut in its middle: it ends inside a line, or gdb's threads, which count down to 1, stop before, or its
+last stack alone does not end where threads begin. Then that stack counts only if it ends where stacks may end.
 
 Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
 are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
@@ -145,9 +145,10 @@ class _Dumps:
             lines.pop()
         last = max(i for i, line in enumerate(lines) if line.startswith(b"#"))
         below = lines[last + 1 :]
-        ended = any(not line or _is_header(line) for line in below)
+        ended = any(not line or _is_header(line) or line.startswith(_CUT) for line in below)
         missing = _is_unfinished(b"%b\n#0 %b" % (above, piece))
-        if (missing or inside) and not ended and not self._is_whole(lines[last], partial=inside == lines[last]):
+        open_end = not ended and not self._is_whole(lines[last], partial=inside == lines[last])
+        if open_end and (missing or inside or self._begin_as_threads()):
             self.skipped.add(_CUT_DUMP)
             return
         self.add(piece)
@@ -160,10 +161,17 @@ class _Dumps:
         if not frames:
             return False
         name = frames[0].name
+        if name[0] == "[" and not partial:
+            return True
         if frames in self._tally.outermost() and not (partial and name.startswith("[unknown")):
             return True
         main = name == "main" and b" (" in line
         return (main or name in _OUTERMOST) and (not partial or _WHOLE.match(line) is not None)
+
+    def _begin_as_threads(self) -> bool:
+        """Whether all stacks so far end where threads begin, as far as there are names."""
+        names = {frames[0].name for frames in self._tally.outermost()}
+        return not names.isdisjoint(_OUTERMOST) and all(name in _OUTERMOST or name[0] == "[" for name in names)
 
     def _add_below(self, text: bytes) -> None:
         """Adds the text between two stacks; it is cached if it has no effect."""

@@ -461,7 +461,7 @@ def test_a_terminal_gets_a_table(folded: Path, tmp_path: Path, capfd: pytest.Cap
     out = on_terminal(folded)
     assert "Functions\nself" in out and "Top-down" not in out
     assert "Top-down" in on_terminal(folded, "--to", "table")
-    assert on_terminal(folded, "--to", "folded") == FOLDED
+    assert on_terminal(folded, "--to", "folded") == on_terminal(folded, "-o", "-") == FOLDED
     assert on_terminal(folded, "-o", tmp_path / "x.folded") == ""
     assert convert(folded, "--form", "top-down") == 0
     out = capfd.readouterr().out

@@ -119,6 +119,8 @@ CUT = {"dumps cut short at the end": 1}
         (b"#1  0x000055a4 in main () at thr", []),
         (b"#1  0x000055a4 in run (p=1) at a.c:20\n", []),
         (b"#1  0x000055a4 in clone3 () at x.S:81", ["clone3;read 1"]),
+        (b"#1  0x000055a4 in ?? ()\n", ["[unknown];read 1"]),
+        (b"#1  0x000055a4 in ?? ()", []),
         (b"#1  0x000055a4 in main () at a.c:7", ["main;read 1"]),
         (b"#1  0x000055a4 in clone3 () at x.S:81\n\n", ["clone3;read 1"]),
         (b'#1  0x000055a4 in clone3 () at x.S:81\n\nThread 2 (LWP 9 "i', ["clone3;read 1"]),
@@ -129,6 +131,20 @@ def test_the_last_stack_of_a_dump_that_is_cut_has_no_wrong_root(end: bytes, stac
     whole = b"Thread 4 (LWP 7):\n#0  0x1 in poll ()\n#1  0x2 in clone3 () at x.S:81\n\nThread 3 (LWP 8):\n"
     found = read(whole + b"#0  0x1 in read ()\n" + end)
     assert (folded(found), found.lost) == (["clone3;poll 1", *stacks], CUT)
+
+
+def test_the_last_stack_alone_that_does_not_end_where_threads_begin_is_cut() -> None:
+    thread = b"TID 8:\n#0  0x1 poll\n#1  0x2 run\n#2  0x3 __clone3\n"
+    assert read(thread * 2).lost == {}
+    for end in (b"TID 9:\n#0  0x1 poll\n", b"TID 9:\n#0  0x1 poll\n#1  0x2 run\n"):
+        found = read(thread + end)
+        assert (folded(found), found.lost) == (["__clone3;run;poll 1"], CUT)
+        assert read(end).lost == {}
+        assert read(end.replace(b"run", b"main") + end).lost == {}
+    stopped = b"Backtrace stopped: Cannot access memory at address 0x8"
+    for end in (stopped, stopped + b"\n"):
+        found = read(thread + b"#0  0x1 in f ()\n#1  0x2 in g ()\n" + end)
+        assert (found.total("samples"), found.lost) == (2, {"stacks cut short": 1})
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\n[Inferior 1 (process 7) detached]", b"\n[Inferior 1 (proc"])
