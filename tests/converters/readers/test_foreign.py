@@ -95,6 +95,20 @@ def test_nothing_that_is_read_is_taken_for_something_else() -> None:
     assert {path.name: recognise(path.read_bytes()[:65536]) for path in inputs if recognise(path.read_bytes())} == {}
 
 
-@pytest.mark.parametrize("text", [b"{", b'{"label":', b"events:\n", b'{"mode":', b" ", b"#\n", b"x\n COST"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"panic: \n",
+        b'{"start_time":',
+        b"\x80\x04",
+        b"{",
+        b'{"label":',
+        b"events:\n",
+        b'{"mode":',
+        b" ",
+        b"#\n",
+        b"x\n COST",
+    ],
+)
 def test_hostile_text_takes_no_time(text: bytes) -> None:
     recognise(text * 10_000)
