@@ -73,17 +73,16 @@ def read(source: Source, options: ReadOptions) -> Profile:
     dumps = _Dumps(source.name, options)
     parts = pieces(source, b"\n" + _BEGIN)
     text = next(parts)
-    piece = text[len(_BEGIN) :] if text.startswith(_BEGIN) else None
-    if piece is None:
+    older, newer = b"", text
+    piece: bytes | None = text[len(_BEGIN) :]
+    if not text.startswith(_BEGIN):
         dumps.add_lines(text)
-    above = b"", text
-    for following in parts:
-        if piece is not None:
-            dumps.add(piece)
-        above = above[1], piece or text
-        piece = following
+        piece = next(parts, None)
     if piece is not None:
-        dumps.add_last(piece, b"\n".join(above))
+        for following in parts:
+            dumps.add(piece)
+            older, newer, piece = newer, piece, following
+        dumps.add_last(piece, b"%b\n%b" % (older, newer))
     profile = dumps.profile()
     dumps.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
