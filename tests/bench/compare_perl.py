@@ -57,6 +57,8 @@ REASONS = {
     ("stackcollapse-stap.pl", "malformed.txt"): "it takes an error for a frame, and a count without a stack for one",
     ("stackcollapse-stap.pl", "sample_bt.txt"): "it cuts names of unknown frames, and takes a warning for a frame",
     ("stackcollapse-bpftrace.pl", "keys.txt"): "it reads no maps with a name",
+    ("stackcollapse-perf.pl", "malformed.txt"): "it takes the arrow of operator-> for that of an inlined call",
+    ("stackcollapse-bpftrace.pl", "cut.json"): "it does not read JSON",
     ("stackcollapse-bpftrace.pl", "malformed.txt"): "it takes histograms and other entries for frames",
     ("stackcollapse-bpftrace.pl", "maps.json"): "it reads no JSON",
     ("stackcollapse-bpftrace.pl", "maps.txt"): "it reads no maps with a name",
