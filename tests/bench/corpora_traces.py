@@ -24,7 +24,11 @@ def traces(folder: Path) -> Iterator[Comparison]:
         events = _events(path)
         if not any(isinstance(event, dict) and event.get("ph") == "X" for event in events):
             continue
-        calls = [event for event in events if not (isinstance(event, dict) and (event.get("cat"), event.get("pid")) == ("Trace", "Spans"))]
+        calls = [
+            event
+            for event in events
+            if not (isinstance(event, dict) and (event.get("cat"), event.get("pid")) == ("Trace", "Spans"))
+        ]
         expected, reason = _union(calls), "" if len(calls) == len(events) else "the profiler's own span is no call"
         for timeline in (False, True):
             _, profile = detect.read(str(path), ReadOptions(timeline=timeline))

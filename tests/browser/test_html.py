@@ -219,6 +219,24 @@ def test_every_box_is_where_it_belongs_with_its_numbers(show: Callable[..., Show
     assert shown.move(2, y) == []
 
 
+def test_one_function_has_the_colour_of_each_of_its_states(show: Callable[..., Shown]) -> None:
+    waits = [("a;read;wait", "interruptible"), ("a;write;wait", "uninterruptible"), ("b;wait", "running"), ("b", "")]
+    samples = [
+        Sample(tuple(map(Frame, text.split(";"))), (5, 1), (("state", state),) if state else ())
+        for text, state in waits
+    ]
+    profile = Profile(TYPES, samples)
+    shown = show(profile, given=WriteOptions(palette="state"))
+    palette = palettes.choose("state", profile, "off-cpu")
+    tree = build(profile, WriteOptions(), label=palette.label)
+    assert [node.key for node in tree.nodes] == [node.key for node in shown.tree.nodes]
+    colours = set()
+    for node in tree.nodes:
+        colours.add(shown.color(*shown.corner(node)))
+        assert shown.color(*shown.corner(node)) == shown.fill(palette.css_class(node)), node
+    assert len(colours) >= 4
+
+
 def test_boxes_have_the_colours_of_the_svg(show: Callable[..., Shown]) -> None:
     profile = training_node()
     shown = show(profile)

@@ -8,6 +8,7 @@ The block is zlib data (DecompressionStream's "deflate") of, all little endian:
     u32[STACKS]     how many frames a stack has in common with the one before it
     u32[STACKS]     how many frames it adds
     u32[NODES]      the functions of the added frames, each a node of the tree, in pre-order
+    u8[NODES]       where colours tell a label of the samples (`about.byNode`): the class of each node
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _LEVEL = 6
 _ALL = Key("all", "root", "")
 
 _Ids = tuple[int, ...]
+_Sums = defaultdict[str, int]
+"""Of the chosen value, by a label's value."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,8 @@ class _Forest:
     """Per key: the chosen value of the stacks that end with it."""
     marks: list[str]
     """Per key: the value of the palette's label that accounts for most of the chosen value of its stacks."""
+    node_marks: list[str]
+    """The same per node; empty without a label."""
 
 
 def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:
@@ -59,16 +64,20 @@ def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:
     chosen = value_index(profile, options)
     columns = [i for i, value_type in enumerate(profile.value_types) if value_type.aggregate == "sum"]
     forest = _forest(profile, options, columns, columns.index(chosen), palette.label)
+    functions, classes = _functions(forest, Tree(profile.value_types[chosen], "", [], 0, 0), palette)
+    by_node = _node_classes(forest, palette, classes)
     about = {
         **_about(profile, options, columns),
-        **_functions(forest, Tree(profile.value_types[chosen], "", [], 0, 0), palette),
+        **functions,
+        "classes": list(classes),
+        "byNode": len(by_node) > 0,
         "value": columns.index(chosen),
         "stacks": len(forest.shared),
         "nodes": len(forest.nodes),
     }
     head = json.dumps(about, separators=(",", ":")).encode()
     head += b" " * (-(4 + len(head)) % 8)
-    blocks: list[array[Any]] = [*forest.values, forest.shared, forest.added, forest.nodes]
+    blocks: list[array[Any]] = [*forest.values, forest.shared, forest.added, forest.nodes, by_node]
     packer = zlib.compressobj(_LEVEL)
     parts = [packer.compress(len(head).to_bytes(4, "little") + head)]
     parts += [packer.compress(_bytes(block)) for block in blocks]
@@ -109,8 +118,9 @@ def _values(profile: Profile, options: WriteOptions, columns: list[int]) -> Iter
         yield value_type.name, options.unit or value_type.unit if i == chosen else value_type.unit
 
 
-def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
-    """Columns by function: name, class, kind (-1: a root) and module (-1: none), and the meanings of the classes."""
+def _functions(forest: _Forest, tree: Tree, palette: Palette) -> tuple[dict[str, Any], dict[str, int]]:
+    """Columns by function: name, class, kind (-1: a root) and module (-1: none), and the meanings of the classes; and
+    the classes with their numbers."""
     modules: dict[str, int] = {"": -1}
     classes: dict[str, int] = {}
     kinds = list(LABELS)
@@ -126,14 +136,26 @@ def _functions(forest: _Forest, tree: Tree, palette: Palette) -> dict[str, Any]:
         columns["modules"].append(modules.setdefault(key.module, len(modules) - 1))
     root = Node(0, _ALL, 0, 0, 0, 0)
     tree.nodes.insert(0, root)  # where palettes expect it
-    return {
+    about = {
         **columns,
-        "classes": list(classes),
         "root": palette.css_class(root),
         "paths": [printable(path) for path in modules if path],
         "labels": list(LABELS.values()),
         "legend": [[css_class, printable(label)] for css_class, label in palette.legend(tree)],
     }
+    return about, classes
+
+
+def _node_classes(forest: _Forest, palette: Palette, classes: dict[str, int]) -> array[int]:
+    """The class of each node, where a label decides: a function can be in different states in different stacks."""
+    known: dict[tuple[int, str], int] = {}
+    found = array("B")
+    for key, mark in zip(forest.nodes, forest.node_marks, strict=False):
+        if (key, mark) not in known:
+            css_class = palette.css_class(Node(1, forest.keys[key], 0, 0, 0, 0, label=mark))
+            known[key, mark] = classes.setdefault(css_class, len(classes))
+        found.append(known[key, mark])
+    return found
 
 
 def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen: int, label: str) -> _Forest:
@@ -145,12 +167,14 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
     if options.reverse:
         rows = (row[::-1] for row in rows)
     merged: dict[_Ids, tuple[int, ...]] = {}
-    marks: list[defaultdict[str, int]] = [defaultdict(int) for _ in keys]
+    marks: list[_Sums] = [defaultdict(int) for _ in keys]
+    by_row: defaultdict[_Ids, _Sums] = defaultdict(lambda: defaultdict(int))
     for sample, row in zip(samples, rows, strict=True):
         values = tuple([max(sample.values[i], 0) for i in columns])
         merged[row] = tuple(map(add, merged[row], values)) if row in merged else values
         if label:
             mark = str(sample.label(label) or "")
+            by_row[row][mark] += values[chosen]
             for key in set(row):
                 marks[key][mark] += values[chosen]
     forest = _Forest(
@@ -161,6 +185,7 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
         array("I"),
         [0] * len(keys),
         list(map(_most, marks)),
+        [],
     )
     previous: _Ids = ()
     for row in sorted(merged):
@@ -173,7 +198,24 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
         if row:
             forest.own[row[-1]] += merged[row][chosen]
         previous = row
+    if label:
+        forest.node_marks = _node_marks(forest, [by_row[row] for row in sorted(merged)])
     return forest
+
+
+def _node_marks(forest: _Forest, stacks: list[_Sums]) -> list[str]:
+    """Per node: which value accounts for most of it. ``stacks``: the sums by value of each stack."""
+    sums: list[_Sums] = []
+    path: list[_Sums] = []
+    for shared, added, mine in zip(forest.shared, forest.added, stacks, strict=True):
+        del path[shared:]
+        for _ in range(added):
+            sums.append(defaultdict(int))
+            path.append(sums[-1])
+        for node in path:
+            for mark, value in mine.items():
+                node[mark] += value
+    return list(map(_most, sums))
 
 
 def _most(sums: dict[str, int]) -> str:

@@ -148,7 +148,7 @@ function colorOf(i) {
     if (i === 0) {
         return colors.root;
     }
-    return colors.classes[about.css[func[i]]];
+    return colors.classes[about.byNode ? nodeClass[i - 1] : about.css[func[i]]];
 }
 
 function box(i, x, y, w, alpha, labels) {

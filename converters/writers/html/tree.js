@@ -7,6 +7,7 @@ let levels = 0;
 let func, depth, parent, end; // Int32Arrays by node
 let own, total, start; // Float64Arrays by node: of the chosen value, in its unit
 let columns = []; // per value, the own amounts, stack by stack
+let nodeClass; // Uint8Array by node but the first: its class, where about.byNode says so
 let lastNode; // Int32Array: the node that a stack ends in
 let byDepth, levelAt; // nodes sorted by depth; where each depth begins in them
 
@@ -35,6 +36,7 @@ function readData(buffer) {
     const shared = new Uint32Array(buffer, at, stacks);
     const added = new Uint32Array(buffer, at + 4 * stacks, stacks);
     const functions = new Uint32Array(buffer, at + 8 * stacks, about.nodes);
+    nodeClass = new Uint8Array(buffer, at + 8 * stacks + 4 * about.nodes);
     buildTree(shared, added, functions);
     indexDepths();
 }

@@ -41,7 +41,9 @@ class Block:
         self.shared = struct.unpack_from(f"<{stacks}I", raw, at)
         self.added = struct.unpack_from(f"<{stacks}I", raw, at + 4 * stacks)
         self.functions = struct.unpack_from(f"<{nodes}I", raw, at + 8 * stacks)
-        assert at + 8 * stacks + 4 * nodes == len(raw)
+        at += 8 * stacks + 4 * nodes
+        self.node_classes = list(raw[at:])
+        assert len(self.node_classes) == (nodes if self.about["byNode"] else 0)
 
     def stacks(self) -> list[tuple[str, ...]]:
         """Names, unfolded."""
@@ -106,6 +108,18 @@ def test_colours_by_state_are_those_that_most_of_a_function_has() -> None:
         "write": of_state["uninterruptible"],
         "lone": of_state["state not known"],
     }
+
+
+def test_colours_by_state_of_one_function_in_two_stacks() -> None:
+    waits = [("main;read;wait", 5, "interruptible"), ("main;write;wait", 7, "uninterruptible")]
+    samples = [
+        Sample(tuple(map(Frame, text.split(";"))), (value,), (("state", state),)) for text, value, state in waits
+    ]
+    block = Block(Profile([OFF_CPU], samples), palette="state")
+    states = {css[0]: text for css, text in block.about["legend"]}
+    told = [states[block.about["classes"][number][0]] for number in block.node_classes]
+    assert [block.about["names"][f] for f in block.functions] == ["main", "read", "wait", "write", "wait"]
+    assert told == ["uninterruptible", "interruptible", "interruptible", "uninterruptible", "uninterruptible"]
 
 
 def test_options() -> None:
