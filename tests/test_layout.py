@@ -124,6 +124,14 @@ def test_other_imports_are_not(source: str) -> None:
     assert not reaches_tracers(imported_names(source, "stallscope.converters.writers"))
 
 
+@pytest.mark.parametrize("module", modules(*ROOMS, "scripts"), ids=str)
+def test_named_tuples_have_no_other_base(module: Path) -> None:
+    """Python 3.10 does not import a module in which one has: only later versions allow it."""
+    classes = (node for node in ast.walk(ast.parse((ROOT / module).read_text())) if isinstance(node, ast.ClassDef))
+    bases = [[ast.unparse(base) for base in node.bases] for node in classes]
+    assert [names for names in bases if "NamedTuple" in names and len(names) > 1] == []
+
+
 def test_converters_never_import_tracers() -> None:
     sources = sorted((ROOT / "converters").rglob("*.py"))
     assert sources

@@ -12,8 +12,8 @@ import sys
 import time
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from .cache import Entry, decode
 from .rows import UnwindTable
@@ -35,7 +35,8 @@ _AFTER, _LONG_AFTER = 1.0, 3.0
 Token = TypeVar("Token")
 
 
-class Job(NamedTuple, Generic[Token]):
+@dataclass(frozen=True)
+class Job(Generic[Token]):
     """A file to compile. ``fd`` stays the caller's; ``size`` is that of its frame records; ``share`` is the number of
     processes that map it. Small files, and files mapped by many, come first."""
 
@@ -53,7 +54,8 @@ class Job(NamedTuple, Generic[Token]):
         return self.size / max(self.share, 1)
 
 
-class Answer(NamedTuple, Generic[Token]):
+@dataclass(frozen=True)
+class Answer(Generic[Token]):
     """A file's table, or why there is none; ``uncached``: why the table was not kept for the next time."""
 
     token: Token
@@ -212,7 +214,7 @@ class Pool(Generic[Token]):
         if job is None:
             return
         if job.tries + 1 < _TRIES:
-            self._urgent.append(job._replace(tries=job.tries + 1))
+            self._urgent.append(replace(job, tries=job.tries + 1))
             return
         yield Answer(job.token, f"the process that compiled it ended ({_why(worker.process.pid)})")
 

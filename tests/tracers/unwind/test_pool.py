@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,8 +95,8 @@ def test_order_and_niceness(pool: Pool[str], job: Callable[..., Job[str]]) -> No
         ("small", 4096, 1),
         ("hasty", 1 << 40, 1),
     ):
-        pool.put(job(size=size, share=share)._replace(token=name))
-    pool.put(job()._replace(token="urgent"), urgent=True)
+        pool.put(replace(job(size=size, share=share), token=name))
+    pool.put(replace(job(), token="urgent"), urgent=True)
     pool.hasten("hasty")
     pool.hasten("none")
     order, nice = [], {}
@@ -185,7 +186,7 @@ def test_no_process_can_be_started(
 
 def test_another_file_under_the_same_descriptor_is_not_believed(pool: Pool[str], job: Callable[..., Job[str]]) -> None:
     given = job()
-    pool.put(given._replace(entry=given.entry._replace(digest=bytes(16))))
+    pool.put(replace(given, entry=given.entry._replace(digest=bytes(16))))
     assert work(pool) == [Answer("libc.so.6", "changed while it was compiled")]
 
 
