@@ -23,6 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PROBES := $(sort $(wildcard bpf/*.bpf.c))
 PROBE_OBJECTS := $(PROBES:bpf/%.bpf.c=build/bpf/%.bpf.o)
 BPF_OBJECT := bpf/stallscope.bpf.o
+CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
 WORKLOAD_PARTS := workload libdemo_cuda libshares many_library
@@ -107,14 +108,17 @@ uninstall: ## remove exactly what install put there
 	@[[ -w $(PREFIX) ]] || as_root=$(SUDO); \
 	$${as_root:-} "$$(command -v $(PYTHON))" scripts/installer.py uninstall $(PREFIX)
 
-wheel: build ## DIST/stallscope-*.whl with the compiled probes, for this architecture
+# The libraries that it carries are in the tree only while it is built: what runs from the tree has the system's.
+wheel: build ## DIST/stallscope-*.whl with the compiled probes and libbpf, for this architecture
 	@rm -rf build/wheel $(DIST)/stallscope-*.whl
+	@trap 'rm -rf $(CARRIED)' EXIT; \
+	platform=$$($(BIN)/python scripts/carried_libraries.py $(CARRIED)); \
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(DIST) \
-		--config-settings=--build-option=--plat-name=linux_$(MACHINE) .
+		--config-settings=--build-option=--plat-name=$$platform .
 	@ls $(DIST)/stallscope-*.whl
 
 clean: ## remove what was built; .venv stays
-	rm -rf build $(DIST)/stallscope-*.whl $(BPF_OBJECT) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build $(DIST)/stallscope-*.whl $(BPF_OBJECT) $(CARRIED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find bpf converters scripts stap tests tracers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # System packages: asked for every time (it takes 0.1 s), so that one that was removed comes back.

@@ -1,7 +1,7 @@
 """libbpf.so.1 through ctypes: the only module that knows its C interface.
 
-Built on it: `bpfobject.py` (objects, programs, links) and `bpfmap.py` (maps, ring buffers). Signatures:
-libbpf.h, bpf.h and btf.h of libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
+Which one is loaded: `loading.py`. Built on it: `bpfobject.py` (objects, programs, links) and `bpfmap.py` (maps, ring
+buffers). Signatures: libbpf.h, bpf.h and btf.h of libbpf 1.0; the layout of BTF types: include/uapi/linux/btf.h.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 
 from ...converters.base.errors import StallscopeError
+from .loading import Loaded, load
 
 BTF_KIND_ENUM, BTF_KIND_DATASEC, BTF_KIND_ENUM64 = 6, 15, 19
 _LOG_BYTES = 1 << 24
@@ -156,24 +157,28 @@ _PRINT = _PrintCallback(_collect_log)
 """libbpf keeps a pointer to it, so it must live as long as the library."""
 
 
-_library: ctypes.CDLL | None = None
+_loaded: Loaded | None = None
 
 
 def library() -> ctypes.CDLL:
     """The library, loaded at the first use. StallscopeError when it is missing or too old."""
-    global _library
-    if _library is None:
-        try:
-            loaded = ctypes.CDLL("libbpf.so.1", use_errno=True)
-            for name, (result, arguments) in _SIGNATURES.items():
-                function = getattr(loaded, name)
-                function.restype, function.argtypes = result, arguments
-        except (OSError, AttributeError) as error:
-            remedy = "install it: apt-get install libbpf1 (version 1.0 or newer)"
-            raise StallscopeError(f"libbpf.so.1 cannot be used: {error}", remedy) from None
-        loaded.libbpf_set_print(_PRINT)
-        _library = loaded
-    return _library
+    return loaded().library
+
+
+def loaded() -> Loaded:
+    """The same, with where it is from."""
+    global _loaded
+    if _loaded is None:
+        found = load(_bind)
+        found.library.libbpf_set_print(_PRINT)
+        _loaded = found
+    return _loaded
+
+
+def _bind(library: ctypes.CDLL) -> None:
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
 
 
 def version() -> str:

@@ -14,7 +14,7 @@ def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, **_: object) -> NoReturn:
         raise OSError(f"{name}: cannot open shared object file")
 
-    monkeypatch.setattr(libbpf, "_library", None)
+    monkeypatch.setattr(libbpf, "_loaded", None)
     monkeypatch.setattr(ctypes, "CDLL", missing)
     with pytest.raises(StallscopeError) as caught:
         libbpf.version()
@@ -23,7 +23,7 @@ def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_library_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libbpf, "_library", None)
+    monkeypatch.setattr(libbpf, "_loaded", None)
     monkeypatch.setitem(libbpf._SIGNATURES, "bpf_from_the_future", (None, []))
     with pytest.raises(StallscopeError, match="bpf_from_the_future"):
         libbpf.library()

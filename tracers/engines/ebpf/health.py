@@ -75,10 +75,11 @@ def _libbpf() -> Finding:
     from ...kernel import libbpf
 
     try:
-        version = libbpf.version()
+        version, loaded = libbpf.version(), libbpf.loaded()
     except StallscopeError as error:
         return Finding("libbpf", False, True, error.cause, error.remedy)
-    return Finding("libbpf", True, True, version)
+    more = f"the system's cannot be used: {loaded.refused}" if loaded.refused else ""
+    return Finding("libbpf", True, True, f"{version}, {loaded.origin}", more=more)
 
 
 def _btf(btf: Path | None) -> Finding:
