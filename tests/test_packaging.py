@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+CARRIED = "stallscope/tracers/kernel/carried"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def clean_environment(path: str) -> dict[str, str]:
@@ -46,12 +53,19 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(installed: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a command of the wheel in an empty folder with an empty PATH: no clang, no other tool."""
+def run(installed: Path, tmp_path: Path) -> Run:
+    """Runs a command of the wheel in an empty folder with an empty PATH: no clang, no other tool.
 
-    def run_command(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    Files that are ``hidden`` from it are empty there, in mounts of its own.
+    """
+
+    def run_command(command: str, *arguments: str, hidden: Iterable[Path] = ()) -> subprocess.CompletedProcess[str]:
         environment = clean_environment(str(tmp_path / "nothing"))
         argv = [str(installed / command), *arguments]
+        if hidden:
+            mounts = [f"/bin/mount --bind {tmp_path / 'empty'} {path}" for path in hidden]
+            (tmp_path / "empty").touch()
+            argv = ["/usr/bin/unshare", "--mount", "/bin/sh", "-ec", "\n".join([*mounts, 'exec "$0" "$@"']), *argv]
         return subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
 
     return run_command
@@ -70,8 +84,29 @@ def test_wheel_carries_everything_and_nothing_else(wheel: Path) -> None:
     assert probes == (ROOT / "bpf" / "stallscope.bpf.o").read_bytes()
 
 
+@pytest.fixture
+def carrying(wheel: Path, require: Callable[[bool, str], None]) -> Path:
+    """The wheel, where it carries libbpf: it can where that is of a package of Debian's."""
+    owner = shutil.which("dpkg-query") and subprocess.run(["dpkg-query", "--search", "*/libbpf.so.1"], check=False)
+    require(bool(owner) and owner.returncode == 0, "libbpf.so.1 is of no package of Debian's here")
+    return wheel
+
+
 def test_wheel_is_of_this_architecture(wheel: Path) -> None:
-    assert wheel.name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
+    assert re.search(rf"-py3-none-(linux|manylinux_2_\d+)_{platform.machine()}\.whl$", wheel.name)
+
+
+def test_wheel_carries_libbpf_with_its_licences(carrying: Path) -> None:
+    with zipfile.ZipFile(carrying) as archive:
+        files = {path.name: path for path in map(Path, archive.namelist()) if path.parent == Path(CARRIED)}
+        manifest = json.loads(archive.read(f"{CARRIED}/carried.json"))
+    assert "manylinux" in carrying.name
+    assert {"libbpf.so.1", "libelf.so.1"} <= files.keys()
+    named = {name for entry in manifest["libraries"] for name in (entry["file"], *entry["licences"])}
+    assert files.keys() == named | {"carried.json"}
+    assert all(len(entry["licences"]) > 0 for entry in manifest["libraries"])
+    # What runs from the tree has the system's.
+    assert not (ROOT / CARRIED.removeprefix("stallscope/")).exists()
 
 
 def test_probes_are_stripped_but_keep_their_types(wheel: Path, tmp_path: Path) -> None:
@@ -101,18 +136,53 @@ def test_package_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["trace-offcpu", "trace-oncpu", "trace-wall", "trace-doctor", "trace-convert"])
-def test_help(run: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
+def test_help(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("Usage: ")
 
 
-def test_trace_from_the_wheel(
-    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, require: Callable[[bool, str], None]
-) -> None:
+def microseconds(folded: Path) -> int:
+    return sum(int(line.rpartition(" ")[2]) for line in folded.read_text().splitlines())
+
+
+def test_trace_from_the_wheel(run: Run, tmp_path: Path, require: Callable[[bool, str], None]) -> None:
     doctor = run("trace-doctor")
     require(doctor.returncode == 0, f"this machine cannot trace:\n{doctor.stdout}{doctor.stderr}")
+    assert re.search(r"^ok +libbpf: v1\.\d+, the system's$", doctor.stdout, re.MULTILINE)
     result = run("trace-offcpu", "-o", "sleep.folded", "--", "/bin/sleep", "0.2")
     assert result.returncode == 0, result.stderr
-    total = sum(int(line.rpartition(" ")[2]) for line in (tmp_path / "sleep.folded").read_text().splitlines())
-    assert total >= 200_000  # µs
+    assert microseconds(tmp_path / "sleep.folded") >= 200_000
+
+
+@pytest.mark.usefixtures("carrying")
+def test_trace_without_the_systems_libraries(run: Run, tmp_path: Path, require: Callable[[bool, str], None]) -> None:
+    known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    hidden = {Path(path).resolve() for path in re.findall(r"lib(?:bpf|elf)\.so\.1 .* => (\S+)$", known, re.MULTILINE)}
+    assert len(hidden) >= 2
+    doctor = run("trace-doctor")
+    require(doctor.returncode == 0, f"this machine cannot trace:\n{doctor.stdout}{doctor.stderr}")
+    told = run("trace-doctor", "-v", hidden=hidden)
+    assert re.search(r"^ok +libbpf: v1\.\d+, carried by the wheel \(libbpf1\S* \S+ of .+\)$", told.stdout, re.MULTILINE)
+    assert re.search(r"^ +the system's cannot be used: \S+libbpf\.so\.1: file too short$", told.stdout, re.MULTILINE)
+    result = run("trace-offcpu", "-o", "sleep.folded", "--", "/bin/sleep", "0.2", hidden=hidden)
+    assert result.returncode == 0, result.stderr
+    assert microseconds(tmp_path / "sleep.folded") >= 200_000
+
+
+@pytest.mark.usefixtures("carrying")
+def test_what_is_loaded_is_what_the_wheel_carries(installed: Path, tmp_path: Path) -> None:
+    """Also libelf, of which the system has one, and zlib, of which this process may have one already."""
+    code = (
+        "import re, zlib\n"
+        "from stallscope.tracers.kernel import loading\n"
+        "library, _ = loading._load_carried()\n"
+        "library.libbpf_version_string\n"
+        "print(*{line.split()[-1] for line in open('/proc/self/maps') if re.search(r'lib(bpf|elf)', line)})"
+    )
+    command = [str(installed / "python"), "-c", code]
+    output = subprocess.run(command, cwd=tmp_path, env=clean_environment(""), capture_output=True, text=True)
+    assert output.returncode == 0, output.stderr
+    paths = list(map(Path, output.stdout.split()))
+    assert sorted(path.name for path in paths) == ["libbpf.so.1", "libelf.so.1"]
+    assert all(path.is_relative_to(installed.parent) and path.parent.name == "carried" for path in paths)
