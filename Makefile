@@ -55,6 +55,7 @@ help: ## this list
 	@echo 'Variables: PYTHON (python3; 3.10 or newer), PREFIX (/usr/local), N (processes of the demo, 8),'
 	@echo '           REQUIRE_LIVE=1 (a test that cannot trace here fails instead of being skipped)'
 	@echo "           USERLANDS ('trixie sid'), USERLAND_REFRESH=1 (they are made anew), USERLAND_MIRROR (of Debian)"
+	@echo "           USERLANDS=jammy USERLAND_MIRROR=URI: this tree's wheel in Ubuntu 22.04"
 
 build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, .venv, compiled probes
 
@@ -78,7 +79,7 @@ vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock
 vm-test-all: build dev workloads test-workloads | packages-vm $(if $(KERNEL_SRC),packages-vm-kernel) ## all kernels, all checks; writes docs/kernels.md
 	KERNEL_SRC=$(KERNEL_SRC) $(BIN)/python tests/vm/lane.py --all
 
-userland-test: speedscope-schema | packages-userland ## build, tests, demo and wheel in USERLANDS, other releases of Debian
+userland-test: speedscope-schema $(if $(filter jammy noble,$(USERLANDS)),wheel) | packages-userland ## build, tests, demo and wheel in USERLANDS, other releases of Debian
 	@$(SUDO) $(PYTHON) tests/userlands/other_userlands.py $(if $(USERLAND_MIRROR),--mirror $(USERLAND_MIRROR)) \
 		$(if $(filter 1,$(USERLAND_REFRESH)),--refresh) $(USERLANDS)
 

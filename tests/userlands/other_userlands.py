@@ -1,4 +1,7 @@
-"""``make userland-test``: build, tests, demo and wheel in other releases of Debian. See README.md beside this file."""
+"""``make userland-test``: build, tests, demo and wheel in other releases of Debian, the wheel in releases of Ubuntu.
+
+See README.md beside this file.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _RESULTS = _ROOT / "build" / "userlands"
 _SOURCE = "src/stallscope"
 """Where the tree lies in the other userland."""
 _SPEEDSCOPE = Path("build/npm/node_modules/speedscope")
-_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_KEYRINGS = Path("/usr/share/keyrings")
 _MAX_AGE_DAYS = 7.0
 _STEP_LIMIT = 1800.0
 """Seconds after which a step is ended."""
@@ -37,9 +40,17 @@ print(libbpf.version().removeprefix("v"))'), $(.venv/bin/python --version), $(ge
 """
 _TRACE = """
 cd /tmp
+rm -f sleep.folded
 wheel/bin/trace-offcpu -o sleep.folded -- sleep 1
 awk '/nanosleep/ { sum += $NF } END { print sum, "microseconds in nanosleep"; exit sum < 1000000 }' sleep.folded
 """
+_ALONE = f"""
+show='${{db:Status-Status}} ${{Package}}\\n'
+packages=$(dpkg-query --show --showformat="$show" 'libbpf*' 'libelf*' | awk '$1 == "installed" {{ print $2 }}')
+[[ -z $packages ]] || dpkg --purge --force-depends $packages
+if ldconfig -p | grep -E 'lib(bpf|elf)'; then exit 1; fi
+/tmp/wheel/bin/trace-doctor | grep 'libbpf: .* carried by the wheel'
+{_TRACE}"""
 
 
 class Failure(Exception):
@@ -54,37 +65,64 @@ class Step(NamedTuple):
     """A regular expression: what of the output is told of a step that succeeded."""
 
 
-STEPS = (
+BUILD_STEPS = (
     Step("make build", f"make build && {_VERSIONS}", r"clang .*glibc .*"),
     Step("make test", f"make test PYTEST_ARGS='{_PYTEST_ARGS}'", r"\d+ passed.*|SKIPPED .*"),
     Step("make demo", "make demo && grep -q cudaGetDeviceProperties build/demo/demo.svg"),
     Step("make wheel", "make wheel"),
-    Step("pip install", "python3 -m venv /tmp/wheel && /tmp/wheel/bin/pip install --quiet dist/stallscope-*.whl"),
-    Step("trace-offcpu --help", "/tmp/wheel/bin/trace-offcpu --help"),
-    Step("trace-doctor", "/tmp/wheel/bin/trace-doctor", r"ok +BPF programs: .*"),
-    Step("trace-offcpu", _TRACE, r"\d+ microseconds in nanosleep"),
 )
 """After the first one fails there is nothing that the others could show."""
+
+WHEEL_STEPS = (
+    Step("pip install", "python3 -m venv /tmp/wheel && /tmp/wheel/bin/pip install --quiet dist/stallscope-*.whl"),
+    Step("trace-offcpu --help", "/tmp/wheel/bin/trace-offcpu --help"),
+    Step("trace-doctor", "/tmp/wheel/bin/trace-doctor", r"ok +(libbpf|BPF programs): .*"),
+    Step("trace-offcpu", _TRACE, r"\d+ microseconds in nanosleep"),
+    Step("without libbpf", _ALONE, r"ok +libbpf: .*|\d+ microseconds in nanosleep"),
+)
+STEPS = BUILD_STEPS + WHEEL_STEPS
+
+
+class System(NamedTuple):
+    """Whose releases they are, and what is done in them."""
+
+    origin: str
+    """As the archive calls itself."""
+    keyring: str
+    options: tuple[str, ...]
+    """For debootstrap."""
+    steps: tuple[Step, ...]
+
+
+DEBIAN = System("Debian", "debian-archive-keyring.gpg", ("--include=make",), STEPS)
+UBUNTU = System(
+    "Ubuntu",
+    "ubuntu-archive-keyring.gpg",
+    ("--components=main,universe", "--include=python3-venv,ca-certificates"),
+    WHEEL_STEPS,
+)
+_OF_UBUNTU = ("jammy", "noble")
+"""They get the wheel of this tree (`make wheel`), for it has to run where it was not built; all others are Debian's."""
 
 
 def fail(cause: str, remedy: str) -> NoReturn:
     raise Failure(f"{cause}\n{remedy}")
 
 
-def mirror_of(targets: str) -> str:
-    """The archive of Debian in the host's apt sources; ``targets`` is what `_INDEX_TARGETS` prints."""
+def mirror_of(targets: str, name: str) -> str:
+    """The archive of Debian or Ubuntu in the host's apt sources; ``targets`` is what `host_mirror` asks apt for."""
     for origin, label, uri in (line.split("|") for line in targets.splitlines()):
-        if (origin, label) == ("Debian", "Debian"):
+        if (origin, label) == (name, name):
             return uri
     fail(
-        "the apt sources of this host name no archive of Debian that apt-get update has read",
+        f"the apt sources of this host name no archive of {name} that apt-get update has read",
         "run apt-get update; on another system name one: make userland-test USERLAND_MIRROR=URI",
     )
 
 
-def host_mirror() -> str:
+def host_mirror(name: str) -> str:
     command = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"]
-    return mirror_of(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return mirror_of(subprocess.run(command, capture_output=True, text=True, check=True).stdout, name)
 
 
 def remove(path: Path) -> None:
@@ -130,8 +168,9 @@ class Userland:
 
     def __init__(self, suite: str, cache: Path) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", suite):
-            fail(f"{suite!r} is no name of a release of Debian", "name some, as in make userland-test USERLANDS='sid'")
+            fail(f"{suite!r} is no name of a release", "name some, as in make userland-test USERLANDS='sid'")
         self.suite = suite
+        self.system = UBUNTU if suite in _OF_UBUNTU else DEBIAN
         self.cache = cache
         self.base = cache / "base"
         self.root = cache / "root"
@@ -160,8 +199,11 @@ class Userland:
         for folder in ("archives", "pip"):  # they would grow and grow
             remove(self.cache / folder)
             (self.cache / folder).mkdir()
-        options = ["--variant=minbase", "--include=make", f"--cache-dir={self.cache / 'archives'}"]
-        options += [f"--keyring={_KEYRING}", "--force-check-gpg"]
+        keyring = _KEYRINGS / self.system.keyring
+        if not keyring.exists():
+            fail(f"{keyring} is missing", "install ubuntu-keyring (Debian 13 and newer have it)")
+        options = ["--variant=minbase", *self.system.options, f"--cache-dir={self.cache / 'archives'}"]
+        options += [f"--keyring={keyring}", "--force-check-gpg"]
         status = run(["unshare", "--mount", "debootstrap", *options, self.suite, str(new), mirror], log)
         if status == 0:
             # No package may start a service here.
@@ -174,11 +216,17 @@ class Userland:
         return status
 
     def copy(self) -> None:
-        """A fresh copy, with the files of the tree that git knows, as they stand."""
+        """A fresh copy, with the files of the tree that git knows, as they stand, or with its wheel."""
         if self.root.exists():  # a run was killed
             end_processes_in(self.root)
         remove(self.root)
         subprocess.run(["cp", "-a", "--", str(self.base), str(self.root)], check=True)
+        if self.system is UBUNTU:
+            target = self.root / _SOURCE / "dist"
+            target.mkdir(parents=True)
+            for wheel in (_ROOT / "dist").glob("stallscope-*.whl"):
+                shutil.copy2(wheel, target)
+            return
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, capture_output=True, check=True).stdout
         for name in filter(None, os.fsdecode(listed).split("\0")):
             if (_ROOT / name).exists():
@@ -232,7 +280,7 @@ def check(userland: Userland, mirror: str | None, refresh: bool) -> bool:
         report = Report(userland.suite, log)
         if refresh or userland.age_days() > _MAX_AGE_DAYS:
             with report.step(Step("debootstrap", "")) as statuses:
-                statuses.append(userland.bootstrap(mirror or host_mirror(), log))
+                statuses.append(userland.bootstrap(mirror or host_mirror(userland.system.origin), log))
         if not report.failed:
             try:
                 userland.copy()
@@ -245,7 +293,7 @@ def check(userland: Userland, mirror: str | None, refresh: bool) -> bool:
 
 
 def run_steps(userland: Userland, report: Report, log: IO[bytes], results: Path) -> None:
-    for step in STEPS:
+    for step in userland.system.steps:
         with report.step(step) as statuses:
             statuses.append(userland.run(step.command, log))
         if step is STEPS[0]:
@@ -256,7 +304,7 @@ def run_steps(userland: Userland, report: Report, log: IO[bytes], results: Path)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="+", metavar="SUITE", help="releases of Debian: trixie, sid")
+    parser.add_argument("suites", nargs="+", metavar="SUITE", help="releases: trixie, sid, jammy")
     parser.add_argument("--mirror", metavar="URI", help="the archive; else that of this host's apt sources")
     parser.add_argument(
         "--refresh", action="store_true", help=f"make what is kept anew, as after {_MAX_AGE_DAYS:g} days"

@@ -13,14 +13,14 @@ from typing import IO
 
 import other_userlands as subject
 import pytest
-from other_userlands import STEPS, Failure, Userland
+from other_userlands import STEPS, WHEEL_STEPS, Failure, Userland
 
 
 class Fake(Userland):
     """A userland in which all commands succeed but those that hold ``broken``."""
 
-    def __init__(self, cache: Path, broken: str = "nothing") -> None:
-        super().__init__("sid", cache)
+    def __init__(self, cache: Path, broken: str = "nothing", suite: str = "sid") -> None:
+        super().__init__(suite, cache)
         self.broken = broken
         self.commands: list[str] = []
 
@@ -46,9 +46,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_mirror_is_debians_own() -> None:
     lines = ["Other|Other|http://x/", "Debian|Debian-Security|http://s/", "Debian|Debian|http://d/debian/"]
-    assert subject.mirror_of("\n".join(lines)) == "http://d/debian/"
+    assert subject.mirror_of("\n".join(lines), "Debian") == "http://d/debian/"
     with pytest.raises(Failure, match="USERLAND_MIRROR"):
-        subject.mirror_of("Ubuntu|Ubuntu|http://u/\n||http://not-read-yet/\n")
+        subject.mirror_of("Ubuntu|Ubuntu|http://u/\n||http://not-read-yet/\n", "Debian")
 
 
 @pytest.mark.parametrize("name", ["", "..", "../sid", "-sid", "sid/x", "Sid", "sid\n"])
@@ -69,6 +69,19 @@ def test_all_steps(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[
     assert not userland.root.exists()
     text = (results / "sid.log").read_text()
     assert [line[3:] for line in text.splitlines() if line.startswith("== ")][1:] == [step.name for step in STEPS]
+
+
+def test_ubuntu_gets_the_wheel(tmp_path: Path) -> None:
+    userland = Fake(tmp_path / "cache", suite="jammy")
+    assert subject.check(userland, "http://u/", refresh=False)
+    assert userland.commands == ["debootstrap http://u/", *(step.command for step in WHEEL_STEPS)]
+
+
+def test_ubuntus_keys_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_KEYRINGS", tmp_path)
+    userland = Userland("jammy", tmp_path / "cache")
+    with (tmp_path / "log").open("w+b") as log, pytest.raises(Failure, match="ubuntu-keyring"):
+        userland.bootstrap("http://u/", log)
 
 
 def test_a_step_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
