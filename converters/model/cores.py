@@ -43,11 +43,17 @@ def tenants(scheduling: Scheduling) -> Array:
         # Between two unrecorded switches any thread may have run.
         broken |= ~holder_traced
     somebody = np.where(lost, LOST, OTHERS).astype(np.int32)
+    # Taken in while it ran, after what is known of the core before.
+    since, previous = _taken_in(scheduling, switches), np.roll(switches["time"], 1)
+    previous[first] = scheduling.begin
+    late = prev_traced & (since > previous) & ~lost
+    opens = np.zeros(len(switches), bool)
+    opens[first] = True
 
     inner = broken.copy()
     inner[first] = False
     leaving = np.flatnonzero(inner & holder_traced)
-    arriving = np.flatnonzero(broken & prev_traced)
+    arriving = np.flatnonzero(broken & prev_traced | late & opens)
     changed = switches.copy()
     changed["prev_tid"] = np.where(broken & ~prev_traced, somebody, switches["prev_tid"])
     replaced = np.flatnonzero(inner & ~holder_traced)
@@ -56,10 +62,11 @@ def tenants(scheduling: Scheduling) -> Array:
     changed["next_tid"][untraced_last] = LOST
     closing = last[lost_after & next_traced[last]]
 
-    openings = _changes(switches[first], np.where(broken[first], somebody[first], switches["prev_tid"][first]))
+    openings = _changes(switches[first], np.where((broken | late)[first], somebody[first], switches["prev_tid"][first]))
     openings["time"], openings["prev_tid"] = scheduling.begin, openings["next_tid"]
     arrivals = _changes(switches[arriving], switches["prev_tid"][arriving])
     arrivals["prev_tid"] = somebody[arriving]
+    arrivals["time"] = np.where(late[arriving], since[arriving], arrivals["time"])
     parts = [
         (openings, first, _OPENING),
         (_left(switches[leaving - 1], somebody[leaving]), leaving, _LEAVING),
@@ -91,6 +98,18 @@ def _traced(scheduling: Scheduling, tids: Array, times: Array) -> Array:
     if scheduling.every_switch:
         return np.asarray(tids > 0)
     return np.asarray((tids > 0) & (Threads(scheduling.threads).rows(tids, times) >= 0))
+
+
+def _taken_in(scheduling: Scheduling, switches: Array) -> Array:
+    """When the thread that leaves was taken into the trace, if that was while it ran; -1: before, or it was created."""
+    threads, created = scheduling.threads, scheduling.created
+    rows = Threads(threads).rows(switches["prev_tid"], switches["time"])
+    if not len(threads):
+        return np.full(len(switches), -1, np.int64)
+    begins = np.where(rows >= 0, threads["begin"][rows], -1)
+    new = Threads(threads).rows(created["tid"], created["time"])
+    begins[np.isin(rows, new[threads["begin"][new] == created["time"]])] = -1
+    return np.where((begins > scheduling.begin) & (begins < switches["time"]), begins, -1)
 
 
 def _losses(scheduling: Scheduling, switches: Array, first: Array, last: Array) -> tuple[Array, Array]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Tracer, load, traced_run
+from commands import Tracer, load, run, traced_run
 from paths import PATHS
-from runner import Workload
+from runner import FOLDER, Workload
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
@@ -131,6 +131,25 @@ def test_shares_of_running_and_waiting_functions(trace: Trace) -> None:
     states = {str(s.label("state")) for s in traced.samples("topk", worker)}
     assert "running" in states
     assert states & {"interruptible", "uninterruptible"}
+
+
+def test_what_a_thread_does_after_it_began_to_exit(tmp_path: Path) -> None:
+    """It frees the process's memory, and the kernel tells of the process's end before the thread is gone."""
+    path, spent = tmp_path / "x.pb.gz", tmp_path / "spent"
+    program = (
+        "import os, sys; pid = os.posix_spawn(sys.argv[2], sys.argv[2:], {}); usage = os.wait4(pid, 0)[2]\n"
+        "open(sys.argv[1], 'w').write(f'{pid} {usage.ru_utime + usage.ru_stime}')"
+    )
+    words = [sys.executable, "-c", program, str(spent), str(FOLDER / "last_thread"), "512"]
+    run("-o", path, "--", *words, command=TRACE_WALL).check_succeeded()
+    pid, seconds = spent.read_text().split()
+    profile = load(path)
+    states = samples_of(profile)
+    threads = [times for times in profile.threads if times.pid == int(pid)]
+    assert len(threads) == 2
+    for times in threads:
+        assert sum(states[times.pid, times.tid].values()) == pytest.approx(times.wall, rel=0.001, abs=100_000)
+    assert sum(times.on_cpu for times in threads) / 1e9 == pytest.approx(float(seconds), rel=0.1)
 
 
 def test_a_whole_host_with_idle_cores(tmp_path: Path) -> None:

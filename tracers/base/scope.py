@@ -30,7 +30,7 @@ class Scope:
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)
     """Processes that work for the tracer; always excluded."""
-    _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False)
+    _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False, compare=False)
 
     def resolve(self) -> None:
         """Finds the existing processes. StallscopeError when a requested one does not exist."""

@@ -50,7 +50,7 @@ COUNTERS = (
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQBBBxI8x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQBBBBI8x")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
 _STACK_HEAD = struct.Struct("<IHHQ")
 _EXEC = struct.Struct("<IIQII")
@@ -120,6 +120,8 @@ class Thread(NamedTuple):
     phase: int
     creator: int
     """The thread that created it while it was traced; 0: nobody did."""
+    exiting: bool = False
+    """It has begun to exit; what it does from then on is not included."""
 
 
 class ThreadRecord(NamedTuple):
@@ -184,7 +186,7 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     latencies, key, sum_key, total = fields[17:21]
-    late_out, late_ustack, phase, _, _, creator = fields[21:]
+    late_out, late_ustack, phase, _end, _late_end, exiting, creator = fields[21:]
     wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
@@ -203,6 +205,7 @@ def parse_thread(data: bytes) -> Thread:
         WaitSum(*WAIT_SUM.unpack(total)),
         phase,
         creator,
+        bool(exiting),
     )
 
 
@@ -210,7 +213,7 @@ def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
     """A new ``struct thread``, like new_thread() in thread.bpf.h, in ``state`` (of STATES) since ``now``."""
     key = ORIGIN.pack(0, 0, 0, tid, tgid, 0, STATES.index(state))
     latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
-    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, phase, 0, 0, 0)
+    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, phase, 0, 0, 0, 0)
 
 
 def parse_wait(key: bytes, value: bytes) -> tuple[Origin, WaitSum]:
@@ -233,6 +236,7 @@ class RecordSink:
         """Stack id to `ENDS` index, for stacks that are not complete."""
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
+        self._exiting: set[tuple[int, int]] = set()
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
@@ -245,7 +249,9 @@ class RecordSink:
                 self.ends[record.id] = record.end
         elif isinstance(record, ThreadRecord):
             # Sent when it begins to exit, and again at its last switch: the later record has more.
-            self._exited[record.thread.key.tid, record.thread.start] = record
+            key = record.thread.key.tid, record.thread.start
+            self._exited[key] = record
+            (self._exiting.add if record.thread.exiting else self._exiting.discard)(key)
         else:
             self._execs.append(record)
 
@@ -253,6 +259,11 @@ class RecordSink:
         """The threads that exited, and those ``remaining`` at the end, some of which may be exiting."""
         there = {(record.thread.key.tid, record.thread.start) for record in remaining}
         return [record for key, record in self._exited.items() if key not in there] + remaining
+
+    @property
+    def exiting(self) -> int:
+        """How many threads have begun to exit, and have not been switched out for the last time."""
+        return len(self._exiting)
 
     @property
     def reused(self) -> int:

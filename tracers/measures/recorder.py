@@ -150,7 +150,7 @@ class Recorder:
         exited = exited[inside]
         exited["time"] -= began
         created = parts.array("created", model.CREATION)
-        lives, threads = _lives(ended, created)
+        lives, threads = _lives(ended, created, self._seeded)
         waits, where = _waits(parts.array("waits", _WAIT), parts.origins, threads)
         still = np.array(list(_open(ended, where, self._seeded)), model.BLOCKED)
         switches, wakeups = parts.array("switches", model.SWITCH), parts.array("wakeups", model.WAKE_UP)
@@ -261,7 +261,7 @@ class _Parts:
                   waker=events["other"], prio=events["prio"], flags=new * model.NEW)  # fmt: skip
 
 
-def _lives(ended: Ended, created: Array) -> tuple[list[ThreadRecord], Array]:
+def _lives(ended: Ended, created: Array, seeded: int) -> tuple[list[ThreadRecord], Array]:
     """A row for each life of each thread id; ``name`` is which of them."""
     lives = sorted(ended.threads, key=lambda record: (record.thread.key.tid, record.thread.start))
     made = set(zip(created["tid"].tolist(), created["time"].tolist(), strict=True))
@@ -269,8 +269,10 @@ def _lives(ended: Ended, created: Array) -> tuple[list[ThreadRecord], Array]:
     before = 0
     for i, record in enumerate(lives):
         key, start = record.thread.key, record.thread.start - ended.began
-        # Nobody knows of the first one of its id when it began, unless it was made here.
-        begin = start if key.tid == before or (key.tid, start) in made else 0
+        # Nobody knows of the first one of its id when it began, unless it was made here. A command that is started for
+        # the trace comes into it later than the others, with its exec.
+        late = record.thread.start > seeded
+        begin = start if late or key.tid == before or (key.tid, start) in made else 0
         threads[i] = key.tid, key.tgid, begin, i, 0
         before = key.tid
     return lives, threads

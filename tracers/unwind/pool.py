@@ -30,7 +30,7 @@ _SMALL = 256 << 10
 """Bytes of frame records that compile in about ten milliseconds: these run at normal priority."""
 _NICE, _LESS_NICE = 19, 10
 _AFTER, _LONG_AFTER = 1.0, 3.0
-"""Seconds after which a process short of CPU time gets a lower niceness, and then niceness 0."""
+"""Seconds after which a process short of CPU time gets a lower niceness, and then the tracer's own."""
 
 Token = TypeVar("Token")
 
@@ -134,7 +134,7 @@ class Pool(Generic[Token]):
                 yield Answer(job.token, f"no process to compile it: {error.strerror}")
                 continue
             worker.job, worker.since, worker.cpu = job, time.monotonic(), _cpu_time(worker.process.pid)
-            worker.nice = 0 if job.size <= _SMALL else _LESS_NICE if urgent else _NICE
+            worker.nice = _at_least(0 if job.size <= _SMALL else _LESS_NICE if urgent else _NICE)
             try:
                 socket.send_fds(worker.channel, [b"%d" % worker.nice], [job.fd])
             except OSError:
@@ -162,7 +162,7 @@ class Pool(Generic[Token]):
         now = time.monotonic()
         for worker in self._workers:
             age = now - worker.since
-            wanted = _NICE if age < _AFTER else _LESS_NICE if age < _LONG_AFTER else 0
+            wanted = _at_least(_NICE if age < _AFTER else _LESS_NICE if age < _LONG_AFTER else 0)
             if worker.job and wanted < worker.nice and _cpu_time(worker.process.pid) - worker.cpu < age / 2:
                 with contextlib.suppress(OSError):  # needs root
                     os.setpriority(os.PRIO_PROCESS, worker.process.pid, wanted)
@@ -263,3 +263,8 @@ def _cpu_time(pid: int) -> float:
             return int(file.read().split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def _at_least(nice: int) -> int:
+    """Nobody who compiles for a tracer is less nice than the tracer itself."""
+    return max(nice, os.getpriority(os.PRIO_PROCESS, 0))

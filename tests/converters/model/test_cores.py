@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from scheduling_traces import rows, run
 from stallscope.converters.model.cores import LOST, OTHERS, tenants
-from stallscope.converters.model.scheduling import LOSS, SWITCH, THREAD, Scheduling
+from stallscope.converters.model.scheduling import CREATION, LOSS, SWITCH, THREAD, Scheduling
 from stallscope.converters.model.states import UNKNOWN_BIT
 
 KNOWN = rows(THREAD, tid=[1, 2, 3], tgid=[1, 1, 1])
@@ -15,7 +15,7 @@ def chain(*switches: tuple[int, ...], begin: int = 0, **about: Any) -> list[tupl
     """Of switches (cpu, time, prev, state, next): the same of `tenants`."""
     columns = ("cpu", "time", "prev_tid", "prev_state", "next_tid")
     made = rows(SWITCH, **dict(zip(columns, zip(*switches, strict=True), strict=True)))
-    found = tenants(Scheduling(1_000, begin=begin, switches=made, threads=KNOWN, **about))
+    found = tenants(Scheduling(1_000, begin=begin, switches=made, **{"threads": KNOWN} | about))
     return [tuple(int(each[name]) for name in columns) for each in found]
 
 
@@ -64,6 +64,34 @@ def test_lost_events_break_the_chain_even_where_it_seems_whole() -> None:
         (0, 10, 2, UNKNOWN_BIT, LOST),
         (0, 30, LOST, 0, 2),
         (0, 30, 2, 2, 1),
+    ]
+
+
+def test_a_command_has_its_core_from_its_exec_on() -> None:
+    """It is taken in while it runs: before that it was no thread of the trace."""
+    threads = rows(THREAD, tid=[1, 2], tgid=[1, 2], begin=[0, 25])
+    assert chain((0, 30, 2, 1, 0), begin=5, threads=threads, every_switch=False) == [
+        (0, 5, OTHERS, 0, OTHERS),
+        (0, 25, OTHERS, 0, 2),
+        (0, 30, 2, 1, 0),
+    ]
+    # The core was seen before: the same, after what was seen.
+    assert chain((0, 10, 1, 1, 7), (0, 30, 2, 1, 0), threads=threads, every_switch=False) == [
+        (0, 0, 1, 0, 1),
+        (0, 10, 1, 1, OTHERS),
+        (0, 25, OTHERS, 0, 2),
+        (0, 30, 2, 1, 0),
+    ]
+
+
+def test_a_created_thread_had_no_core_from_its_creation_on() -> None:
+    threads = rows(THREAD, tid=[1, 2], tgid=[1, 1], begin=[0, 25])
+    created = rows(CREATION, tid=[2], tgid=[1], time=[25], parent=[1])
+    assert chain((0, 10, 1, 1, 7), (0, 30, 2, 1, 0), threads=threads, created=created, every_switch=False) == [
+        (0, 0, 1, 0, 1),
+        (0, 10, 1, 1, OTHERS),
+        (0, 30, OTHERS, 0, 2),
+        (0, 30, 2, 1, 0),
     ]
 
 

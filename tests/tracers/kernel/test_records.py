@@ -44,7 +44,7 @@ SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, python=26, tid=23, tgid=24, ex
 SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
 THREAD = Thread(
     start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
-    latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31,
+    latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31, exiting=True,
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def fill(variable: str, fields: dict[str, object]) -> str:
         elif isinstance(value, bytes):
             lines.append(f'memcpy({target}, "{value.decode()}", {len(value) + 1});')
         else:
-            lines.append(f"{target} = {value}ULL;")
+            lines.append(f"{target} = {value:d}ULL;")
     return "\n".join(lines)
 
 
@@ -269,6 +269,15 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
         (7, 1000, 1002, True), (8, 500, 3000, False), (7, 2000, 3000, False),
     ]  # fmt: skip
     assert sink.reused == 1
+
+
+def test_sink_knows_who_has_not_left_for_good(gcc: str, tmp_path: Path) -> None:
+    sink = RecordSink()
+    for exiting in (True, False):
+        thread = THREAD._replace(exiting=exiting)
+        fields = {"type": records.RECORD_EXIT, "end": 99, "comm": b"", "thread": thread}
+        sink(run_c(gcc, tmp_path, written("thread_record", fields)))
+        assert sink.exiting == exiting
 
 
 def test_sink_keeps_stacks_and_execs() -> None:

@@ -14,7 +14,7 @@ from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from .completing import complete
 from .names import Names
-from .remarks import comments, completeness, losses
+from .remarks import comments, completeness, losses, missed_switches
 from .session import Capture
 from .stacks import Stacks
 
@@ -57,6 +57,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     said = comments(capture, lost, stacks)
     if scheduling:
         lost |= scheduling.lost()
+        if missed := missed_switches(capture.counters):
+            lost["scheduler events that the kernel did not report"] = missed
     return Profile(
         list(capture.columns),
         samples,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from ....converters.base.units import plural
 from ...kernel.records import ENDS, MAX_FRAMES
@@ -25,6 +26,11 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         "frames without a name": stacks.unnamed.total(),
     }
     return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+
+
+def missed_switches(counters: Mapping[str, int]) -> int:
+    """How often the kernel switched a thread without telling the probes."""
+    return counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]
 
 
 def details(capture: Capture) -> list[str]:
@@ -65,7 +71,7 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
     if capture.exit_status:
         comments.append(f"the command ended with status {capture.exit_status}")
     counters = capture.counters
-    if unseen := counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]:
+    if unseen := missed_switches(counters):
         comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
     if capture.reused:
         comments.append(f"{plural(capture.reused, 'thread id')} came back for other threads: they are told as one")

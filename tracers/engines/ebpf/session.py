@@ -33,6 +33,8 @@ _POLL = 0.1
 """Seconds between two looks at the rings."""
 _QUIET = 0.004
 """Seconds after a look at the rings in which no news wakes us, lest a storm of it keeps us busy."""
+_LAST_SWITCH = 0.5
+"""Seconds in which a thread that exits is waited for, when the traced processes have ended."""
 _LOOK_SHARE = 0.1
 """Of the time, at most, goes into looking for processes that come into the scope: a host may have thousands."""
 _ADOPT_SLICE = 0.05
@@ -159,8 +161,18 @@ class Session:
                     counters = self._engine.counters()
                     lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
                     on_poll(counters["new_threads"], len(sink.stacks), lost)
+            if not interrupts.requested and ends.reached():
+                self._await_last_switches(sink)
             records = self._engine.stop()
         return self._finish(sink, records, wall)
+
+    def _await_last_switches(self, sink: RecordSink) -> None:
+        """The kernel tells of a process's end before its last thread is switched out, which completes its account."""
+        until = time.monotonic() + _LAST_SWITCH
+        self._engine.consume()
+        while sink.exiting and time.monotonic() < until:
+            time.sleep(_LAST_SWITCH / 100)
+            self._engine.consume()
 
     def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
         """Until something happens, or so long; measures with small buffers are seen to meanwhile."""
