@@ -40,7 +40,7 @@ UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror 
 	-fasynchronous-unwind-tables -fvisibility=hidden
 $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
 
 .PHONY: help build demo tutorial tutorial-pictures test lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \

@@ -1,66 +1,233 @@
-"""Says in one or two sentences where the time goes, from the numbers of a summary and no further than they go."""
+"""Says in one or two sentences where the time goes, from the numbers of a profile and no further than they go."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..base.units import duration, plural, share
-from .figures import Running, Summary, Wait, Who
+from ..base.units import plural, share
+from .figures import Running, Summary
+from .findings import CPU, SIGNIFICANT, Finding, Findings
+from .phrases import Phrases, listed
+from .trouble import Trouble
+from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
 
-_SIGNIFICANT = 0.05
-"""A wait is worth the first sentence from this share of its threads' time, and of all active threads' time."""
+NO_WAIT = "trouble"
+"""`Answer.kind` of what is wrong with threads and cores (`trouble.Trouble`)."""
+_WEIGHT = {SLEEP: 0.5, EVENTS: 0.2}
+"""What main threads wait for matters less when nobody holds them up, or when that is how a server waits for work."""
+_ALONE = 0.5
+"""A lock, a device: what it matters to threads that no main thread waits for."""
+_WORTH = 0.1
+"""Of the first sentence's time, from which on there is a second sentence."""
+_BUSY = 0.4
+"""The same for threads that run, which is no trouble by itself."""
+_ON_CPU = {False: 0.5, True: 1.0}
+"""What time on cores matters beside waits: less where nothing is known of it but its length."""
+_QUEUED = 0.75
+"""What waiting for a core matters that nothing in `trouble` explains."""
+_MOST_OF = 0.7
+_UNKNOWN = 0.2
+"""What a wait matters that lasts from the beginning to the end, for somebody who is not traced."""
 
 
-def answer(summary: Summary) -> tuple[str, ...]:
-    """One or two sentences. Names in them are as they are: hostile.
+@dataclass(frozen=True)
+class Answer:
+    """Names are as they are: hostile."""
 
-    What holds threads up (a lock, a device, memory, the cores) comes before waits that others end: a
-    thread that waits on a condition variable shows the effect, not the cause.
-    """
+    sentences: tuple[str, ...]
+    kind: str = ""
+    """What the first one is about: `Finding.kind`, or `NO_WAIT`; "" when there is nothing to say."""
+    explained: bool = False
+    """It tells who is waited for, too."""
+    deadlock: bool = False
+
+
+@dataclass(frozen=True)
+class _Choice:
+    sentence: str
+    score: float
+    finding: Finding | None = None
+    explained: bool = False
+    pids: frozenset[int] = frozenset()
+    is_effect: bool = False
+    told: frozenset[int] = frozenset()
+    """Processes that it names beside those of ``finding``."""
+
+
+def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = ()) -> Answer:
+    """What holds threads up comes before the waits of those that it keeps waiting; see docs/offcpu.md."""
     if summary.weight and summary.weight.name != "wall" and summary.times.threads:
-        return _of_samples(summary)
-    return _of_waits(summary)
-
-
-def _of_waits(summary: Summary) -> tuple[str, ...]:
-    # What the kernel's own threads do when there is nothing to do answers nothing.
-    waits = [wait for wait in summary.waits if not wait.runnable and (wait.frames or not wait.idle)]
+        return Answer(_of_samples(summary))
     if not summary.times.threads:
-        return ("No thread was seen.",)
-    if not waits and not summary.times.wall:
-        return ("No wait was recorded.",)
-    if not waits and not summary.active.wall:
-        return (f"Nothing but idle threads: {plural(summary.times.threads, 'thread')}, all of them waiting for work.",)
-    significant = [wait for wait in waits if not wait.idle and _is_significant(wait, summary)]
-    causes = [wait for wait in significant if not wait.told_by_others]
-    top = next(iter(causes or significant), None)
-    longest = max(waits, key=lambda wait: wait.time, default=None)
-    busy = summary.active.on_cpu + summary.active.runnable
-    if longest is None or (busy > (top.time if top else 0) and busy >= _SIGNIFICANT * summary.active.wall):
-        first, second = _busy_sentence(summary), top or longest
-        if summary.weight and (work := _work_sentence(summary)):
-            return first, work
-    else:
-        told = top or longest
-        first = _wait_sentence(told)
-        second = max((wait for wait in waits if wait is not told), key=lambda wait: wait.time, default=None)
-    if second is None or not (second in significant or second.time >= _SIGNIFICANT * summary.times.wall):
-        return (first,)
-    return first, _wait_sentence(second)
+        return Answer(("No thread was seen.",))
+    words = Phrases(findings.threads)
+    choices = _choices(summary, findings, troubles, words)
+    still = _still_sentence(findings, choices[0].told if choices else frozenset())
+    if not choices:
+        return _without_choice(summary, findings, still, words)
+    first = choices[0]
+    second = _second(first, choices[1:])
+    if summary.weight and first.finding and first.finding.kind == CPU and (work := _work_sentence(summary)):
+        second = work
+    sentences = tuple(filter(None, (first.sentence, second, still)))
+    kind = first.finding.kind if first.finding else NO_WAIT
+    return Answer(sentences, kind, first.explained, bool(findings.deadlocks()))
 
 
-def _is_significant(wait: Wait, summary: Summary) -> bool:
-    return wait.time >= _SIGNIFICANT * wait.threads_wall and wait.time >= _SIGNIFICANT * summary.active.wall
+def _without_choice(summary: Summary, findings: Findings, still: str, words: Phrases) -> Answer:
+    """Nothing matters much: the longest wait, if there is any."""
+    longest = findings.longest()
+    if longest and not findings.pids_moving.isdisjoint(longest.pids):
+        return Answer(tuple(filter(None, (words.sentence(longest), still))), longest.kind)
+    return Answer((still or _nothing(summary),))
 
 
-def _busy_sentence(summary: Summary) -> str:
+def _nothing(summary: Summary) -> str:
+    if any(wait.idle for wait in summary.waits) and all(wait.idle or wait.runnable for wait in summary.waits):
+        threads = plural(summary.times.threads, "thread")
+        return f"Nothing but idle threads: {threads}, all of them waiting for work."
+    return "No wait was recorded."
+
+
+def _second(first: _Choice, others: Sequence[_Choice]) -> str:
+    """It adds a cause, or what is the matter with other processes."""
+    for other in others:
+        told = first.is_effect and other.is_effect
+        follows = other.is_effect and first.pids and other.pids <= first.pids and not _is_busy(first)
+        worth = (_BUSY if _is_busy(other) else _WORTH) * first.score
+        if not told and not follows and other.score >= worth:
+            return other.sentence
+    return ""
+
+
+def _is_busy(choice: _Choice) -> bool:
+    return choice.finding is not None and choice.finding.kind == CPU
+
+
+def _choices(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
+    """What could be said, the most important first."""
+    if deadlocks := findings.deadlocks():
+        return [_deadlock(deadlocks[0], findings), *_moving(summary, findings, troubles, words)]
+    return _moving(summary, findings, troubles, words)
+
+
+def _deadlock(finding: Finding, findings: Findings) -> _Choice:
+    names = [findings.threads[thread].thread for thread in sorted(finding.threads)]
+    whom = f"{plural(len(names), 'thread')} of {findings.threads[finding.threads[0]].process} ({listed(names)})"
+    ways = list(dict.fromkeys(" → ".join(place.site.frames) for place in finding.places))
+    sentence = (
+        f"{whom} did not move at all, each of them waiting for a lock, in {listed(ways)}: "
+        "a deadlock, if they hold each other's."
+    )
+    return _Choice(sentence, float("inf"), finding, pids=finding.pids)
+
+
+def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
+    held, effect = findings.held_up(), _top(findings.effects())
+    cause = findings.cause_of(effect) if effect else None
+    matters = _matters(effect, cause, findings) if effect else 0
+    made = [
+        _Choice(trouble.sentence, trouble.time, pids=trouble.pids)
+        for trouble in sorted(troubles, key=lambda each: -each.time)
+    ]
+    if herd := findings.herd():
+        sentence = words.herd(herd, summary.duration_ns)
+        made.append(_Choice(sentence[:1].upper() + sentence[1:], herd.time, herd, pids=herd.pids))
+    follows = False
+    for finding in held:
+        leads = _leads_to(finding, effect, cause)
+        follows = follows or leads
+        told = effect if leads and effect and not set(effect.threads) & set(finding.threads) else None
+        weight = _ALONE if matters == 1 and not leads and not _has_mains(finding) else 1
+        sentence = words.sentence(finding, told)
+        made.append(_Choice(sentence, weight * finding.time, finding, bool(told), finding.pids))
+    explained: list[str] = []
+    if effect and not follows:
+        made.append(_of_effect(effect, cause, matters * effect.time, made, words))
+        explained = [CPU] if cause and cause.kind == CPU else []
+    busy = findings.busy()
+    together = sum(each.time for each in busy)
+    if busy and not explained and together >= SIGNIFICANT * findings.active_wall:
+        score = _busy_score(busy, troubles, _ON_CPU[bool(summary.weight)])
+        made.append(_Choice(_busy_sentence(summary, busy, words), score, _all(busy, together)))
+    return sorted(made, key=lambda choice: -choice.score)
+
+
+def _top(effects: Sequence[Finding]) -> Finding | None:
+    return max(effects, key=lambda each: _WEIGHT.get(each.kind, 1) * each.time, default=None)
+
+
+def _matters(effect: Finding, cause: Finding | None, findings: Findings) -> float:
+    if effect.kind == EVENTS:
+        return _WEIGHT[EVENTS]
+    return _UNKNOWN if not cause and findings.are_still(effect.threads) else 1
+
+
+def _of_effect(
+    effect: Finding, cause: Finding | None, score: float, others: Sequence[_Choice], words: Phrases
+) -> _Choice:
+    # What these threads do is explained by what is wrong with their process.
+    wrong = [other.score for other in others if effect.pids <= other.pids and not _is_held(other)]
+    if wrong:
+        score = min(score, 0.99 * max(wrong))
+    told = cause.pids if cause else frozenset()
+    sentence = words.sentence(effect, cause)
+    return _Choice(sentence, score, effect, cause is not None, effect.pids, is_effect=True, told=told)
+
+
+def _is_held(choice: _Choice) -> bool:
+    return choice.finding is not None and choice.finding.kind in (LOCK, HELD, HALTED)
+
+
+def _leads_to(finding: Finding, effect: Finding | None, cause: Finding | None) -> bool:
+    """Whether ``finding`` is why others wait as ``effect`` says."""
+    if not effect or finding.kind == HALTED:
+        return False
+    by_name = cause is not None and bool(set(cause.threads) & set(finding.threads)) and cause.kind == finding.kind
+    # Without the times of threads nothing tells what they do most.
+    unknown = effect.kind == THREAD and not effect.wall and finding.pids <= effect.pids
+    return by_name or unknown or (set(effect.threads) == set(finding.threads) and finding.time >= effect.time)
+
+
+def _has_mains(finding: Finding) -> bool:
+    return any(pid == tid for pid, tid in finding.threads)
+
+
+def _all(busy: Sequence[Finding], together: int) -> Finding:
+    return Finding(CPU, busy[0].threads, together, busy[0].wall)
+
+
+def _busy_score(busy: Sequence[Finding], troubles: Sequence[Trouble], on_cpu: float) -> float:
+    """Without what is told in other words: that threads are too many, or throttled."""
+    told = {pid for trouble in troubles for pid in trouble.pids}
+    left = [each for each in busy if not each.pids <= told]
+    return sum(on_cpu * (each.time - each.runnable) + _QUEUED * each.runnable for each in left)
+
+
+def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) -> str:
+    if len(busy) > 1 and busy[0].time >= _MOST_OF * sum(each.time for each in busy) and busy[0].wall:
+        return words.sentence(busy[0])
     times, everyone = summary.active, summary.times.threads
-    if times.threads == everyone:
-        whom = _everyone(everyone)
-    else:
-        whom = f"the threads that are not idle ({times.threads} of {everyone})"
-    sentence = f"{share(times.on_cpu, times.wall)} of the wall time of {whom} is on-CPU"
-    return f"{sentence}, {share(times.runnable, times.wall)} is waiting for a core."
+    whom = _everyone(everyone)
+    if times.threads != everyone:
+        whom = f"the threads that do not only wait ({times.threads} of {everyone})"
+    sentence = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
+    return f"{sentence}, {share(times.runnable, times.wall)} is waiting for one."
+
+
+def _still_sentence(findings: Findings, named: frozenset[int]) -> str:
+    """Which processes did not move during the trace, without those that are ``named`` already."""
+    told = named | {pid for finding in findings.deadlocks() for pid in finding.pids}
+    where: dict[str, list[int]] = defaultdict(list)
+    for pid in sorted(findings.still_pids - told):
+        where[findings.where_of(pid)].append(pid)
+    if not where:
+        return ""
+    by_number = sorted(where.items(), key=lambda entry: -len(entry[1]))
+    names = [f"{len(pids)} × {name}" if len(pids) > 1 else f"{name}" for name, pids in by_number]
+    return f"{plural(sum(map(len, where.values())), 'process')} did not move: {listed(names)}."
 
 
 def _of_samples(summary: Summary) -> tuple[str, ...]:
@@ -69,19 +236,19 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     if not summary.times.wall:
         return (work,)
     times = summary.times
-    rest = f"{share(times.on_cpu, times.wall)} of the wall time of {_everyone(times.threads)} is on-CPU"
+    rest = f"{share(times.on_cpu, times.wall)} of the time of {_everyone(times.threads)} is on a core"
     if times.on_cpu * 2 < times.wall:
         return work, f"{rest}: trace-wall or trace-offcpu tells where the rest goes."
-    return work, f"{rest}, {share(times.runnable, times.wall)} is waiting for a core."
+    return work, f"{rest}, {share(times.runnable, times.wall)} is waiting for one."
 
 
 def _work_sentence(summary: Summary) -> str:
     """What most of the weight is spent on; "" when nothing stands out."""
     total = sum(work.weight for work in summary.running)
-    top = next((work for work in summary.running if work.samples and work.weight >= _SIGNIFICANT * total), None)
+    top = next((work for work in summary.running if work.samples and work.weight >= SIGNIFICANT * total), None)
     if top is None or summary.weight is None:
         return ""
-    what = "on-CPU time" if summary.weight.unit == "nanoseconds" else summary.weight.name
+    what = "time on cores" if summary.weight.unit == "nanoseconds" else summary.weight.name
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"
@@ -93,44 +260,16 @@ def _everyone(threads: int) -> str:
     return "the thread" if threads == 1 else f"all {threads} threads"
 
 
-def _wait_sentence(wait: Wait) -> str:
-    much = share(wait.time, wait.threads_wall) if wait.threads_wall else duration(wait.time)
-    where = " → ".join(wait.frames)
-    text = f"{much} of the time of {_subject(wait)} is blocked" + (f" in {where}" if where else "")
-    if wait.kernel:
-        text += f", waiting in {wait.kernel}"
-    details = [plural(wait.processes, "process")] if wait.processes > 1 else []
-    details += [plural(wait.count, "wait"), f"mean {duration(wait.mean)}", f"max {duration(wait.max)}"]
-    text += f" ({', '.join(details)})"
-    return text + (": idle, or waiting for others." if wait.idle else ".")
-
-
-def _subject(wait: Wait | Running) -> str:
+def _subject(work: Running) -> str:
     """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name too."""
-    names = list(dict.fromkeys(who.pattern for who in wait.who))
-    processes = list(dict.fromkeys(who.process for who in wait.who))
+    names = list(dict.fromkeys(who.pattern for who in work.who))
+    processes = list(dict.fromkeys(who.process for who in work.who))
     of = f" of {processes[0]}" if len(processes) == 1 else ""
     if len(names) > 1:
-        return f"{wait.threads} threads{of} ({_listed(names)})"
-    one = "thread" if wait.threads_alike == 1 else "threads"
-    if wait.threads == wait.threads_alike:
-        number = "" if wait.threads == 1 else f"{wait.threads} "
+        return f"{work.threads} threads{of} ({listed(names)})"
+    one = "thread" if work.threads_alike == 1 else "threads"
+    if work.threads == work.threads_alike:
+        number = "" if work.threads == 1 else f"{work.threads} "
     else:
-        number = f"{wait.threads} of the {wait.threads_alike} "
-        return f"{number}{names[0]} {one}{of}"
+        return f"{work.threads} of the {work.threads_alike} {names[0]} {one}{of}"
     return f"the {number}{names[0]} {one}{of}"
-
-
-def people(who: Sequence[Who]) -> str:
-    """Whose wait it is, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``."""
-    kinds: dict[str, int] = {}
-    for entry in who:
-        name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
-        kinds[name] = kinds.get(name, 0) + entry.threads
-    return _listed([f"{threads} × {name}" if threads > 1 else name for name, threads in kinds.items()])
-
-
-def _listed(names: Sequence[str], limit: int = 3) -> str:
-    if len(names) <= limit + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:limit])} and {len(names) - limit} more names"

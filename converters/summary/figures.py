@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
-from ..model.states import RUNNABLE
 from .contention import Contention
+from .wait_kinds import CORE
 
-SCHEMA_VERSION = 1
-IDLE_PERCENT = 99
-"""A thread that spends this share of its time in one wait that others end is called idle."""
+SCHEMA_VERSION = 2
 
 
+TIDS = 4
+"""How many thread ids are told of threads of one name."""
 _NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
 
 
@@ -68,6 +68,8 @@ class Who:
     """They are the main threads (tid = pid)."""
     processes: int
     threads: int
+    tids: tuple[int, ...] = ()
+    """The first ones, at most `TIDS`."""
 
     @property
     def pattern(self) -> str:
@@ -80,7 +82,9 @@ class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
     state: str
-    """One of `states.BLOCKED`, or one of `states.RUNNABLE_STATES`."""
+    """One of `states.BLOCKED`; "runnable" for all waits for a core of threads of one name, whatever they were at."""
+    kind: str
+    """What is waited for: see `wait_kinds`."""
     frames: tuple[str, ...]
     """See `wait_sites.Site`."""
     kernel: str
@@ -92,7 +96,11 @@ class Wait:
     """The part of ``time`` of intervals that the end of the trace cut off."""
     open_count: int
     idle: bool
-    """Each of these threads spends nearly all its time here, until somebody else has something for it."""
+    """Workers of a pool, or threads of the kernel, that wait for work (`standing.Standing`)."""
+    still: bool
+    """None of these threads moved during the trace."""
+    in_kernel: bool
+    """They are threads of the kernel, among others."""
     told_by_others: bool
     processes: int
     threads: int
@@ -106,7 +114,7 @@ class Wait:
     @property
     def runnable(self) -> bool:
         """Whether it waited for a core only."""
-        return self.state.startswith(RUNNABLE)
+        return self.kind == CORE
 
     @property
     def mean(self) -> int:
@@ -132,6 +140,13 @@ class Running:
     """The thread with the most weight here first."""
 
 
+class NextStep(NamedTuple):
+    """What to run next, and what it would tell."""
+
+    command: str
+    tells: str
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Names are as the traced system has them: hostile, to be escaped where they are shown."""
@@ -141,14 +156,14 @@ class Summary:
     start_ns: int
     duration_ns: int
     answer: tuple[str, ...]
-    """Where the time goes, in one or two sentences (`answer.answer`)."""
+    """Where the time goes, in one or two sentences, and one of what did not move (`answer.answer`)."""
     processes: tuple[Process, ...]
     """Most processes first."""
     times: Times
     active: Times
-    """The same of the threads that are not idle (see `Wait.idle`)."""
+    """The same of the threads that do not spend nearly all of their time in one wait that others end."""
     waits: tuple[Wait, ...]
-    """Longest first, those of idle threads after all others."""
+    """Longest first, those of idle threads after all others, those of processes that did not move last."""
     running: tuple[Running, ...]
     """Most first; empty without on-CPU samples."""
     weight: ValueType | None
@@ -159,6 +174,8 @@ class Summary:
     """What is wrong with threads and cores, in sentences (`trouble.trouble`)."""
     contention: tuple[Contention, ...] = ()
     """Of each process that the tracer looked at; those that wanted cores for longest first."""
+    next_step: NextStep | None = None
+    """The command that would tell more."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
@@ -174,6 +191,7 @@ class Summary:
             "duration_ns": self.duration_ns,
             "answer": [json_text(sentence) for sentence in self.answer],
             "trouble": [json_text(sentence) for sentence in self.trouble],
+            "next": self.next_step and {"command": self.next_step.command, "tells": self.next_step.tells},
             "processes": [{"name": json_text(p.name), "pids": list(p.pids)} for p in self.processes],
             "times": _times_json(self.times),
             "active": _times_json(self.active),
@@ -201,6 +219,7 @@ def _times_json(times: Times) -> dict[str, Any]:
 def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
     return {
         "state": json_text(wait.state),
+        "kind": wait.kind,
         "frames": [json_text(frame) for frame in wait.frames],
         "kernel_wait": json_text(wait.kernel),
         "time_ns": wait.time,
@@ -213,6 +232,8 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "open_ns": wait.open_time,
         "open_count": wait.open_count,
         "idle": wait.idle,
+        "still": wait.still,
+        "kernel_threads": wait.in_kernel,
         "told_by_others": wait.told_by_others,
         "processes": wait.processes,
         "threads": wait.threads,
@@ -245,6 +266,7 @@ def _who_json(who: tuple[Who, ...]) -> list[dict[str, Any]]:
             "main": entry.main,
             "processes": entry.processes,
             "threads": entry.threads,
+            "tids": list(entry.tids),
         }
         for entry in who
     ]

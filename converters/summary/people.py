@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..model import ThreadTimes
 from .contention import Contention, together
-from .figures import Who, thread_pattern
+from .figures import TIDS, Who, thread_pattern
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
@@ -21,9 +21,13 @@ def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
     for times in members:
         groups[times.process, times.thread, times.pid == times.tid].append(times)
     return tuple(
-        Who(process, thread, main, len({times.pid for times in found}), len(found))
+        Who(process, thread, main, len({times.pid for times in found}), len(found), _first_ids(found))
         for (process, thread, main), found in groups.items()
     )
+
+
+def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
+    return tuple(sorted(times.tid for times in threads)[:TIDS])
 
 
 def by_name(processes: Iterable[Contention]) -> list[Contention]:

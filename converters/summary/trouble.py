@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..base.units import duration, share
 from ..model import ThreadTimes
@@ -27,13 +28,26 @@ _ALWAYS_NAMED = 4
 """Of `THREAD_VARIABLES`: the first ones are named where they are not set, too."""
 
 
-def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[str, ...]:
-    """Sentences; none when there is nothing to say. Names in them are as they are: hostile."""
+class Trouble(NamedTuple):
+    """Names in it are as they are: hostile."""
+
+    sentence: str
+    time: int
+    """ns that threads lose by it, or that it takes: the larger, the more it matters."""
+    pids: frozenset[int]
+
+
+def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[Trouble, ...]:
+    """What is wrong; nothing when there is nothing to say."""
     groups = by_name(processes)
-    return (*_quotas(groups), *_crowds(groups), *_pools(processes, threads))
+    quotas = _quotas(groups)
+    throttled = {pid for quota in quotas for pid in quota.pids}
+    # Threads that a quota stops wait for cores; that they are more than it allows says no more.
+    crowds = [crowd for crowd in _crowds(groups) if not crowd.pids <= throttled]
+    return (*quotas, *crowds, *_pools(processes, threads))
 
 
-def _quotas(groups: Sequence[Contention]) -> list[str]:
+def _quotas(groups: Sequence[Contention]) -> list[Trouble]:
     found: dict[str, CpuLimit] = {}
     whom: dict[str, list[Contention]] = defaultdict(list)
     for group in groups:
@@ -42,7 +56,12 @@ def _quotas(groups: Sequence[Contention]) -> list[str]:
                 found[limit.cgroup] = limit
                 whom[limit.cgroup].append(group)
     worst = sorted(found.values(), key=lambda limit: (-limit.throttled_ns, limit.cgroup))[:_MOST]
-    return [_quota_sentence(limit, whom[limit.cgroup]) for limit in worst]
+    return [_throttled(limit, whom[limit.cgroup]) for limit in worst]
+
+
+def _throttled(limit: CpuLimit, groups: Sequence[Contention]) -> Trouble:
+    time = max(limit.throttled_ns, sum(group.runnable for group in groups))
+    return Trouble(_quota_sentence(limit, groups), time, frozenset(pid for group in groups for pid in group.pids))
 
 
 def _throttles(limit: CpuLimit, trace: int) -> bool:
@@ -60,7 +79,7 @@ def _quota_sentence(limit: CpuLimit, groups: Sequence[Contention]) -> str:
     return f"{text} of the {duration(trace)} traced (all cores added up)." if trace else f"{text}."
 
 
-def _crowds(groups: Sequence[Contention]) -> list[str]:
+def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
     crowds = [(group, _name(group)) for group in groups if _is_crowd(group)]
     # Programs of several names may have the same cores.
     clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
@@ -69,7 +88,9 @@ def _crowds(groups: Sequence[Contention]) -> list[str]:
             clusters[group.cpus].append(group)
     crowds += [crowd for cluster in clusters.values() if (crowd := _crowd_of(cluster))]
     crowds.sort(key=lambda crowd: -crowd[0].runnable)
-    return [_crowd_sentence(*crowd) for crowd in crowds[:_MOST]]
+    return [
+        Trouble(_crowd_sentence(group, whom), group.runnable, frozenset(group.pids)) for group, whom in crowds[:_MOST]
+    ]
 
 
 def _crowd_of(cluster: Sequence[Contention]) -> tuple[Contention, str] | None:
@@ -103,8 +124,8 @@ def _crowd_sentence(group: Contention, whom: str) -> str:
     quota = "" if group.allowed >= len(group.cpus) else " by quota"
     return (
         f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
-        f"{_cores(group.allowed)} may be used{quota}; for {share(group.runnable, group.on_cpu + group.runnable)} "
-        "of the time in which they could run they wait for one. "
+        f"{_cores(group.allowed)} may be used{quota}; {share(group.runnable, group.wall)} of their time they wait for "
+        "one. "
         f"{_environment(group)}"
     )
 
@@ -134,9 +155,10 @@ class _Pool:
     threads: int = 0
     wall: int = 0
     creators: set[str] = field(default_factory=set)
+    pids: set[int] = field(default_factory=set)
 
 
-def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> list[str]:
+def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> list[Trouble]:
     trace = next((process.duration for process in processes), 0)
     names = {(times.pid, times.tid): thread_pattern(times.thread, times.pid == times.tid) for times in threads}
     pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
@@ -146,9 +168,11 @@ def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> l
             pool = pools[key]
             pool.threads += 1
             pool.wall += times.wall
+            pool.pids.add(times.pid)
             pool.creators.add(names.get((times.pid, times.creator), ""))
     most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))
-    return [_pool_sentence(*name, pool, trace) for name, pool in most if _is_made_anew(pool, trace)][:_MOST]
+    anew = [(name, pool) for name, pool in most if _is_made_anew(pool, trace)][:_MOST]
+    return [Trouble(_pool_sentence(*name, pool, trace), pool.wall, frozenset(pool.pids)) for name, pool in anew]
 
 
 def _is_made_anew(pool: _Pool, trace: int) -> bool:

@@ -13,9 +13,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..model import Frame, Stack
+from .shared_frames import NOTHING_SHARED, Shared
 
 NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
+
+GAP = "…"
+"""Stands in `Site.frames` where frames between two names are left out."""
 
 _LIBRARIES = re.compile(
     r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s)[-.]|ld-|ld\.so|\[?(linux-)?vdso|\[vsyscall\]"
@@ -67,30 +71,14 @@ _SAME_WAIT = {
     "futex_wait_queue_me": "futex_wait",
     "futex_do_wait": "futex_wait",
     "__futex_wait": "futex_wait",
+    # The kernel leaves the scheduler's own functions out of the stack of a thread that slept when the trace began.
+    "hrtimer_nanosleep": "do_nanosleep",
     "anon_pipe_read": "pipe_read",
     "anon_pipe_write": "pipe_write",
 }
 """Names that differ from one kernel version to the next."""
 
-_TOLD_BY_OTHERS = frozenset(
-    (
-        # Threads: condition variables, semaphores, joins; user locks too, see _LOCKS.
-        "futex_wait",
-        # Timers.
-        *("do_nanosleep", "hrtimer_nanosleep"),
-        # Events and peers.
-        *("ep_poll", "do_epoll_wait", "do_poll", "do_sys_poll", "do_select", "eventfd_read", "io_cqring_wait"),
-        *("pipe_read", "sk_wait_data", "unix_stream_data_wait", "unix_stream_read_generic"),
-        *("__skb_wait_for_more_packets", "inet_csk_accept"),
-        # Children and signals.
-        *("do_wait", "do_sigtimedwait", "sigsuspend", "__do_sys_pause"),
-    )
-)
-"""Kernel waits that another thread, process, peer or timer ends: idle, or an effect of what that one does."""
-
-_LOCKS = ("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait", "std::mutex::", "std::shared_mutex::")
-"""User functions whose futex wait is for a lock that somebody holds."""
-
+_PYTHON = re.compile(r"/(lib)?python3[^/]*$")
 _SYSCALL = re.compile(r"(?:__(?:(?:x64|ia32|arm64|riscv|do|se)_)?sys_|ksys_|kernel_(?=wait))(\w+)")
 _PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
 _CLONE_SUFFIX = re.compile(r"(\s*\[clone [^\]]*\]|\.(constprop|isra|part|cold|llvm|lto_priv)(\.\d+)*)+$")
@@ -105,8 +93,15 @@ class _Run(NamedTuple):
 
     python: bool
     named: bool
-    names: list[str]
+    names: list[_Name]
     """``[libcuda.so.1]``, once, for a module without names."""
+
+
+class _Name(NamedTuple):
+    text: str
+    first: int
+    last: int
+    """The depths of the frames on the stack that it stands for."""
 
 
 class Site(NamedTuple):
@@ -117,17 +112,15 @@ class Site(NamedTuple):
     kernel: str
     """Innermost kernel function that is not the scheduler's, "" when unknown."""
 
-    @property
-    def told_by_others(self) -> bool:
-        """Whether another thread, a peer or a timer ends the wait, as opposed to a lock, a device or memory."""
-        return self.kernel in _TOLD_BY_OTHERS and not any(frame.startswith(_LOCKS) for frame in self.frames)
 
+def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
+    """Where ``stack`` (user frames, then kernel frames, outermost first) waits.
 
-def site(stack: Stack) -> Site:
-    """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
+    ``shared`` are functions that tell little, because many other waits go through them (`shared_frames`).
+    """
     kernel = [frame for frame in stack if frame.kind == "kernel"]
     user = [frame for frame in stack if frame.kind != "kernel"]
-    return Site(_user_chain(user, _system_call(kernel)), _kernel_wait(kernel))
+    return Site(_user_chain(user, _system_call(kernel), shared), _kernel_wait(kernel))
 
 
 @lru_cache(maxsize=16384)
@@ -198,17 +191,37 @@ def _kernel_wait(kernel: Sequence[Frame]) -> str:
     return ""
 
 
-def _user_chain(user: Sequence[Frame], system_call: str) -> tuple[str, ...]:
+def _user_chain(user: Sequence[Frame], system_call: str, shared: Shared) -> tuple[str, ...]:
     end = len(user)
     while end and (_is_plumbing(user[end - 1]) or _bare(user[end - 1].name) == system_call):
         end -= 1
-    own = [frame for frame in user[:end] if not _is_plumbing(frame)]
+    own = [(frame, depth) for depth, frame in enumerate(user[:end]) if not _is_plumbing(frame)]
     library = [frame for frame in user[end:] if _is_named(frame) and _in_library(frame)]
     if not own:
         # Not the outermost, which starts the thread.
         library = library[-1:]
-    called = _bare(library[0].name) if library else ""
-    return tuple(name for name, _ in groupby([*_own_chain(own), *_call(called, system_call)]))
+    called = _called(library[0], user, end) if library else ""
+    return tuple(name for name, _ in groupby([*_with_gaps(_own_chain(own, shared)), *_call(called, system_call)]))
+
+
+def _with_gaps(names: Sequence[_Name]) -> list[str]:
+    """The names, and `GAP` where frames between two of them are left out."""
+    chain: list[str] = []
+    for i, name in enumerate(names):
+        if i and name.first > names[i - 1].last + 1 and name.text != names[i - 1].text:
+            chain.append(GAP)
+        chain.append(name.text)
+    return chain
+
+
+def _called(first: Frame, user: Sequence[Frame], end: int) -> str:
+    """The library function that the program called."""
+    name = _bare(first.name)
+    caller = user[end - 1] if end else None
+    if name == "pthread_cond_timedwait" and caller and _PYTHON.search(caller.module.path if caller.module else ""):
+        # Debian's Python has no name for it, and calls this function nowhere else (Python/ceval_gil.h).
+        return "take_gil"
+    return name
 
 
 def _call(called: str, system_call: str) -> list[str]:
@@ -220,10 +233,13 @@ def _call(called: str, system_call: str) -> list[str]:
     return [called, system_call]
 
 
-def _own_chain(own: Sequence[Frame]) -> list[str]:
+def _own_chain(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
     """Caller and API: the frames on both sides of the last step from one module into another, one to four names."""
-    runs = [_run(list(group)) for _, group in groupby(own, key=_origin)]
-    nameless: list[str] = []
+    end = shared.telling([frame for frame, _ in own])
+    if 0 < end < len(own):
+        return _telling_callers(own[:end], shared)
+    runs = [_run(list(group)) for _, group in groupby(own, key=lambda entry: _origin(entry[0]))]
+    nameless: list[_Name] = []
     while runs and not runs[-1].named:
         nameless = runs.pop().names
     if not runs:
@@ -238,13 +254,23 @@ def _own_chain(own: Sequence[Frame]) -> list[str]:
     return chain + nameless
 
 
+def _telling_callers(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
+    """The innermost function that is not shared, the next one outside of it that is, and who called that."""
+    inner = len(own) - 1
+    api = next((i for i in range(inner - 1, -1, -1) if shared.is_called(own[i][0])), None)
+    outer = (api - 1, api) if api is not None else (inner - 1,)
+    told = [i for i in (*outer, inner) if i >= 0 and (i == inner or _is_named(own[i][0]))]
+    return [_Name(_label(own[i][0]), own[i][1], own[i][1]) for i in told]
+
+
 def _origin(frame: Frame) -> str:
     return "python" if frame.kind == "python" else frame.module.path if frame.module else ""
 
 
-def _run(frames: Sequence[Frame]) -> _Run:
-    names = [_label(frame) for frame in frames if _is_named(frame)]
-    return _Run(frames[0].kind == "python", bool(names), names or [_label(frames[-1])])
+def _run(entries: Sequence[tuple[Frame, int]]) -> _Run:
+    names = [_Name(_label(frame), depth, depth) for frame, depth in entries if _is_named(frame)]
+    last, depth = entries[-1]
+    return _Run(last.kind == "python", bool(names), names or [_Name(_label(last), entries[0][1], depth)])
 
 
 def _label(frame: Frame) -> str:

@@ -68,7 +68,7 @@ def test_more_threads_than_cores(command: str, tmp_path: Path) -> None:
     told = summary_of(command, "--", FOLDER / "crowd", 2500, 8, 1, path=path, OMP_NUM_THREADS="64", MKL_NUM_THREADS="7")
     (sentence,) = [sentence for sentence in told["trouble"] if "outnumber" in sentence]
     assert sentence.startswith("The threads of crowd outnumber the cores: ")
-    assert ", 1 core may be used; for " in sentence
+    assert ", 1 core may be used; " in sentence
     assert sentence.endswith(
         "Environment: OMP_NUM_THREADS=64; MKL_NUM_THREADS=7; OPENBLAS_NUM_THREADS, NUMEXPR_NUM_THREADS not set."
     )

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import pytest
-from stallscope.converters.model import Profile
-from stallscope.converters.summary.answer import answer, people
-from stallscope.converters.summary.figures import Who
+from stallscope.converters.model import Profile, Stack
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
+    LIBC,
     MS,
     POOL,
     SECOND,
@@ -22,29 +20,120 @@ from summary_profiles import (
 )
 
 SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+FUTEX = kernel("__x64_sys_futex", "futex_wait")
 TOPK_SENTENCE = (
     "84.2 % of the time of the 8 worker threads of demo is blocked in topk → cudaGetDeviceProperties → ioctl, "
-    "waiting in __mutex_lock (8 processes, 31,200 waits, mean 2.16 ms, max 17.9 ms)."
+    "waiting in __mutex_lock (8 processes, 31,200 waits, mean 2.16 ms, max 17.9 ms)"
 )
 
 
+def receiving(function: str) -> Stack:
+    reading = kernel("__x64_sys_recvfrom", "unix_stream_recvmsg", "unix_stream_read_generic")
+    return (*user(EXE, "main", function), *user(LIBC, "recv"), *reading)
+
+
+def locking(function: str) -> Stack:
+    return (*user(EXE, "work", function), *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"), *FUTEX)
+
+
 def sentences(profile: Profile) -> tuple[str, ...]:
-    return answer(summarize(profile))
+    return summarize(profile).answer
 
 
 def test_the_lock_comes_before_the_longer_wait_for_the_worker() -> None:
     assert sentences(model_case()) == (
-        TOPK_SENTENCE,
-        "97.0 % of the time of the 8 main threads of demo is blocked in main → wait_for_worker → pthread_cond_wait, "
-        "waiting in futex_wait (8 processes, 31,208 waits, mean 2.49 ms, max 18.0 ms).",
+        f"{TOPK_SENTENCE}; meanwhile the 8 main threads of demo wait for another thread for 97.0 % of their time in "
+        "main → wait_for_worker → pthread_cond_wait.",
     )
 
 
-def test_main_threads_that_do_nothing_else_are_idle_or_wait_for_others() -> None:
-    first, second = sentences(model_case(main_runs=50 * MS))
-    assert first == TOPK_SENTENCE
-    assert second.startswith("99.5 % of the time of the 8 main threads of demo is blocked in main → wait_for_worker")
-    assert second.endswith("max 18.0 ms): idle, or waiting for others.")
+def test_main_threads_that_do_nothing_else_are_told_all_the_same() -> None:
+    (first,) = sentences(model_case(main_runs=50 * MS))
+    assert first.startswith(TOPK_SENTENCE)
+    assert "meanwhile the 8 main threads of demo wait for another thread for 99.5 % of their time" in first
+
+
+def test_the_victim_of_a_straggler_and_the_straggler() -> None:
+    profile = empty()
+    Tracee(profile, 7, "rank", 7, "rank").run(30 * MS).wait(
+        receiving("all_reduce"), "interruptible", 9_970 * MS, 200, most=51 * MS
+    )
+    straggler = Tracee(profile, 8, "rank", 8, "rank").run(100 * MS)
+    straggler.wait(SLEEP, "interruptible", 9_800 * MS, 200).wait(receiving("all_reduce"), "interruptible", 100 * MS, 90)
+    assert sentences(profile) == (
+        "99.7 % of the time of the main thread of rank (pid 7) is spent waiting for its peer in main → all_reduce → "
+        "recv (200 waits, mean 49.9 ms, max 51.0 ms); meanwhile the main thread of rank (pid 8) sleeps for 98.0 % of "
+        "its time in main → nap → clock_nanosleep.",
+    )
+
+
+def test_a_peer_that_is_not_traced_is_not_made_up() -> None:
+    profile = empty()
+    Tracee(profile, 7, "client", 7, "client").run(SECOND).wait(receiving("query"), "interruptible", 9 * SECOND, 200)
+    Tracee(profile, 7, "client", 9, "timer").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 200)
+    assert sentences(profile) == (
+        "90.0 % of the time of the main thread of client is spent waiting for its peer in main → query → recv "
+        "(200 waits, mean 45.0 ms, max 9.00 s).",
+    )
+
+
+def test_among_many_names_nobody_is_guessed() -> None:
+    profile = empty()
+    Tracee(profile, 7, "client", 7, "client").run(SECOND).wait(receiving("query"), "interruptible", 9 * SECOND, 200)
+    for i in range(8):
+        Tracee(profile, 20 + i, "abcdefgh"[i], 20 + i, "x").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 50)
+    (first, *_) = sentences(profile)
+    assert "query → recv" in first
+    assert "meanwhile" not in first
+
+
+def test_two_threads_in_each_others_way_are_told_together() -> None:
+    profile = empty()
+    for tid, name in ((8, "left"), (9, "right")):
+        Tracee(profile, 7, "app", tid, name).wait(locking(f"move_{name}"), "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 7, "app", 7, "app").run(9 * SECOND).wait(SLEEP, "interruptible", SECOND, 50)
+    assert sentences(profile) == (
+        "2 threads of app (left, right) did not move at all, each of them waiting for a lock, in "
+        "work → move_left → pthread_mutex_lock, work → move_right → pthread_mutex_lock: "
+        "a deadlock, if they hold each other's.",
+    )
+
+
+def test_one_thread_that_waits_for_a_lock_for_ever_is_no_deadlock() -> None:
+    profile = empty()
+    Tracee(profile, 7, "app", 8, "left").wait(locking("move"), "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 7, "app", 7, "app").run(9 * SECOND).wait(SLEEP, "interruptible", SECOND, 50)
+    assert "deadlock" not in " ".join(sentences(profile))
+
+
+def test_a_lock_with_all_its_waiters() -> None:
+    profile = empty()
+    for tid in range(10, 14):
+        tracee = Tracee(profile, 7, "app", tid, f"w-{tid}").run(SECOND)
+        tracee.wait(locking("allocate" if tid % 2 else "release"), "interruptible", 9 * SECOND, 100)
+    Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 50)
+    assert sentences(profile)[0].startswith(
+        "90.0 % of the time of the 4 w-* threads of app is blocked in allocate, release → pthread_mutex_lock, "
+        "waiting in futex_wait (400 waits"
+    )
+
+
+def test_what_never_moved_stands_apart() -> None:
+    profile = empty()
+    fifo = (*user(EXE, "main", "report"), *user(LIBC, "open"), *kernel("__x64_sys_openat", "wait_for_partner"))
+    for pid in (20, 21):
+        Tracee(profile, pid, "reporter", pid, "reporter").wait(fifo, "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 7, "app", 7, "app").run(4 * SECOND).wait(TOPK, "uninterruptible", 6 * SECOND, 100)
+    first, *_, last = sentences(profile)
+    assert first.startswith("60.0 % of the time of the main thread of app is blocked in topk")
+    assert last == "2 processes did not move: 2 × reporter (in main → report → open)."
+
+
+def test_only_what_never_moved() -> None:
+    profile = empty()
+    Tracee(profile, 7, "app", 7, "app").wait(receiving("query"), "interruptible", 10 * SECOND, still=True)
+    first, *_ = sentences(profile)
+    assert first.startswith("100.0 % of the time of the main thread of app is spent waiting for its peer")
 
 
 def test_idle_pool_does_not_hide_the_lock() -> None:
@@ -54,30 +143,21 @@ def test_idle_pool_does_not_hide_the_lock() -> None:
     assert sentences(profile) == (
         "60.0 % of the time of the main thread of srv is blocked in topk → cudaGetDeviceProperties → ioctl, "
         "waiting in __mutex_lock (1,000 waits, mean 6.00 ms, max 6.00 s).",
-        "100.0 % of the time of 64 of the 65 pool-* threads of srv is blocked in pool_main → "
-        "std::condition_variable::wait, waiting in futex_wait (64 waits, mean 10.0 s, max 10.0 s): "
-        "idle, or waiting for others.",
+        "40.0 % of the time of the main thread of srv is on a core, 0.0 % is waiting for one.",
     )
-
-
-def test_busy_threads_are_measured_without_the_idle_ones() -> None:
-    first, second = sentences(idle_pool())
-    assert first == (
-        "50.0 % of the wall time of the threads that are not idle (2 of 66) is on-CPU, 0.0 % is waiting for a core."
-    )
-    assert second.startswith("60.0 % of the time of the main thread of srv is blocked in topk")
 
 
 def test_crowded_core() -> None:
     assert sentences(two_spinners_on_one_core()) == (
-        "50.0 % of the wall time of all 2 threads is on-CPU, 50.0 % is waiting for a core.",
+        "50.0 % of the time of all 2 threads is on a core, 50.0 % is waiting for one.",
     )
 
 
 def test_sleeper_sleeps_though_it_computes_a_little() -> None:
     profile = empty()
     Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 90)
-    assert sentences(profile)[0].startswith("90.0 % of the time of the main thread of p is blocked in main → nap")
+    first, *_ = sentences(profile)
+    assert first.startswith("90.0 % of the time of the main thread of p is spent sleeping in main → nap")
 
 
 def test_small_lock_in_a_large_wait_is_no_headline() -> None:
@@ -88,7 +168,7 @@ def test_small_lock_in_a_large_wait_is_no_headline() -> None:
     Tracee(profile, 1, "p", 100, "t").run(SECOND).wait(TOPK, "uninterruptible", 9 * SECOND)
     first = sentences(profile)[0]
     assert "topk" not in first
-    assert first.startswith("89.0 % of the time of 99 threads of p (main, t) is blocked in main → nap")
+    assert first.startswith("89.0 % of the time of 99 threads of p (main, t) is spent sleeping in main → nap")
 
 
 def test_only_some_threads_of_a_name_wait() -> None:
@@ -116,8 +196,24 @@ def test_kernel_thread_has_no_frames() -> None:
 def test_without_thread_times_no_share_is_claimed() -> None:
     profile = model_case()
     profile.threads.clear()
-    first, _ = sentences(profile)
+    first, *_ = sentences(profile)
     assert first.startswith("1 min 07 s of the time of the 8 worker threads of demo is blocked in topk")
+    assert first.endswith(
+        "meanwhile the 8 main threads of demo wait for another thread for 1 min 18 s in "
+        "main → wait_for_worker → pthread_cond_wait."
+    )
+
+
+def test_a_herd_that_is_woken_in_vain() -> None:
+    profile = empty()
+    for tid in range(10, 20):
+        Tracee(profile, 1, "p", tid, f"c-{tid}").run(80 * MS).wait(POOL, "interruptible", 9_920 * MS, 10_000)
+    Tracee(profile, 1, "p", 1, "p").run(3 * SECOND).wait(SLEEP, "interruptible", 7 * SECOND, 10_000)
+    assert sentences(profile)[0] == (
+        "The 10 c-* threads of p are woken 1,000 times a second each, and run for 8.00 µs before they wait again in "
+        "pool_main → std::condition_variable::wait: if each time all are woken for what one can do, the others are "
+        "woken in vain."
+    )
 
 
 def test_nothing() -> None:
@@ -126,19 +222,4 @@ def test_nothing() -> None:
     Tracee(profile, 1, "p", 1, "p")
     assert sentences(profile) == ("No wait was recorded.",)
     Tracee(profile, 1, "p", 2, "p").run(SECOND).wait(SPIN, "runnable-preempted", 1)
-    assert sentences(profile) == (">99.9 % of the wall time of all 2 threads is on-CPU, <0.1 % is waiting for a core.",)
-
-
-@pytest.mark.parametrize(
-    ("who", "expected"),
-    [
-        ([Who("demo", "worker", False, 8, 8)], "8 × demo/worker"),
-        ([Who("demo", "demo", True, 1, 1)], "demo (main)"),
-        ([Who("srv", f"pool-{i}", False, 1, 1) for i in range(3)] + [Who("srv", "srv", True, 1, 1)],
-         "3 × srv/pool-*, srv (main)"),
-        ([Who(name, name, True, 1, 1) for name in "abcde"], "a (main), b (main), c (main) and 2 more names"),
-        ([Who(name, name, True, 1, 1) for name in "abcd"], "a (main), b (main), c (main), d (main)"),
-    ],
-)  # fmt: skip
-def test_people(who: list[Who], expected: str) -> None:
-    assert people(who) == expected
+    assert sentences(profile) == (">99.9 % of the time of all 2 threads is on a core, <0.1 % is waiting for one.",)

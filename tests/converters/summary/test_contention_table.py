@@ -12,11 +12,11 @@ from stallscope.converters.summary.summarize import summarize
 
 WIDE = """\
 Threads  New/s  Ended/s  Switches/s  Queued: mean        p99  Runnable  Cores: used  allowed  Process (Runnable: of \
-its threads' wall time)
+its threads' time)
      34      0        0         360        128 ms  ≤ 4.19 ms    75.3 %         3.20     4.00  2 × train
 """
 NARROW = """\
-Runnable  Cores: used  allowed  Process (Runnable: of its threads' wall time)
+Runnable  Cores: used  allowed  Process (Runnable: of its threads' time)
   75.3 %         3.20     4.00  2 × train
                                 34 threads, 0 created and 0 ended a second, 360
                                 switches a second, waits for a core: mean 128

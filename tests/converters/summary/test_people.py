@@ -11,7 +11,7 @@ def thread(pid: int, tid: int, name: str) -> ThreadTimes:
 
 def test_names_and_numbers() -> None:
     threads = [thread(1, 2, "pool-1"), thread(1, 3, "pool-1"), thread(4, 5, "pool-1"), thread(1, 1, "train")]
-    assert who_of(threads) == (Who("train", "pool-1", False, 2, 3), Who("train", "train", True, 1, 1))
+    assert who_of(threads) == (Who("train", "pool-1", False, 2, 3, (2, 3, 5)), Who("train", "train", True, 1, 1, (1,)))
 
 
 def test_numbered_threads_are_alike() -> None:
@@ -19,3 +19,8 @@ def test_numbered_threads_are_alike() -> None:
         ("train", "pool-*"): 2,
         ("train", "main"): 1,
     }
+
+
+def test_few_ids_are_told() -> None:
+    (many,) = who_of([thread(1, tid, "pool") for tid in range(100, 2, -1)])
+    assert (many.threads, many.tids) == (98, (3, 4, 5, 6))

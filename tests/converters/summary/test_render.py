@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 
 import pytest
 from stallscope.converters.model import Profile
@@ -25,89 +26,74 @@ from summary_profiles import (
 
 MODEL = """\
 84.2 % of the time of the 8 worker threads of demo is blocked in topk → cudaGetDeviceProperties → ioctl, waiting in \
-__mutex_lock (8 processes, 31,200 waits, mean 2.16 ms, max 17.9 ms).
-97.0 % of the time of the 8 main threads of demo is blocked in main → wait_for_worker → pthread_cond_wait, waiting in \
-futex_wait (8 processes, 31,208 waits, mean 2.49 ms, max 18.0 ms).
+__mutex_lock (8 processes, 31,200 waits, mean 2.16 ms, max 17.9 ms); meanwhile the 8 main threads of demo wait for \
+another thread for 97.0 % of their time in main → wait_for_worker → pthread_cond_wait.
 
 Traced 8 × demo (pid 4711-4718): 16 threads for 10.0 s on node7
+Of 2 min 40 s: 9.0 % on a core, 0.4 % waiting for one, 90.6 % blocked (interruptible 48.5 %, uninterruptible 42.1 %)
 
-    Time    Share  of the wall time of all 16 threads
- 14.40 s    9.0 %  on-CPU
-  0.64 s    0.4 %  runnable: waiting for a core
-144.96 s   90.6 %  blocked
- 77.60 s   48.5 %    interruptible
- 67.36 s   42.1 %    uninterruptible
-160.00 s  100.0 %  wall
+   Time   Share   Count     Mean      Max  Where (Share: of all threads' time; after a name: of its own)
+77.60 s  48.5 %  31,208  2.49 ms  18.0 ms  main → wait_for_worker → pthread_cond_wait │ futex_wait
+                                           8 × demo (main) 97.0 %
+67.36 s  42.1 %  31,200  2.16 ms  17.9 ms  topk → cudaGetDeviceProperties → ioctl │ __mutex_lock
+                                           8 × demo/worker 84.2 %
+ 0.64 s   0.4 %  31,200  20.5 µs   900 µs  waiting for a core in topk → cudaGetDeviceProperties → ioctl
+                                           8 × demo/worker 0.8 %
 
-    Time   Share   Count     Mean      Max  Where (Share: of all threads' wall time)
- 77.60 s  48.5 %  31,208  2.49 ms  18.0 ms  main → wait_for_worker → pthread_cond_wait │ futex_wait
-                                            interruptible, 8 × demo (main), 97.0 % of their time
- 67.36 s  42.1 %  31,200  2.16 ms  17.9 ms  topk → cudaGetDeviceProperties → ioctl │ __mutex_lock
-                                            uninterruptible, 8 × demo/worker, 84.2 % of their time
-  0.64 s   0.4 %  31,200  20.5 µs   900 µs  topk → cudaGetDeviceProperties → ioctl │ waiting for a core (woken)
-                                            8 × demo/worker, 0.8 % of their time
-145.60 s  91.0 %  93,608                    all 3 places
-8 waits had not ended when the trace did: 80.0 ms, counted above up to then
-
-Lost: 0 lost intervals, 3 stacks cut short
+Nothing lost; 3 stacks cut short.
+Next: trace-offcpu -n '^demo$' -d 2 -o when.pftrace  # who wakes whom, and when
 """
 MODEL_WAITS_AT_60 = """\
-    Time   Share  Where (Share: of all threads' wall time)
- 77.60 s  48.5 %  main → wait_for_worker → pthread_cond_wait
-                  │ futex_wait
-                  31,208 waits, mean 2.49 ms, max 18.0 ms
-                  interruptible, 8 × demo (main), 97.0 % of
-                  their time
- 67.36 s  42.1 %  topk → cudaGetDeviceProperties → ioctl │
-                  __mutex_lock
-                  31,200 waits, mean 2.16 ms, max 17.9 ms
-                  uninterruptible, 8 × demo/worker, 84.2 %
-                  of their time
-  0.64 s   0.4 %  topk → cudaGetDeviceProperties → ioctl │
-                  waiting for a core (woken)
-                  31,200 waits, mean 20.5 µs, max 900 µs
-                  8 × demo/worker, 0.8 % of their time
-145.60 s  91.0 %  all 3 places
+                 Where (Share: of all threads' time; after a
+   Time   Share  name: of its own)
+77.60 s  48.5 %  main → wait_for_worker → pthread_cond_wait
+                 │ futex_wait
+                 8 × demo (main) 97.0 %, 31,208 × 2.49 ms,
+                 max 18.0 ms
+67.36 s  42.1 %  topk → cudaGetDeviceProperties → ioctl │
+                 __mutex_lock
+                 8 × demo/worker 84.2 %, 31,200 × 2.16 ms,
+                 max 17.9 ms
+ 0.64 s   0.4 %  waiting for a core in topk →
+                 cudaGetDeviceProperties → ioctl
+                 8 × demo/worker 0.8 %, 31,200 × 20.5 µs,
+                 max 900 µs
 """
 IDLE_WAITS = """\
-    Time   Share  Count     Mean     Max  Where (Share: of all threads' wall time)
+    Time   Share  Count     Mean     Max  Where (Share: of all threads' time; after a name: of its own)
   6.00 s   0.9 %  1,000  6.00 ms  6.00 s  topk → cudaGetDeviceProperties → ioctl │ __mutex_lock
-                                          uninterruptible, srv (main), 60.0 % of its time
+                                          srv (main) 60.0 %
   4.00 s   0.6 %  2,000  2.00 ms  4.00 s  pool_main → std::condition_variable::wait │ futex_wait
-                                          interruptible, srv/pool-*, 40.0 % of its time
-                                          idle, or waiting for others:
-640.00 s  97.0 %     64   10.0 s  10.0 s  pool_main → std::condition_variable::wait │ futex_wait
-                                          interruptible, 64 × srv/pool-*, 100.0 % of their time
-650.00 s  98.5 %  3,064                   all 3 places
-64 waits had not ended when the trace did: 10 min 40 s, counted above up to then
+                                          srv/pool-* 200 40.0 %
+640.00 s  97.0 %     64   10.0 s  10.0 s  idle: pool_main → std::condition_variable::wait │ futex_wait
+                                          64 × srv/pool-* 100.0 %
+64 waits had not ended: 10 min 40 s, counted up to the end
 """
 SPINNERS = """\
-50.0 % of the wall time of all 2 threads is on-CPU, 50.0 % is waiting for a core.
+50.0 % of the time of all 2 threads is on a core, 50.0 % is waiting for one.
 
 Traced spinner (pid 7): 2 threads for 10.0 s on node7
+Of 20.0 s: 50.0 % on a core, 50.0 % waiting for one, 0.0 % blocked
 
-   Time    Share  of the wall time of all 2 threads
-10.00 s   50.0 %  on-CPU
-10.00 s   50.0 %  runnable: waiting for a core
- 0.00 s    0.0 %  blocked
-20.00 s  100.0 %  wall
+  Time   Share  Count     Mean      Max  Where (Share: of all threads' time; after a name: of its own)
+5.00 s  25.0 %  1,250  4.00 ms  4.00 ms  waiting for a core in spin
+                                         spinner (main) 50.0 %
+5.00 s  25.0 %  1,250  4.00 ms  4.00 ms  waiting for a core in spin
+                                         spinner/spinner 50.0 %
 
-   Time   Share  Count     Mean      Max  Where (Share: of all threads' wall time)
-10.00 s  50.0 %  2,500  4.00 ms  4.00 ms  spin │ waiting for a core (preempted)
-                                          spinner (main), spinner/spinner, 50.0 % of their time
-
-Lost: 0 lost intervals, 0 stacks cut short
+Nothing lost.
+Next: trace-wall -p 7 -d 5  # what runs on the cores, too
 """
 EMPTY = """\
 No thread was seen.
 
 Traced nothing: 0 threads for 10.0 s on node7
 
-Lost: 0 lost intervals, 0 stacks cut short
+Nothing lost.
 """
 
 
-def shown(profile: Profile, *, width: int | None = None, color: bool | None = None, top: int = 15) -> str:
+def shown(profile: Profile, *, width: int | None = None, color: bool | None = None, top: int | None = None) -> str:
     out = io.StringIO()
     render(summarize(profile), out, width=width, color=color, top=top)
     return out.getvalue()
@@ -149,7 +135,7 @@ def test_hostile_names_are_inert() -> None:
     assert '[bold]g\\u202e → quote"&amp;\\xff → ioctl │ __mutex_lock' in text
     assert 'Traced <script>alert(1)</script>;x\\x0a\\x1b]0;owned\\x07[red]"\\ (pid 1): 1 thread' in text
     assert "on node\\x1b[2J" in text
-    assert "Lost: 1 lost\\x07 events" in text
+    assert "Lost: 1 lost\\x07 event." in text
     assert "Note: first\\x0asecond\\u202e" in text
 
 
@@ -170,16 +156,10 @@ def test_thousand_places_show_the_top_and_the_sum_of_the_rest() -> None:
     text = shown(profile, top=3)
     assert text.count(" │ ") == 3
     assert "\n0.997 s  20.0 %  1,994                  997 more places\n" in text
-    assert "\n3.997 s  80.0 %  2,000                  all 1,000 places\n" in text
 
 
 def test_rest_says_how_much_of_it_is_idle() -> None:
-    assert "all 3 places" in shown(idle_pool(), top=1)
     assert "2 more places, 1 of them of idle threads\n" in shown(idle_pool(), top=1)
-
-
-def column(lines: list[str]) -> list[float]:
-    return [float(line.split()[0].replace(",", "")) for line in lines]
 
 
 @pytest.mark.parametrize("seconds", [0.001234567, 1.3333333, 77.77777, 4321.987654])
@@ -193,22 +173,23 @@ def test_printed_numbers_add_up(seconds: float) -> None:
             tracee.wait(stack, ("uninterruptible", "interruptible", "stopped")[i], part // (i + 1))
         tracee.wait(stack, "runnable-woken", part // 5)
     blocks = shown(profile, top=5).split("\n\n")
-    times = column(blocks[2].splitlines()[1:])
-    on_cpu, runnable, blocked, *states, wall = times
+    on_cpu, runnable, blocked, *states = [
+        float(number) for number in re.findall(r"([\d.]+) %", blocks[1].splitlines()[1])
+    ]
     assert sum(states) == pytest.approx(blocked, abs=1e-9)
-    assert on_cpu + runnable + blocked == pytest.approx(wall, abs=1e-9)
-    rows = [line for line in blocks[3].splitlines()[1:] if not line.startswith(" " * 30)]
-    *waits, total = column(rows)
-    assert sum(waits) == pytest.approx(total, abs=1e-9)
-    assert total == pytest.approx(runnable + blocked, abs=1e-9)
+    assert on_cpu + runnable + blocked == pytest.approx(100, abs=1e-9)
+    rows = [line.split() for line in blocks[2].splitlines()[1:] if not line.startswith(" " * 30)]
+    assert rows[-1][-2:] == ["more", "places"]
+    shares = [float(row[row.index("%") - 1]) for row in rows]
+    assert sum(shares) == pytest.approx(runnable + blocked, abs=1e-9)
 
 
 def test_time_that_is_not_accounted_for_is_said() -> None:
     profile = two_spinners_on_one_core()
     profile.threads[0].wall += 500 * MS
-    assert " 0.50 s    2.4 %  not accounted for\n" in shown(profile)
+    assert " 0.0 % blocked, 2.4 % not accounted for\n" in shown(profile)
     profile.threads[0].wall -= SECOND
-    assert "-0.50 s   -2.6 %  not accounted for\n" in shown(profile)
+    assert " 0.0 % blocked, -2.6 % not accounted for\n" in shown(profile)
 
 
 def test_without_thread_times_there_are_no_shares() -> None:
@@ -216,7 +197,7 @@ def test_without_thread_times_there_are_no_shares() -> None:
     profile.threads.clear()
     text = shown(profile)
     assert "%" not in text.replace("Share: of", "")
-    assert " 67.36 s      -  31,200  2.16 ms" in text
+    assert "67.36 s      -  31,200  2.16 ms" in text
 
 
 def test_many_process_names_are_summed_up() -> None:
@@ -279,3 +260,68 @@ def test_color_on_a_terminal_only_and_not_with_no_color(
     assert ("\x1b[" in text) is colored
     assert "waiting for a core" in text
     assert "\x1b" not in shown(two_spinners_on_one_core())
+
+
+def many_places(pids: int) -> Profile:
+    profile = empty()
+    profile.comments = ["a note", "another note"]
+    for pid in range(1, pids + 1):
+        tracee = Tracee(profile, pid, f"p{pid}", pid, "main").run(SECOND)
+        for i in range(12):
+            stack = (*user(EXE, "main", f"a_function_whose_name_is_longer_than_one_line_allows_{i}"), *MUTEX)
+            tracee.wait(stack, "uninterruptible", 700 * MS, 10)
+    return profile
+
+
+def test_one_process_fits_a_terminal_of_80_columns_and_24_lines() -> None:
+    text = shown(many_places(1), width=80)
+    assert len(text.splitlines()) <= 23
+    assert "more places" in text
+    assert text.splitlines()[-1].startswith("Next: trace-offcpu -p 1 ")
+    assert "more places" not in shown(many_places(1), width=80, top=12)
+
+
+def test_a_pipe_has_room_for_more() -> None:
+    assert shown(many_places(1)).count(" │ ") == 12
+
+
+def test_little_is_folded() -> None:
+    profile = model_case()
+    Tracee(profile, 1, "x", 1, "x").run(1).wait((*user(EXE, "little"), *MUTEX), "uninterruptible", 100 * MS)
+    text = shown(profile)
+    assert "little" not in text
+    assert "1 more place\n" in text
+
+
+def test_every_main_thread_has_its_row() -> None:
+    profile = many_places(3)
+    for pid in (20, 21, 22):
+        times = Tracee(profile, pid, f"small{pid % 2}", pid, "main").run(9 * SECOND)
+        times.wait((*user(EXE, "seldom"), *kernel("ksys_read", "pipe_read")), "interruptible", 600 * MS, 3)
+    text = shown(profile, top=4)
+    assert "small0 (main)" in text
+    assert "small1 (main)" in text
+
+
+def test_threads_of_the_kernel_are_counted() -> None:
+    profile = model_case()
+    for pid in (90, 91):
+        stack = kernel("ret_from_fork", "kthread", f"kernel_function_{pid}")
+        Tracee(profile, pid, f"kworker/{pid}", pid, "kworker").wait(stack, "idle", 10 * SECOND)
+    text = shown(profile)
+    assert "kernel_function" not in text
+    assert "threads of the kernel, at 2 places\n" in text
+
+
+def test_only_threads_of_the_kernel_are_listed() -> None:
+    profile = empty()
+    Tracee(profile, 9, "jbd2", 9, "jbd2").wait(kernel("kthread", "kjournald2"), "uninterruptible", SECOND)
+    assert "kjournald2" in shown(profile)
+
+
+def test_losses_that_cost_time_come_first() -> None:
+    profile = model_case()
+    profile.lost = {"intervals": 3, "stacks": 0, "stacks not complete: no unwind rule": 2, "frames without a name": 5}
+    assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule, 5 frames without a name.\n" in shown(profile)
+    profile.comments.append("frames without a name: 5 in libx.so")
+    assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule.\n" in shown(profile)

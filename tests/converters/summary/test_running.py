@@ -48,22 +48,33 @@ def test_equal_work_of_all_threads_is_one() -> None:
     assert summary.running[0].threads_weight == 6 * SECOND
     assert summary.running[1].threads_weight == 4 * SECOND
     assert summary.answer == (
-        "83.3 % of the on-CPU time of the 2 w-* threads of train is in main → spin (500 samples).",
-        "30.0 % of the wall time of all 2 threads is on-CPU: trace-wall or trace-offcpu tells where the rest goes.",
+        "83.3 % of the time on cores of the 2 w-* threads of train is in main → spin (500 samples).",
+        "30.0 % of the time of all 2 threads is on a core: trace-wall or trace-offcpu tells where the rest goes.",
     )
 
 
 def test_what_uses_its_core_is_not_sent_elsewhere() -> None:
     _, rest = summarize(on_cpu((8, SPIN, 9 * SECOND, 900))).answer
-    assert rest == "90.0 % of the wall time of the thread is on-CPU, 0.0 % is waiting for a core."
+    assert rest == "90.0 % of the time of the thread is on a core, 0.0 % is waiting for one."
 
 
-def test_table_sums_to_what_stands_under_it() -> None:
+def test_shares_of_a_table_add_up() -> None:
     text = shown(on_cpu((8, SPIN, 3 * SECOND, 300), (9, SORT, 1 * SECOND, 100), (8, READ, 999 * MS, 99)))
-    rows = [line.split() for line in text.splitlines() if " places" in line or " → " in line]
-    assert rows[-1][:4] == ["4.999", "s", "100.0", "%"]
-    assert "What runs (Share: of all on-CPU time)" in text
-    assert "train/w-*, 75.0 % of its time on a core" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith(("3.", "1.", "0."))]
+    assert [row[:4] for row in rows] == [
+        ["3.000", "s", "60.0", "%"],
+        ["1.000", "s", "20.0", "%"],
+        ["0.999", "s", "20.0", "%"],
+    ]
+    assert "What runs (Share: of all time on cores)" in text
+    assert "train/w-* 8 75.0 % of its time on a core" in text
+
+
+def test_one_or_two_samples_tell_no_share() -> None:
+    text = shown(on_cpu((8, SPIN, 3 * SECOND, 300), (8, SORT, 20 * MS, 2), (8, READ, 10 * MS, 1)))
+    assert "main → sort" not in text
+    assert "2 more places" in text
+    assert "main → sort" in shown(on_cpu((8, SORT, 20 * MS, 2)))
 
 
 def test_other_events_are_counted() -> None:
@@ -91,6 +102,9 @@ def test_waits_and_work_in_one_profile() -> None:
     assert summary.answer[0].startswith("60.0 % of the time of the w-* thread of train is blocked in topk")
     text = shown(profile)
     assert text.index("What runs") < text.index("Where (Share")
+    # One base for both tables.
+    assert "What runs (Share: of all threads' time)" in text
+    assert " 4.000 s  40.0 %" in text.replace("\n4", "\n 4")
     json_ = summary.to_json()
     assert json_["running"][0]["frames"] == ["main", "spin"]
     assert json_["running"][0]["who"] == json_["waits"][0]["who"]
@@ -98,8 +112,8 @@ def test_waits_and_work_in_one_profile() -> None:
     times.on_cpu, times.blocked = 9 * SECOND, {"uninterruptible": SECOND}
     profile.samples[0] = Sample(TOPK, (SECOND, 10, 1, SECOND, 0), labels(8, "uninterruptible"))
     busy, work = summarize(profile).answer
-    assert busy.startswith("90.0 % of the wall time of the thread is on-CPU")
-    assert work == "100.0 % of the on-CPU time of the w-* thread of train is in main → spin (400 samples)."
+    assert busy.startswith("90.0 % of the time of the thread is on a core")
+    assert work == "100.0 % of the time on cores of the w-* thread of train is in main → spin (400 samples)."
 
 
 def test_no_sample_at_all() -> None:

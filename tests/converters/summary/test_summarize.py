@@ -15,8 +15,8 @@ from summary_profiles import (
     Tracee,
     empty,
     idle_pool,
+    kernel,
     model_case,
-    two_spinners_on_one_core,
 )
 
 
@@ -29,13 +29,13 @@ def test_equal_waits_of_all_processes_are_one() -> None:
     assert [(wait.state, wait.frames[-2], wait.kernel) for wait in summary.waits] == [
         ("interruptible", "wait_for_worker", "futex_wait"),
         ("uninterruptible", "cudaGetDeviceProperties", "__mutex_lock"),
-        ("runnable-woken", "cudaGetDeviceProperties", ""),
+        ("runnable", "cudaGetDeviceProperties", ""),
     ]
     topk = summary.waits[1]
     assert (topk.time, topk.count, topk.min, topk.max) == (8 * 8_420 * MS, 31_200, 20_000, 17_900_000)
     assert (topk.processes, topk.threads, topk.threads_wall, topk.threads_alike) == (8, 8, 80 * SECOND, 8)
     assert topk.mean == 2_158_974
-    assert topk.who == (Who("demo", "worker", False, 8, 8),)
+    assert topk.who == (Who("demo", "worker", False, 8, 8, (5711, 5712, 5713, 5714)),)
     assert not topk.told_by_others
     assert summary.waits[2].runnable
 
@@ -45,7 +45,7 @@ def test_open_intervals_count_and_are_marked() -> None:
     assert (main.time, main.count) == (8 * 9_700 * MS, 8 * 3901)
     assert (main.open_time, main.open_count) == (80 * MS, 8)
     assert main.min == 1
-    assert main.who == (Who("demo", "demo", True, 8, 8),)
+    assert main.who == (Who("demo", "demo", True, 8, 8, (4711, 4712, 4713, 4714)),)
 
 
 def test_totals_are_those_of_the_scheduler() -> None:
@@ -80,41 +80,41 @@ def test_idle_threads_come_last_and_apart_from_busy_ones_in_the_same_place() -> 
     assert summary.times.threads == 66
 
 
-@pytest.mark.parametrize(("runs", "idle"), [(100 * MS, True), (101 * MS, False)])
-def test_idle_from_99_percent_on(runs: int, idle: bool) -> None:
+def test_a_main_thread_is_never_idle() -> None:
     profile = empty()
-    Tracee(profile, 1, "p", 1, "p").run(runs).wait(POOL, "interruptible", 10 * SECOND - runs)
-    assert [wait.idle for wait in summarize(profile).waits] == [idle]
+    Tracee(profile, 1, "p", 1, "p").wait(POOL, "interruptible", 10 * SECOND, 90)
+    Tracee(profile, 1, "p", 2, "w").run(10 * SECOND)
+    assert [wait.idle for wait in summarize(profile).waits] == [False]
 
 
-@pytest.mark.parametrize(
-    ("stack", "state", "idle"),
-    [
-        (TOPK, "uninterruptible", False),
-        (TOPK, "interruptible", False),
-        (POOL, "uninterruptible", False),
-        (POOL, "runnable-woken", False),
-        (TOPK, "idle", True),
-    ],
-)
-def test_thread_that_is_held_up_is_never_idle(stack: tuple, state: str, idle: bool) -> None:
-    profile = empty()
-    Tracee(profile, 1, "p", 1, "p").wait(stack, state, 10 * SECOND)
-    assert [wait.idle for wait in summarize(profile).waits] == [idle]
-
-
-def test_waiting_for_a_core_is_one_wait_whatever_the_thread_waited_for_before() -> None:
+def test_waiting_for_a_core_is_one_row_per_name_whatever_the_thread_was_at() -> None:
     profile = empty()
     frames = POOL[:-5]
-    tracee = Tracee(profile, 1, "p", 1, "p")
-    tracee.wait(POOL, "runnable-woken", SECOND, 2).wait(frames, "runnable-woken", SECOND, 3)
-    tracee.wait(POOL, "runnable-preempted", SECOND)
+    for tid in (8, 9):
+        tracee = Tracee(profile, 1, "p", tid, f"w-{tid}")
+        tracee.wait(POOL, "runnable-woken", SECOND, 2).wait(TOPK, "runnable-woken", SECOND, 3)
+        tracee.wait(frames, "runnable-preempted", SECOND)
+    Tracee(profile, 1, "p", 1, "p").wait(POOL, "runnable-woken", SECOND, 7)
     waits = summarize(profile).waits
-    assert sorted((wait.state, wait.kernel, wait.count) for wait in waits) == [
-        ("runnable-preempted", "", 1),
-        ("runnable-woken", "", 5),
+    assert [(wait.state, wait.kind, wait.frames[:1], wait.count, wait.threads) for wait in waits] == [
+        ("runnable", "core", (), 12, 2),
+        ("runnable", "core", ("pool_main",), 7, 1),
     ]
-    assert summarize(two_spinners_on_one_core()).waits[0].threads == 2
+
+
+def test_processes_that_did_not_move_have_rows_of_their_own() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").wait(POOL, "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 2, "p", 2, "p").run(SECOND).wait(POOL, "interruptible", 9 * SECOND, 10)
+    assert [(wait.still, wait.time) for wait in summarize(profile).waits] == [(False, 9 * SECOND), (True, 10 * SECOND)]
+
+
+def test_threads_of_the_kernel_are_told_from_others() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(POOL, "interruptible", 9 * SECOND, 10)
+    stack = kernel("ret_from_fork", "kthread", "kjournald2")
+    Tracee(profile, 9, "jbd2", 9, "jbd2").run(1).wait(stack, "interruptible", 10 * SECOND)
+    assert [(wait.in_kernel, wait.idle) for wait in summarize(profile).waits] == [(False, False), (True, True)]
 
 
 def test_thread_without_times_makes_its_share_unknown_not_wrong() -> None:
@@ -142,7 +142,7 @@ def test_samples_without_labels_are_kept() -> None:
     profile = empty()
     profile.samples.append(Sample(POOL, (5, 1, 5, 5)))
     (wait,) = summarize(profile).waits
-    assert (wait.state, wait.time, wait.who) == ("other", 5, (Who("?", "?", True, 1, 1),))
+    assert (wait.state, wait.time, wait.who) == ("other", 5, (Who("?", "?", True, 1, 1, (0,)),))
 
 
 def test_minimum_ignores_samples_without_an_interval() -> None:

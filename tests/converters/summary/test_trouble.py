@@ -11,7 +11,7 @@ from stallscope.converters.summary.trouble import trouble
 
 
 def told(made: Profile) -> tuple[str, ...]:
-    return trouble(contention_of(made), made.threads)
+    return tuple(each.sentence for each in trouble(contention_of(made), made.threads))
 
 
 def test_nothing_to_say() -> None:
@@ -28,8 +28,8 @@ def test_nothing_to_say() -> None:
 def test_threads_outnumber_the_cores() -> None:
     (sentence,) = told(crowd(2, environment={"OMP_NUM_THREADS": "16", "RAYON_NUM_THREADS": "4"}))
     assert sentence == (
-        "The threads of 2 × train outnumber the cores: 28.8 want one on average, 4 cores may be used; for 88.9 % of "
-        "the time in which they could run they wait for one. Environment: OMP_NUM_THREADS=16; RAYON_NUM_THREADS=4; "
+        "The threads of 2 × train outnumber the cores: 28.8 want one on average, 4 cores may be used; 75.3 % of their "
+        "time they wait for one. Environment: OMP_NUM_THREADS=16; RAYON_NUM_THREADS=4; "
         "MKL_NUM_THREADS, OPENBLAS_NUM_THREADS, NUMEXPR_NUM_THREADS not set."
     )
 
@@ -194,3 +194,12 @@ def test_a_quota_in_a_trace_without_a_length() -> None:
     process(made, 7, "x", limits=(HALF,))
     threads(made, 7, "x", "x", wall=0)
     assert told(made)[0].endswith("periods of 100 ms; it was stopped for 4.90 s.")
+
+
+def test_a_crowd_that_a_quota_stops_is_told_once() -> None:
+    made = crowd(1)
+    made.processes[0].limits = (HALF,)
+    (only,) = trouble(contention_of(made), made.threads)
+    assert only.sentence.startswith("A quota throttles train")
+    assert only.pids == {1000}
+    assert only.time == contention_of(made)[0].runnable

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
+from stallscope.converters.summary.shared_frames import shared_frames
 from stallscope.converters.summary.wait_sites import NAME_LIMIT, function_name, site
 from summary_profiles import (
     CUDA,
@@ -9,7 +10,6 @@ from summary_profiles import (
     EXE,
     FUTEX,
     LIBC,
-    LIBSTDCXX,
     MUTEX,
     POOL,
     SPIN,
@@ -66,7 +66,7 @@ def test_what_matters_of_a_stack(stack: Stack, expected: str) -> None:
 
 def test_api_is_shown_with_its_caller_however_deep_the_library_is() -> None:
     inside = frames(CUDA, "cudaGetDeviceProperties", "libcudart_1", "libcudart_2")
-    assert text((*inside, *MUTEX)) == "step > cudaGetDeviceProperties > libcudart_2 > ioctl | __mutex_lock"
+    assert text((*inside, *MUTEX)) == "step > cudaGetDeviceProperties > … > libcudart_2 > ioctl | __mutex_lock"
 
 
 def test_library_without_names_is_named_once() -> None:
@@ -93,7 +93,7 @@ def test_python_frames_count_and_its_evaluator_does_not() -> None:
         *user(LIBC, "clock_nanosleep"),
         *SLEEP,
     )
-    assert text(stack) == "step > time_sleep > clock_nanosleep | do_nanosleep"
+    assert text(stack) == "step > … > time_sleep > clock_nanosleep | do_nanosleep"
     assert text((*stack[:5], *SLEEP)) == "train > step > clock_nanosleep | do_nanosleep"
 
 
@@ -118,21 +118,27 @@ def test_user_only_stack_has_no_kernel_wait() -> None:
     assert text(frames(LIBC, "ioctl")) == "main > step > ioctl | "
 
 
-@pytest.mark.parametrize(
-    ("stack", "expected"),
-    [
-        (POOL, True),
-        ((*frames(LIBC, "read"), *READ), True),
-        ((*frames(LIBC, "nanosleep"), *SLEEP), True),
-        (TOPK, False),
-        ((*frames(LIBC, "pthread_mutex_lock", "__lll_lock_wait"), *FUTEX), False),
-        ((*frames(LIBSTDCXX, "std::mutex::lock()"), *FUTEX), False),
-        ((*frames(LIBC, "ioctl"), *kernel("__x64_sys_ioctl", "request_wait_answer")), False),
-        ((), False),
-    ],
-)
-def test_who_ends_the_wait(stack: Stack, expected: bool) -> None:
-    assert site(stack).told_by_others is expected
+def test_python_waits_for_its_lock() -> None:
+    python = Module("/usr/bin/python3.11")
+    stack = (*user(python, "[python3.11+0x10]"), *user(LIBC, "pthread_cond_timedwait@@GLIBC_2.3.2"), *FUTEX)
+    assert text(stack) == "[python3.11] > take_gil | futex_wait"
+    assert (
+        text((*frames(LIBC, "pthread_cond_timedwait"), *FUTEX)) == "main > step > pthread_cond_timedwait | futex_wait"
+    )
+
+
+LATCH = user(EXE, "ProcSleep", "WaitLatch", "WaitEventSetWait")
+ROW = (*user(EXE, "main", "heap_update", "XactLockTableWait", "LockAcquire"), *LATCH, *user(LIBC, "epoll_wait"), *EPOLL)
+TUPLE = (*user(EXE, "main", "heap_lock", "LockTuple", "LockAcquire"), *LATCH, *user(LIBC, "epoll_wait"), *EPOLL)
+NAP = (*user(EXE, "main", "pg_sleep"), *LATCH[1:], *user(LIBC, "epoll_wait"), *EPOLL)
+
+
+def test_what_many_waits_go_through_is_left_out() -> None:
+    shared = shared_frames([(ROW, 10), (TUPLE, 10), (NAP, 10)])
+    assert site(ROW, shared).frames == ("XactLockTableWait", "LockAcquire", "ProcSleep", "epoll_wait")
+    assert site(TUPLE, shared).frames == ("LockTuple", "LockAcquire", "ProcSleep", "epoll_wait")
+    assert site(NAP, shared).frames == ("main", "pg_sleep", "epoll_wait")
+    assert site(ROW).frames == ("WaitLatch", "WaitEventSetWait", "epoll_wait")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,305 @@
+"""What is worth a sentence: waits that hold threads up, what the main threads wait for, and who that may be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..model import ThreadTimes
+from .adding_up import Place, Sum, Sums, Thread
+from .figures import thread_pattern
+from .standing import Standing
+from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
+
+SIGNIFICANT = 0.05
+"""A wait is worth a sentence from this share of its threads' time on, and of all active threads' time."""
+CPU = "cpu"
+"""The kind of a finding that is no wait: threads that run."""
+_HELD_UP = (LOCK, HELD, HALTED)
+_EFFECTS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
+_FEW = 6
+"""Names of processes, up to which those traced are taken to have to do with each other."""
+_CAUSE = 0.2
+"""Who is waited for spends at least this share of its time on something of its own."""
+_PER_SECOND = 5
+_AT_WORK = 0.005
+"""A process is at work from so many switches a second on, or such a share of one core."""
+_HERD, _SHORT, _OFTEN = 8, 20_000, 100
+"""A herd: so many threads alike, that run for less than so many ns each time, and are woken so often a second."""
+
+_TELLING = 10
+"""A place is told from this part of a finding's time on."""
+
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The same trouble of some threads. Times in ns."""
+
+    kind: str
+    """Of `wait_kinds`, or `CPU`."""
+    threads: tuple[Thread, ...]
+    """Most time first."""
+    time: int
+    wall: int
+    """Of these threads; 0 when unknown."""
+    places: tuple[Place, ...] = ()
+    """Those with a good part of the time, most first."""
+    count: int = 0
+    max: int = 0
+    runnable: int = 0
+    """Of `CPU`: the part of the time in which the threads waited for a core."""
+
+    @property
+    def pids(self) -> frozenset[int]:
+        return frozenset(pid for pid, _ in self.threads)
+
+
+class Findings:
+    """Of one profile."""
+
+    def __init__(self, sums: Sums, threads: dict[Thread, ThreadTimes], standing: Standing, duration: int) -> None:
+        self._sums, self.threads, self._standing = sums, threads, standing
+        self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
+        self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
+        """Processes of which no thread moved."""
+        self._own = [thread for thread in threads if thread not in standing.kernel]
+        self._names = {self._process(thread) for thread in self._own}
+        self._at_work = self._pids_at_work(duration)
+        self._duration = duration
+        self.active_wall = sum(
+            times.wall for thread, times in threads.items() if not self.is_quiet(thread)
+        )  # fmt: skip
+
+    def is_quiet(self, thread: Thread) -> bool:
+        """Whether it spends nearly all of its time in one wait that others end."""
+        wall = self.threads[thread].wall
+        spent = sum(self._sums[thread][place].time for place in self._standing.quiet.get(thread, ()))
+        return 0 < wall * 99 <= spent * 100
+
+    def _pids_at_work(self, duration: int) -> frozenset[int]:
+        on_cpu: dict[int, int] = defaultdict(int)
+        switches: dict[int, int] = defaultdict(int)
+        for pid, tid in self._own:
+            on_cpu[pid] += self.threads[pid, tid].on_cpu
+            switches[pid] += sum(total.count for total in self._sums.get((pid, tid), {}).values())
+        least = _PER_SECOND * duration / 1e9
+        return frozenset(pid for pid in on_cpu if on_cpu[pid] >= _AT_WORK * duration or switches[pid] >= least)
+
+    def _process(self, thread: Thread) -> str:
+        return thread_pattern(self.threads[thread].process, main=False)
+
+    def _name(self, thread: Thread) -> str:
+        return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
+
+    def _mains(self) -> list[Thread]:
+        """The main threads that matter: of processes at work if there are any, or else of those that move, or all."""
+        own = [thread for thread in self._own if thread not in self._standing.idle]
+        mains = [thread for thread in own if thread[0] == thread[1]] or own
+        moving = [thread for thread in mains if thread[0] not in self.still_pids]
+        return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
+
+    def are_still(self, threads: Iterable[Thread]) -> bool:
+        """Whether none of them moved."""
+        return self._standing.still.issuperset(threads)
+
+    def where_of(self, pid: int) -> str:
+        """The name of a process, and where its main thread (or its first one) waits most."""
+        thread = min((thread for thread in self.threads if thread[0] == pid), key=lambda each: (each[1] != pid, each))
+        places = self._sums.get(thread, {})
+        if not places:
+            return self._process(thread)
+        place = max(places, key=lambda place: (places[place].time, place))
+        where = "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
+        return f"{self._process(thread)} ({where})"
+
+    def deadlocks(self) -> list[Finding]:
+        """Several threads of a process that stand still, each for a lock of the program."""
+        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread in self._standing.still:
+            places = [place for place in self._sums[thread] if user_lock(place.site.frames, place.site.kernel)]
+            if places:
+                found[(thread[0],)][thread] = places
+        return self._made(LOCK, {key: members for key, members in found.items() if len(members) > 1})
+
+    def held_up(self) -> list[Finding]:
+        """Locks with all their waiters together, devices, memory; of threads that move, most time first."""
+        found: dict[str, dict[_Key, dict[Thread, list[Place]]]] = {kind: defaultdict(dict) for kind in _HELD_UP}
+        for thread in self._own:
+            if thread[0] in self.still_pids:
+                continue
+            for place in self._sums.get(thread, ()):
+                if place.kind in _HELD_UP:
+                    key = self._held_key(thread, place)
+                    found[place.kind][key].setdefault(thread, []).append(place)
+        made = [finding for kind in _HELD_UP for finding in self._made(kind, found[kind])]
+        enough = SIGNIFICANT * self.active_wall
+        return sorted((finding for finding in made if finding.time >= enough), key=_order)
+
+    def _held_key(self, thread: Thread, place: Place) -> _Key:
+        if lock := user_lock(place.site.frames, place.site.kernel):
+            return self._process(thread), lock
+        if place.kind == LOCK:
+            return place.site.kernel, place.site.frames[-1:]
+        return self._process(thread), place.site.frames or place.site.kernel
+
+    def effects(self) -> list[Finding]:
+        """What main threads wait for that others end, with other threads that wait in the same places; most first."""
+        mains = set(self._mains())
+        processes = {self._process(thread) for thread in mains}
+        wanted: set[_Key] = set()
+        found: dict[str, dict[_Key, dict[Thread, list[Place]]]] = {kind: defaultdict(dict) for kind in _EFFECTS}
+        for thread in self._own:
+            if thread in self._standing.idle or self._process(thread) not in processes:
+                continue
+            for place in self._sums.get(thread, ()):
+                if place.kind in _EFFECTS:
+                    key = self._process(thread), place.site.frames
+                    found[place.kind][key].setdefault(thread, []).append(place)
+                    if thread in mains:
+                        wanted.add(key)
+        made = [
+            finding
+            for kind in _EFFECTS
+            for finding in self._made(kind, {key: of for key, of in found[kind].items() if key in wanted})
+        ]
+        return sorted((finding for finding in made if mains.intersection(finding.threads)), key=_order)
+
+    def _made(self, kind: str, groups: dict[_Key, dict[Thread, list[Place]]]) -> list[Finding]:
+        return [made for members in groups.values() if (made := self._finding(kind, members))]
+
+    def longest(self) -> Finding | None:
+        """Where nothing is significant: the wait with the most time, of threads that are not idle."""
+        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread in self._own:
+            for place in self._sums.get(thread, ()):
+                if place.kind != CORE and thread not in self._standing.idle:
+                    key = self._process(thread), place.kind, place.site.frames
+                    groups[key].setdefault(thread, []).append(place)
+        found = [self._finding(str(key[1]), members, least=0) for key, members in groups.items()]
+        return min((each for each in found if each), key=_order, default=None)
+
+    def _finding(self, kind: str, members: dict[Thread, list[Place]], least: float = SIGNIFICANT) -> Finding | None:
+        """Of the threads that lose much of their time there; None without any."""
+        times = {thread: sum(self._sums[thread][place].time for place in places) for thread, places in members.items()}
+        told = [thread for thread in times if times[thread] >= least * self.threads[thread].wall]
+        if not told:
+            return None
+        together: dict[Place, int] = defaultdict(int)
+        total = Sum()
+        for thread in told:
+            for place in members[thread]:
+                together[place] += self._sums[thread][place].time
+                total.add(self._sums[thread][place])
+        telling = [place for place in together if together[place] * _TELLING >= total.time]
+        places = telling or list(together)
+        places.sort(key=lambda place: (-together[place], place))
+        threads = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
+        return Finding(kind, threads, total.time, self._wall(threads), tuple(places), total.count, total.max)
+
+    def _wall(self, threads: Iterable[Thread]) -> int:
+        walls = [self.threads[thread].wall for thread in threads]
+        return sum(walls) if all(walls) else 0
+
+    def busy(self) -> list[Finding]:
+        """Threads of one name that run, or could: most first. Without those of the kernel and those that only wait."""
+        groups: dict[_Key, list[Thread]] = defaultdict(list)
+        for thread in self._own:
+            times = self.threads[thread]
+            if not self.is_quiet(thread) and times.on_cpu + times.runnable:
+                groups[self._process(thread), self._name(thread)].append(thread)
+        return sorted((self._running(members) for members in groups.values()), key=_order)
+
+    def _running(self, members: list[Thread]) -> Finding:
+        of = {thread: self.threads[thread].on_cpu + self.threads[thread].runnable for thread in members}
+        threads = tuple(sorted(members, key=lambda thread: (-of[thread], thread)))
+        runnable = sum(self.threads[thread].runnable for thread in members)
+        return Finding(CPU, threads, sum(of.values()), self._wall(threads), runnable=runnable)
+
+    def cause_of(self, effect: Finding) -> Finding | None:
+        """What those do meanwhile who may end this wait; None when nobody who is traced can be it."""
+        waiting = set(effect.threads)
+        if effect.kind in (THREAD, SLEEP):
+            asked = [thread for thread in self._own if thread[0] in effect.pids]
+        elif effect.kind in (PEER, CHILD):
+            mine = {self._process(thread) for thread in waiting}
+            few = len(self._names) <= _FEW
+            asked = [thread for thread in self._own if few or self._process(thread) in mine]
+            asked = [thread for thread in asked if thread[0] not in effect.pids]
+        else:
+            return None
+        causes = self._causes([thread for thread in asked if thread not in waiting], _own_kinds(effect.kind))
+        # Whom one of them waits for has something to do for a good part of that time.
+        enough = _CAUSE * effect.time / len(effect.threads)
+        causes = [cause for cause in causes if cause.time >= enough]
+        return max(causes, key=lambda cause: (cause.time / cause.wall, cause.threads), default=None)
+
+    def _causes(self, asked: list[Thread], kinds: tuple[str, ...]) -> list[Finding]:
+        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        running: dict[_Key, list[Thread]] = defaultdict(list)
+        for thread in asked:
+            if thread in self._standing.idle or not self.threads[thread].wall:
+                continue
+            kind, places = self._mostly(thread, kinds)
+            key = self._process(thread), self._name(thread), kind
+            if kind == CPU:
+                running[key].append(thread)
+            elif places:
+                groups[key][thread] = places
+        found = [self._running(members) for members in running.values()]
+        found += [made for key, members in groups.items() if (made := self._finding(str(key[2]), members))]
+        return [cause for cause in found if cause.wall and cause.time >= _CAUSE * cause.wall]
+
+    def _mostly(self, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
+        """What a thread does most, of these kinds of waits and of running."""
+        times = self.threads[thread]
+        of: dict[str, int] = defaultdict(int)
+        places: dict[str, list[Place]] = defaultdict(list)
+        for place, total in self._sums.get(thread, {}).items():
+            if place.kind in kinds:
+                of[place.kind] += total.time
+                places[place.kind].append(place)
+        if CPU in kinds:
+            # To wait for a core is only half of its own doing.
+            of[CPU] = times.on_cpu + times.runnable // 2
+        most = max(of, key=lambda kind: (of[kind], kind), default=CORE)
+        return most, places[most]
+
+    def herd(self) -> Finding | None:
+        """Threads that are woken together, often, and have nearly nothing to do each time."""
+        found = [finding for finding in self._pools_awake() if self._is_herd(finding)]
+        return min(found, key=_order, default=None)
+
+    def _pools_awake(self) -> list[Finding]:
+        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread in self._own:
+            for place in self._sums.get(thread, ()):
+                if place.kind == THREAD and thread[0] != thread[1]:
+                    key = self._process(thread), self._name(thread), place.site.frames
+                    groups[key].setdefault(thread, []).append(place)
+        return self._made(THREAD, groups)
+
+    def _is_herd(self, finding: Finding) -> bool:
+        if len(finding.threads) < _HERD or finding.count < _OFTEN * len(finding.threads) * self._duration / 1e9:
+            return False
+        counts = sorted(
+            sum(self._sums[thread][place].count for place in finding.places if place in self._sums[thread])
+            for thread in finding.threads
+        )
+        on_cpu = sum(self.threads[thread].on_cpu for thread in finding.threads)
+        return counts[0] * 3 >= counts[-1] * 2 and on_cpu < _SHORT * finding.count
+
+
+def _own_kinds(effect: str) -> tuple[str, ...]:
+    """What may keep those busy who are waited for."""
+    if effect == SLEEP:
+        return (CPU,)
+    own = (CPU, SLEEP, *_HELD_UP)
+    # Others of the same process may wait for something outside of it.
+    return (*own, PEER, CHILD) if effect == THREAD else own
+
+
+def _order(finding: Finding) -> tuple[int, tuple[Thread, ...]]:
+    return -finding.time, finding.threads

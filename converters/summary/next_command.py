@@ -1,0 +1,38 @@
+"""The one command that would tell more than the first sentence of a summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .answer import NO_WAIT, Answer
+from .figures import NextStep, Process
+from .findings import CPU
+from .wait_kinds import CHILD, HALTED, PEER
+
+_FEW = 4
+"""Processes that are told by their ids."""
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+"""Names that need no care in a shell or in a regular expression."""
+
+
+def next_command(told: Answer, has_samples: bool, processes: Sequence[Process]) -> NextStep | None:
+    """None when nothing tells more. ``has_samples``: what runs is known already. ``processes``: all traced."""
+    if not processes or told.kind == HALTED:
+        return None
+    whom = _scope(processes)
+    if told.deadlock:
+        return NextStep(f"trace-offcpu {whom} -d 1 --per-thread -o stacks.html", "whole stacks")
+    if told.kind in (CPU, NO_WAIT) and not has_samples:
+        return NextStep(f"trace-wall {whom} -d 5", "what runs on the cores, too")
+    if told.kind in (PEER, CHILD) and not told.explained and whom != "-a":
+        return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
+    return NextStep(f"trace-offcpu {whom} -d 2 -o when.pftrace", "who wakes whom, and when")
+
+
+def _scope(processes: Sequence[Process]) -> str:
+    pids = sorted(pid for process in processes for pid in process.pids)
+    if len(pids) <= _FEW:
+        return f"-p {','.join(map(str, pids))}"
+    name = processes[0].name
+    return f"-n '^{name}$'" if len(processes) == 1 and _PLAIN.fullmatch(name) else "-a"

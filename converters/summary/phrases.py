@@ -1,0 +1,165 @@
+"""Findings in words: whose time, what share of it, where. Names are as they are: hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..base.units import count, duration, plural, share
+from ..model import ThreadTimes
+from .adding_up import Thread
+from .figures import Who, thread_pattern
+from .findings import CPU, Finding
+from .people import alike_of
+from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
+
+_FOR_WHOM = {
+    THREAD: "another thread",
+    PEER: "its peer",
+    CHILD: "a process to end",
+    EVENTS: "events",
+}
+_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)"}
+_TOLD_APART = 2
+"""Up to so many threads of a larger number of threads alike are told by their ids."""
+
+
+class Phrases:
+    """For the threads of one profile."""
+
+    def __init__(self, threads: dict[Thread, ThreadTimes]) -> None:
+        self._threads = threads
+        self._alike = alike_of(threads.values())
+
+    def sentence(self, finding: Finding, meanwhile: Finding | None = None) -> str:
+        """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile …``"""
+        much = share(finding.time, finding.wall) if finding.wall else duration(finding.time)
+        whom = self.subject(finding.threads)
+        if finding.kind == CPU:
+            much = share(finding.time - finding.runnable, finding.wall)
+            text = f"{much} of the time of {whom} is on a core"
+            text += f", {share(finding.runnable, finding.wall)} is waiting for one"
+        else:
+            text = f"{much} of the time of {whom} is {_spent(finding)} ({_counts(finding)})"
+        return f"{text}; {self._meanwhile(meanwhile)}." if meanwhile else f"{text}."
+
+    def _meanwhile(self, finding: Finding) -> str:
+        whom, one = self.subject(finding.threads), len(finding.threads) == 1
+        much = duration(finding.time)
+        if finding.wall:
+            much = f"{share(finding.time, finding.wall)} of {'its' if one else 'their'} time"
+        where = f" in {chain(finding)}"
+        if finding.kind == CPU:
+            on_cpu = share(finding.time - finding.runnable, finding.wall)
+            queued = share(finding.runnable, finding.wall)
+            much = f"{on_cpu} of {'its' if one else 'their'} time"
+            does = (
+                f"{'is' if one else 'are'} on a core for {much}, and {'waits' if one else 'wait'} for one for {queued}"
+            )
+        elif finding.kind == SLEEP:
+            does = f"{'sleeps' if one else 'sleep'} for {much}{where}"
+        elif finding.kind == HALTED:
+            does = f"{'is' if one else 'are'} stopped for {much}"
+        elif finding.kind in _FOR_WHOM:
+            does = f"{'waits' if one else 'wait'} for {_FOR_WHOM[finding.kind]} for {much}{where}"
+        else:
+            does = f"{'is' if one else 'are'} blocked for {much}{where}"
+        return f"meanwhile {whom} {does}"
+
+    def herd(self, finding: Finding, trace: int) -> str:
+        """Of threads that are woken for nothing."""
+        threads = len(finding.threads)
+        often = finding.count * 1_000_000_000 // (threads * trace)
+        each = sum(self._threads[thread].on_cpu for thread in finding.threads) // finding.count
+        return (
+            f"{self.subject(finding.threads)} are woken {count(often)} times a second each, and run for "
+            f"{duration(each)} before they wait again in {chain(finding)}: if each time all are woken for what one can "
+            "do, the others are woken in vain."
+        )
+
+    def subject(self, threads: Sequence[Thread]) -> str:
+        """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others are called so, too."""
+        names, processes = self._names(threads), self._processes(threads)
+        of = f" of {processes[0]}" if len(processes) == 1 else ""
+        if len(names) > 1:
+            return f"{count(len(threads))} threads{of} ({listed(names)})"
+        alike = sum(self._alike[process, names[0]] for process in processes)
+        if len(threads) == alike:
+            number = "" if alike == 1 else f"{count(alike)} "
+            return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
+        if len(threads) > _TOLD_APART:
+            return f"{count(len(threads))} of the {count(alike)} {names[0]} threads{of}"
+        ids = ", ".join(str(tid) for _, tid in sorted(threads))
+        kind = "pid" if names[0] == "main" else "tid"
+        number = "the" if len(threads) == 1 else f"the {len(threads)}"
+        return f"{number} {names[0]} {'thread' if len(threads) == 1 else 'threads'}{of} ({kind} {ids})"
+
+    def _names(self, threads: Iterable[Thread]) -> list[str]:
+        return list(dict.fromkeys(thread_pattern(self._threads[key].thread, key[0] == key[1]) for key in threads))
+
+    def _processes(self, threads: Iterable[Thread]) -> list[str]:
+        return list(dict.fromkeys(self._threads[thread].process for thread in threads))
+
+
+def chain(finding: Finding) -> str:
+    """Where it waits. Ways that end in the same function are told together: ``allocate, release → lock``."""
+    ways = list(dict.fromkeys(place.site.frames for place in finding.places if place.site.frames))
+    if not ways:
+        return finding.places[0].site.kernel if finding.places else ""
+    same = [way for way in ways if way[-1] == ways[0][-1]]
+    if len(same) == 1 or any(len(way) == 1 for way in same):
+        return " → ".join(ways[0])
+    callers = list(dict.fromkeys(way[-2] for way in same))
+    if len(callers) == 1:
+        return " → ".join(ways[0])
+    return f"{listed(callers)} → {ways[0][-1]}"
+
+
+def _spent(finding: Finding) -> str:
+    first = finding.places[0].site
+    where = f" in {chain(finding)}" if first.frames else ""
+    if finding.kind == SLEEP:
+        return f"spent sleeping{where}"
+    if finding.kind in _FOR_WHOM:
+        return f"spent waiting for {_FOR_WHOM[finding.kind]}{where}" + ("" if where else f", in {first.kernel}")
+    if finding.kind == HALTED:
+        return f"lost: stopped{where}"
+    lock = user_lock(first.frames, first.kernel) if finding.kind == LOCK else ""
+    if lock in _KNOWN_LOCKS:
+        return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
+    text = f"blocked{where}"
+    return text + (f", waiting in {first.kernel}" if first.kernel else "")
+
+
+def _counts(finding: Finding) -> str:
+    processes = len(finding.pids)
+    details = [plural(processes, "process")] if processes > 1 else []
+    if finding.count:
+        mean = duration(finding.time // finding.count)
+        details += [plural(finding.count, "wait"), f"mean {mean}", f"max {duration(finding.max)}"]
+    return ", ".join(details)
+
+
+def people(who: Sequence[Who], *, apart: bool = False) -> str:
+    """Whose wait it is, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
+
+    ``apart``: there are others of these names, and few threads are told by their ids.
+    """
+    kinds: dict[str, list[Who]] = {}
+    for entry in who:
+        name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        kinds.setdefault(name, []).append(entry)
+    return listed([_people(name, entries, apart) for name, entries in kinds.items()])
+
+
+def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
+    threads = sum(entry.threads for entry in entries)
+    tids = sorted(tid for entry in entries for tid in entry.tids)
+    if apart and threads == len(tids) <= _TOLD_APART:
+        name += f" {', '.join(map(str, tids))}"
+    return f"{count(threads)} × {name}" if threads > 1 else name
+
+
+def listed(names: Sequence[str], limit: int = 3) -> str:
+    if len(names) <= limit + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:limit])} and {len(names) - limit} more names"

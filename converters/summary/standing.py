@@ -1,0 +1,91 @@
+"""Which threads wait for work, which did not move at all, and which belong to the kernel."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from ..model import ThreadTimes
+from .adding_up import Place, Sums, Thread
+from .figures import thread_pattern
+from .wait_kinds import EVENTS, PEER, THREAD, TOLD_BY_OTHERS
+
+QUIET_PERCENT = 99
+"""A thread that spends this share of its time in one wait that others end is quiet."""
+_AT_WORK = 1_000
+"""A process gets on with its work when its threads together have this part of the time of one of them on cores."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Sets of threads."""
+
+    kernel: frozenset[Thread]
+    """Threads of the kernel, where there are others, too."""
+    still: frozenset[Thread]
+    """They never moved: one wait from the beginning of the trace to its end."""
+    quiet: dict[Thread, frozenset[Place]]
+    """They do nothing but wait to be told by others, in these places."""
+    idle: frozenset[Thread]
+    """Those of them that are known to wait for work: the kernel's, and the workers of pools. Never a main thread."""
+
+
+def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
+    """``sums`` are the waits of ``threads``."""
+    kernel = frozenset(
+        thread for thread, places in sums.items() if not any(place.has_user_frames for place in places)
+    )  # fmt: skip
+    still = frozenset(thread for thread, times in threads.items() if _is_still(times, thread in sums))
+    quiet = {thread: found for thread in sums if (found := _quiet(sums, threads[thread], thread in kernel))}
+    return Standing(
+        kernel=kernel if len(kernel) < len(sums) else frozenset(),
+        still=still - kernel,
+        quiet=quiet,
+        idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(threads, quiet, still),
+    )
+
+
+def _is_still(times: ThreadTimes, waits: bool) -> bool:
+    return waits and times.wall > 0 and times.on_cpu == times.runnable == 0 and not times.exited
+
+
+def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool) -> frozenset[Place]:
+    places = sums[times.pid, times.tid]
+    told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
+    if not in_kernel:
+        enough = times.wall * QUIET_PERCENT
+        told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
+    return frozenset(told)
+
+
+def _pools(
+    threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
+) -> frozenset[Thread]:
+    """Quiet threads beside a process that gets on: several alike in one place, or one that is woken now and then."""
+    busy: dict[int, int] = defaultdict(int)
+    longest: dict[int, int] = defaultdict(int)
+    for thread, times in threads.items():
+        longest[times.pid] = max(longest[times.pid], times.wall)
+        if thread not in quiet:
+            busy[times.pid] += times.on_cpu + times.runnable
+    alike = Counter(
+        (threads[thread].process, _pattern(threads[thread]), place)
+        for thread, places in quiet.items()
+        for place in places
+    )
+    found = set()
+    for thread, places in quiet.items():
+        times = threads[thread]
+        gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
+        several = any(alike[times.process, _pattern(times), place] > 1 for place in places)
+        kinds = {place.kind for place in places}
+        # Who sleeps, or waits for what comes through a pipe now and then, may be what others wait for.
+        for_work = kinds <= {THREAD, EVENTS} and (several or thread not in still)
+        parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still
+        if times.pid != times.tid and gets_on and (for_work or parked):
+            found.add(thread)
+    return frozenset(found)
+
+
+def _pattern(times: ThreadTimes) -> str:
+    return thread_pattern(times.thread, times.pid == times.tid)

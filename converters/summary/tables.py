@@ -1,0 +1,168 @@
+"""The tables of a summary: waits, and work. Their columns add up to what is printed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..base.text import printable
+from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
+from .figures import Running, Summary, Times, Wait
+from .phrases import people
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+WIDE = 110
+"""From this width on, count, mean and max have columns of their own."""
+_LITTLE = 1_000
+"""Rows with less than this part of all time are folded into one."""
+_SAMPLES = 3
+"""Work that fewer samples found is folded, too: its share says nothing."""
+
+
+def table(*numbers: str, last: str) -> Table:
+    """Columns of numbers, then one that takes the rest of the width and wraps."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for header in numbers:
+        made.add_column(header, justify="right", no_wrap=True)
+    made.add_column(last, overflow="fold")
+    return made
+
+
+def off_cpu_steps(times: Times, scale: Scale) -> list[int]:
+    """On-CPU, off-CPU and unaccounted time."""
+    return scale.steps([times.on_cpu, times.off_cpu, times.unaccounted])
+
+
+def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
+    """Of the ``top`` waits; the others in rows that say how many they are."""
+    wide = width >= WIDE
+    numbers = ("Time", "Share", "Count", "Mean", "Max") if wide else ("Time", "Share")
+    made = table(*numbers, last="Where (Share: of all threads' time; after a name: of its own)")
+    shown, folded = _chosen(summary, top)
+    parts = [wait.time for wait in shown] + [sum(wait.time for wait in waits) for _, waits in folded]
+    wall = summary.times.wall
+    times = _cells(summary, parts, time_scale(wall or sum(parts)))
+    shares = _cells(summary, parts, share_scale(wall)) if wall else ["-"] * len(parts)
+    cells = list(zip(times, shares, strict=True))
+    for i, wait in enumerate(shown):
+        made.add_row(*cells[i], *(_statistics(wait) if wide else ()), _where(wait, with_statistics=not wide))
+    for i, (name, waits) in enumerate(folded, len(shown)):
+        made.add_row(*cells[i], *((count(sum(wait.count for wait in waits)), "", "") if wide else ()), name)
+    return made
+
+
+def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, list[Wait]]]]:
+    """The waits that have rows, and those that share one, with its name."""
+    kernel = [wait for wait in summary.waits if wait.in_kernel]
+    others = [wait for wait in summary.waits if not wait.in_kernel]
+    telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
+    first = _first_of_mains(telling)
+    rest = [wait for wait in telling if wait not in first]
+    kept = [*first, *rest][: max(top, min(len(first), 2 * top))]
+    shown = [wait for wait in telling if wait in kept]
+    hidden = [wait for wait in others if wait not in shown]
+    folded = []
+    if hidden:
+        idle = sum(wait.idle for wait in hidden)
+        name = plural(len(hidden), "more place") + (f", {count(idle)} of them of idle threads" if idle else "")
+        folded.append((name, hidden))
+    if kernel:
+        threads = max((wait.threads for wait in kernel), default=0)
+        folded.append(
+            (f"threads of the kernel, at {plural(len(kernel), 'place')}", kernel) if threads else ("", kernel)
+        )
+    return shown, folded
+
+
+def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
+    """Of each process's main thread, or of those of one name, the longest wait."""
+    seen: set[str] = set()
+    first = []
+    for wait in waits:
+        names = {entry.process for entry in wait.who if entry.main} - seen
+        if names and not wait.still:
+            seen |= names
+            first.append(wait)
+    return first
+
+
+def _cells(summary: Summary, parts: list[int], scale: Scale) -> list[str]:
+    """One column: what is printed adds up."""
+    times = summary.times
+    same = times.wall > 0 and sum(parts) == times.off_cpu
+    steps = scale.steps(parts, off_cpu_steps(times, scale)[1] if same else None)
+    return [scale.text(*cell) for cell in zip(steps, parts, strict=True)]
+
+
+def _statistics(wait: Wait) -> tuple[str, str, str]:
+    return count(wait.count), duration(wait.mean), duration(wait.max)
+
+
+def _where(wait: Wait, *, with_statistics: bool) -> Text:
+    """Chain │ kernel wait, and under it the threads."""
+    from rich.text import Text
+
+    chain = " → ".join(printable(frame) for frame in wait.frames)
+    text = Text("idle: " if wait.idle else "did not move: " if wait.still else "", style="italic")
+    if wait.runnable:
+        text.append("waiting for a core", style="not italic bold cyan")
+        text.append(f" in {chain}" if chain else "", style="not italic")
+    else:
+        text.append(chain or "(no user stack)", style="not italic bold")
+        text.append(f" │ {printable(wait.kernel)}" if wait.kernel else "", style="not italic cyan")
+    details = printable(people(wait.who, apart=wait.threads < wait.threads_alike))
+    if wait.threads_wall:
+        details += f" {share(wait.time, wait.threads_wall)}"
+    if with_statistics:
+        details += f", {count(wait.count)} × {duration(wait.mean)}, max {duration(wait.max)}"
+    return text.append("\n" + details, style="not italic dim")
+
+
+def running_table(summary: Summary, width: int, top: int) -> RenderableType:
+    """On-CPU samples: what is executed."""
+    weight = summary.weight
+    assert weight is not None
+    is_time, wide = weight.unit == "nanoseconds", width >= WIDE
+    total = sum(each.weight for each in summary.running)
+    whole = summary.times.wall if weight.name == "wall" and summary.times.wall else total
+    base = "all threads' time" if whole != total or weight.name == "wall" else "all time on cores"
+    numbers = ("Time" if is_time else "Count", "Share", *(("Samples",) if wide else ()))
+    made = table(*numbers, last=f"What runs (Share: of {base if is_time else f'all {weight.name}'})")
+    telling = [each for each in summary.running if each.samples >= _SAMPLES] or list(summary.running)
+    shown = telling[:top]
+    rest = [each for each in summary.running if each not in shown]
+    parts = [each.weight for each in shown] + ([sum(each.weight for each in rest)] if rest else [])
+    first = _scaled(parts, time_scale(total)) if is_time else [count(part) for part in parts]
+    cells = list(zip(first, _scaled(parts, share_scale(whole)) if whole else ["-"] * len(parts), strict=True))
+    for i, each in enumerate(shown):
+        made.add_row(*cells[i], *((count(each.samples),) if wide else ()), _work(each, with_samples=not wide))
+    if rest:
+        samples = (count(sum(each.samples for each in rest)),) if wide else ()
+        made.add_row(*cells[-1], *samples, plural(len(rest), "more place"))
+    return made
+
+
+def _scaled(parts: list[int], scale: Scale) -> list[str]:
+    """Parts that add up to their sum as it would be printed."""
+    return [scale.text(*cell) for cell in zip(scale.steps(parts), parts, strict=True)]
+
+
+def _work(work: Running, *, with_samples: bool) -> Text:
+    """Chain │ kernel, and under it the threads."""
+    from rich.text import Text
+
+    chain = " → ".join(printable(frame) for frame in work.frames)
+    text = Text(chain or "(no user stack)", style="bold")
+    text.append(" │ in the kernel" if work.in_kernel else "", style="not bold cyan")
+    details = [printable(people(work.who, apart=work.threads < work.threads_alike))]
+    if work.threads_weight:
+        its = "its" if work.threads == 1 else "their"
+        details[0] += f" {share(work.weight, work.threads_weight)} of {its} time on a core"
+    details += [plural(work.samples, "sample")] if with_samples else []
+    return text.append("\n" + ", ".join(details), style="not bold dim")

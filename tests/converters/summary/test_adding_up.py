@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from stallscope.converters.summary.adding_up import Place, add_up_waits, merged_threads
+from stallscope.converters.summary.wait_sites import Site
+from summary_profiles import POOL, SECOND, SPIN, TOPK, Tracee, empty
+
+
+def test_equal_places_of_a_thread_are_one() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "p", 2, "w")
+    tracee.wait(POOL, "interruptible", 10, 2, least=3, most=7).wait(POOL, "interruptible", 5, 1, least=5, still=True)
+    threads = merged_threads(profile.threads)
+    ((place, total),) = add_up_waits(profile, threads)[1, 2].items()
+    assert place == Place("interruptible", Site(("pool_main", "std::condition_variable::wait"), "futex_wait"))
+    assert (total.time, total.count, total.min, total.max) == (15, 3, 3, 7)
+    assert (total.open_time, total.open_count) == (5, 1)
+
+
+def test_a_thread_that_only_samples_know_has_no_times() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 2, "w").wait(TOPK, "uninterruptible", SECOND)
+    profile.threads.clear()
+    threads = merged_threads(profile.threads)
+    assert set(add_up_waits(profile, threads)) == {(1, 2)}
+    assert (threads[1, 2].process, threads[1, 2].thread, threads[1, 2].wall) == ("p", "w", 0)
+
+
+def test_one_who_waits_for_a_core_does_not_wait_in_the_kernel() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 2, "w").wait(SPIN, "runnable-preempted", SECOND)
+    (place,) = add_up_waits(profile, merged_threads(profile.threads))[1, 2]
+    assert (place.site.kernel, place.kind) == ("", "core")
+    assert place.has_user_frames
+
+
+def test_what_stands_for_a_stack_is_no_function() -> None:
+    assert not Place("other", Site(("[no stack]",), "")).has_user_frames
+    assert Place("other", Site(("[app]",), "")).has_user_frames
+    assert not Place("other", Site((), "worker_thread")).has_user_frames

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
+from stallscope.converters.summary.findings import Finding, Findings
+from stallscope.converters.summary.standing import standing
+from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, kernel, model_case, user
+
+SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+READ = (*user(EXE, "main", "fetch"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "pipe_read"))
+CHILD = (*user(EXE, "main", "run_tool"), *user(LIBC, "wait4"), *kernel("kernel_wait4", "do_wait"))
+POLL = (*user(EXE, "main", "loop"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+
+
+def found(profile: Profile) -> Findings:
+    threads = merged_threads(profile.threads)
+    sums = add_up_waits(profile, threads)
+    return Findings(sums, threads, standing(sums, threads), profile.duration_ns)
+
+
+def cause(profile: Profile) -> Finding | None:
+    findings = found(profile)
+    return findings.cause_of(findings.effects()[0])
+
+
+def waiting(stack: Stack, *others: tuple[int, int, str, Stack, int]) -> Profile:
+    """Process 1 waits nearly always; others: pid, tid, name, where, for how many ms, and on a core for the rest."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(100 * MS).wait(stack, "interruptible", 9_900 * MS, 500)
+    for pid, tid, name, where, ms in others:
+        tracee = Tracee(profile, pid, "app" if pid == 1 else name, tid, name).run((10_000 - ms) * MS)
+        if ms:
+            tracee.wait(where, "interruptible", ms * MS, 500)
+    return profile
+
+
+def test_the_lock_of_all_processes_is_one_finding() -> None:
+    (held,) = found(model_case()).held_up()
+    assert (held.kind, len(held.threads), held.count) == ("lock", 8, 31_200)
+    assert (held.time, held.wall) == (8 * 8_420 * MS, 80 * SECOND)
+
+
+def test_who_waits_there_seldom_is_not_counted() -> None:
+    profile = model_case()
+    tracee = Tracee(profile, 4711, "demo", 6000, "other").run(9_900 * MS)
+    tracee.wait(TOPK, "uninterruptible", 100 * MS)
+    assert (4711, 6000) not in found(profile).held_up()[0].threads
+
+
+def test_a_few_others_do_not_change_where_it_is() -> None:
+    profile = model_case()
+    stack = (*user(EXE, "little"), *user(LIBC, "ioctl"), *MUTEX)
+    Tracee(profile, 9, "other", 9, "other").run(MS).wait(stack, "uninterruptible", 100 * MS)
+    (held,) = found(profile).held_up()
+    assert len(held.threads) == 9
+    assert [place.site.frames[0] for place in held.places] == ["topk"]
+
+
+def test_main_threads_that_wait() -> None:
+    (effect,) = found(model_case()).effects()
+    assert effect.kind == "thread"
+    assert effect.pids == set(range(4711, 4719))
+
+
+def test_another_thread_is_of_the_same_process() -> None:
+    profile = waiting(POOL, (1, 2, "loader", SLEEP, 9_500), (5, 5, "busy", SLEEP, 0))
+    told = cause(profile)
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((1, 2),))
+
+
+def test_a_peer_is_another_process() -> None:
+    told = cause(waiting(READ, (1, 2, "loader", SLEEP, 9_900), (5, 5, "server", SLEEP, 6_000)))
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((5, 5),))
+
+
+def test_who_computes_may_be_the_cause() -> None:
+    told = cause(waiting(CHILD, (5, 5, "tool", SLEEP, 1_000)))
+    assert told
+    assert (told.kind, told.time, told.runnable) == ("cpu", 9 * SECOND, 0)
+
+
+def test_a_thread_that_waits_for_outside_may_be_the_cause_inside() -> None:
+    told = cause(waiting(POOL, (1, 2, "client", READ, 9_000)))
+    assert told
+    assert told.kind == "peer"
+
+
+def test_nobody_is_the_cause_who_waits_for_others_or_does_little() -> None:
+    assert cause(waiting(READ, (5, 5, "server", POOL, 9_900))) is None
+    assert cause(waiting(POLL, (1, 2, "worker", SLEEP, 5_000))) is None
+    assert cause(waiting(READ)) is None
+
+
+def test_a_polling_thread_waits_for_who_computes() -> None:
+    told = cause(waiting(SLEEP, (1, 2, "compute", SLEEP, 0)))
+    assert told
+    assert (told.kind, told.threads) == ("cpu", ((1, 2),))
+    assert cause(waiting(SLEEP, (1, 2, "sleeper", READ, 9_900))) is None
+
+
+def test_processes_that_did_not_move() -> None:
+    profile = waiting(READ)
+    Tracee(profile, 9, "stuck", 9, "stuck").wait(POOL, "interruptible", 10 * SECOND)
+    Tracee(profile, 9, "stuck", 10, "helper").wait(POOL, "interruptible", 10 * SECOND)
+    findings = found(profile)
+    assert findings.still_pids == {9}
+    assert findings.where_of(9) == "stuck (in pool_main → std::condition_variable::wait)"
+    assert findings.are_still([(9, 9), (9, 10)])
+    assert not findings.are_still([(9, 9), (1, 1)])
+
+
+def test_what_others_than_the_still_ones_wait_for_comes_first() -> None:
+    profile = waiting(READ)
+    Tracee(profile, 9, "stuck", 9, "stuck").wait(POLL, "interruptible", 10 * SECOND)
+    assert [effect.kind for effect in found(profile).effects()] == ["peer"]
+    profile = empty()
+    Tracee(profile, 9, "stuck", 9, "stuck").wait(POLL, "interruptible", 10 * SECOND)
+    assert [effect.kind for effect in found(profile).effects()] == ["events"]
+
+
+def test_processes_at_work_come_before_those_that_hardly_move() -> None:
+    profile = waiting(READ)
+    Tracee(profile, 9, "cron", 9, "cron").run(MS).wait(SLEEP, "interruptible", 9_999 * MS, 10)
+    assert [effect.pids for effect in found(profile).effects()] == [{1}]
+
+
+def test_busy_threads_by_name() -> None:
+    profile = waiting(READ, (1, 2, "w-1", SLEEP, 0), (1, 3, "w-2", SLEEP, 0))
+    first, *_ = found(profile).busy()
+    assert (first.kind, first.threads, first.time) == ("cpu", ((1, 2), (1, 3)), 20 * SECOND)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.model import ThreadTimes
+from stallscope.converters.summary.adding_up import Place
+from stallscope.converters.summary.figures import Who
+from stallscope.converters.summary.findings import Finding
+from stallscope.converters.summary.phrases import Phrases, chain, people
+from stallscope.converters.summary.wait_sites import Site
+
+MS = 1_000_000
+
+
+def thread(pid: int, tid: int, name: str = "w", process: str = "app") -> ThreadTimes:
+    return ThreadTimes(pid, process, tid, name, 10 * MS, 0, 0, {})
+
+
+def phrases(*threads: ThreadTimes) -> Phrases:
+    return Phrases({(each.pid, each.tid): each for each in threads})
+
+
+def waits(*frames: str, kind: str = "peer", kernel: str = "pipe_read") -> Finding:
+    place = Place("interruptible", Site(frames, kernel))
+    return Finding(kind, ((1, 1),), 9 * MS, 10 * MS, (place,), 3, 5 * MS)
+
+
+def test_whose_time() -> None:
+    words = phrases(thread(1, 1), thread(2, 2), thread(1, 5), thread(1, 6), thread(1, 7), thread(3, 9, "io-1"))
+    assert words.subject([(3, 9)]) == "the io-* thread of app"
+    assert words.subject([(1, 5), (1, 6), (1, 7)]) == "the 3 w threads of app"
+    assert words.subject([(1, 6), (1, 5)]) == "the 2 w threads of app (tid 5, 6)"
+    assert words.subject([(2, 2)]) == "the main thread of app (pid 2)"
+    assert words.subject([(1, 1), (2, 2)]) == "the 2 main threads of app"
+    assert words.subject([(1, 1), (1, 5), (3, 9)]) == "3 threads of app (main, w, io-*)"
+
+
+def test_some_of_many() -> None:
+    words = phrases(*(thread(1, tid) for tid in range(10, 22)))
+    assert words.subject([(1, tid) for tid in range(10, 18)]) == "8 of the 12 w threads of app"
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (waits("main", "query", "recv"), "spent waiting for its peer in main → query → recv"),
+        (waits("main", "join", kind="thread"), "spent waiting for another thread in main → join"),
+        (waits("main", "wait4", kind="child"), "spent waiting for a process to end in main → wait4"),
+        (waits("main", "poll", kind="events"), "spent waiting for events in main → poll"),
+        (waits("main", "nap", kind="sleep"), "spent sleeping in main → nap"),
+        (waits("main", "fsync", kind="held"), "blocked in main → fsync, waiting in pipe_read"),
+        (waits("main", kind="stopped"), "lost: stopped in main"),
+        (waits(kind="held", kernel="kjournald2"), "blocked, waiting in kjournald2"),
+        (
+            waits("[python3.11]", "take_gil", kind="lock", kernel="futex_wait"),
+            "blocked on Python's interpreter lock (GIL) in [python3.11] → take_gil",
+        ),
+    ],
+)
+def test_what_the_time_is_spent_on(finding: Finding, expected: str) -> None:
+    sentence = phrases(thread(1, 1)).sentence(finding)
+    assert (
+        sentence == f"90.0 % of the time of the main thread of app is {expected} (3 waits, mean 3.00 ms, max 5.00 ms)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("sleep", "sleeps for 90.0 % of its time in main → f"),
+        ("peer", "waits for its peer for 90.0 % of its time in main → f"),
+        ("thread", "waits for another thread for 90.0 % of its time in main → f"),
+        ("held", "is blocked for 90.0 % of its time in main → f"),
+        ("stopped", "is stopped for 90.0 % of its time"),
+    ],
+)
+def test_meanwhile(kind: str, expected: str) -> None:
+    sentence = phrases(thread(1, 1)).sentence(waits("main", "g"), waits("main", "f", kind=kind))
+    assert sentence.endswith(f"; meanwhile the main thread of app {expected}.")
+
+
+def test_threads_that_run() -> None:
+    running = Finding("cpu", ((1, 5), (1, 6)), 15 * MS, 20 * MS, runnable=5 * MS)
+    words = phrases(thread(1, 5), thread(1, 6))
+    assert (
+        words.sentence(running)
+        == "50.0 % of the time of the 2 w threads of app is on a core, 25.0 % is waiting for one."
+    )
+    many = phrases(thread(1, 1), thread(1, 5), thread(1, 6)).sentence(waits("main", "f"), running)
+    assert many.endswith(
+        "; meanwhile the 2 w threads of app are on a core for 50.0 % of their time, and wait for one for 25.0 %."
+    )
+
+
+def test_ways_to_one_lock_are_told_together() -> None:
+    ways = [("work", name, "pthread_mutex_lock") for name in "abcdef"]
+    places = tuple(Place("interruptible", Site(way, "futex_wait")) for way in ways)
+    assert chain(Finding("lock", (), 1, 1, places[:1])) == "work → a → pthread_mutex_lock"
+    assert chain(Finding("lock", (), 1, 1, places[:2])) == "a, b → pthread_mutex_lock"
+    assert chain(Finding("lock", (), 1, 1, places)) == "a, b, c and 3 more names → pthread_mutex_lock"
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [
+        ([Who("demo", "worker", False, 8, 8)], "8 × demo/worker"),
+        ([Who("demo", "demo", True, 1, 1)], "demo (main)"),
+        ([Who("srv", f"pool-{i}", False, 1, 1) for i in range(3)] + [Who("srv", "srv", True, 1, 1)],
+         "3 × srv/pool-*, srv (main)"),
+        ([Who(name, name, True, 1, 1) for name in "abcde"], "a (main), b (main), c (main) and 2 more names"),
+        ([Who(name, name, True, 1, 1) for name in "abcd"], "a (main), b (main), c (main), d (main)"),
+    ],
+)  # fmt: skip
+def test_people(who: list[Who], expected: str) -> None:
+    assert people(who) == expected
+
+
+def test_people_are_told_apart() -> None:
+    two = [Who("srv", "pool-1", False, 1, 1, (9,)), Who("srv", "pool-2", False, 1, 1, (8,))]
+    assert people(two, apart=True) == "2 × srv/pool-* 8, 9"
+    assert people([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"

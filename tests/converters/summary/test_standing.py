@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
+from stallscope.converters.summary.standing import Standing, standing
+from summary_profiles import EXE, LIBC, MS, POOL, SECOND, TOPK, Tracee, empty, kernel, user
+
+SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+READ = (*user(EXE, "main", "fetch"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "pipe_read"))
+
+
+def stands(profile: Profile) -> Standing:
+    threads = merged_threads(profile.threads)
+    return standing(add_up_waits(profile, threads), threads)
+
+
+def beside_work(*waiting: tuple[str, Stack, int], main_runs: int = SECOND) -> Standing:
+    """Threads (name, stack, waits) that wait all the time but 1 ms if they have several waits."""
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(main_runs).wait(TOPK, "uninterruptible", 10 * SECOND - main_runs, 100)
+    for tid, (name, stack, count) in enumerate(waiting, 2):
+        run = MS if count > 1 else 0
+        Tracee(profile, 1, "p", tid, name).run(run).wait(stack, "interruptible", 10 * SECOND - run, count)
+    return stands(profile)
+
+
+def test_several_alike_wait_for_work() -> None:
+    assert beside_work(("pool-1", POOL, 1), ("pool-2", POOL, 1)).idle == {(1, 2), (1, 3)}
+
+
+def test_one_that_is_woken_now_and_then_waits_for_work() -> None:
+    assert beside_work(("feeder", POOL, 90)).idle == {(1, 2)}
+
+
+def test_one_that_never_moved_is_not_known_to() -> None:
+    found = beside_work(("helper", POOL, 1))
+    assert found.idle == frozenset()
+    assert found.still == {(1, 2)}
+
+
+def test_a_process_that_does_not_get_on_has_no_idle_threads() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(MS).wait(POOL, "interruptible", 9_999 * MS, 50)
+    for tid in (2, 3):
+        Tracee(profile, 1, "p", tid, f"pool-{tid}").wait(POOL, "interruptible", 10 * SECOND)
+    assert stands(profile).idle == frozenset()
+
+
+def test_who_sleeps_or_reads_may_be_what_others_wait_for() -> None:
+    assert beside_work(("loader-1", SLEEP, 90), ("loader-2", SLEEP, 90)).idle == frozenset()
+    assert beside_work(("loader-1", READ, 90), ("loader-2", READ, 90)).idle == frozenset()
+
+
+def test_readers_that_never_moved_are_parked() -> None:
+    assert beside_work(("reader-1", READ, 1), ("reader-2", READ, 1)).idle == {(1, 2), (1, 3)}
+
+
+def test_a_main_thread_is_never_idle() -> None:
+    profile = empty()
+    for pid in (1, 2):
+        Tracee(profile, pid, "p", pid, "p").wait(POOL, "interruptible", 10 * SECOND)
+        Tracee(profile, pid, "p", pid + 10, "w").run(9 * SECOND).wait(TOPK, "uninterruptible", SECOND)
+    found = stands(profile)
+    assert found.idle == frozenset()
+    assert set(found.quiet) == {(1, 1), (2, 2)}
+
+
+def test_quiet_from_99_percent_on() -> None:
+    for run, quiet in ((100 * MS, True), (101 * MS, False)):
+        profile = empty()
+        Tracee(profile, 1, "p", 1, "p").run(run).wait(POOL, "interruptible", 10 * SECOND - run)
+        assert bool(stands(profile).quiet) is quiet
+
+
+def test_who_is_held_up_is_not_quiet() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").wait(TOPK, "uninterruptible", 10 * SECOND)
+    assert not stands(profile).quiet
+
+
+def test_threads_of_the_kernel() -> None:
+    profile = empty()
+    stack = kernel("ret_from_fork", "kthread", "worker_thread")
+    Tracee(profile, 9, "kworker", 9, "kworker").wait(stack, "idle", 10 * SECOND)
+    assert stands(profile).kernel == frozenset()
+    Tracee(profile, 1, "p", 1, "p").wait(POOL, "interruptible", 10 * SECOND)
+    found = stands(profile)
+    assert found.kernel == found.idle == {(9, 9)}
+    assert found.still == {(1, 1)}

@@ -1,0 +1,57 @@
+"""Rows and columns; what the whole looks like is in test_render.py."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from stallscope.converters.model import Profile
+from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.tables import waits_table
+from summary_profiles import EXE, MS, MUTEX, SECOND, Tracee, empty, kernel, user
+
+READ = kernel("ksys_read", "pipe_read")
+
+
+def rows(profile: Profile, top: int = 15) -> list[str]:
+    """The lines with numbers."""
+    out = io.StringIO()
+    Console(file=out, width=160).print(waits_table(summarize(profile), 160, top))
+    return [line.strip() for line in out.getvalue().splitlines()[1:] if line[:20].strip()]
+
+
+def test_threads_of_the_kernel_share_a_row() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait((*user(EXE, "f"), *MUTEX), "uninterruptible", 9 * SECOND, 3)
+    for pid in range(90, 95):
+        Tracee(profile, pid, "k", pid, "k").wait(kernel("kthread", f"f{pid}"), "idle", 10 * SECOND, 2)
+    assert " ".join(rows(profile)[-1].split()) == "50.00 s 83.3 % 10 threads of the kernel, at 5 places"
+    assert len(rows(profile)) == 2
+
+
+def test_a_main_threads_row_stays() -> None:
+    profile = empty()
+    for tid in range(2, 12):
+        stack = (*user(EXE, f"f{tid}"), *MUTEX)
+        Tracee(profile, 1, "p", tid, f"name{chr(97 + tid)}").run(SECOND).wait(stack, "uninterruptible", 9 * SECOND, 3)
+    Tracee(profile, 1, "p", 1, "p").run(9 * SECOND).wait((*user(EXE, "seldom"), *READ), "interruptible", SECOND, 3)
+    assert any("seldom" in row for row in rows(profile, 2))
+    assert len(rows(profile, 2)) == 3
+
+
+def test_what_did_not_move_says_so() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait((*user(EXE, "f"), *MUTEX), "uninterruptible", 9 * SECOND, 3)
+    Tracee(profile, 2, "q", 2, "q").wait((*user(EXE, "g"), *READ), "interruptible", 10 * SECOND, still=True)
+    assert "did not move: g" in rows(profile)[-1]
+
+
+def test_ids_tell_threads_alike_apart() -> None:
+    profile = empty()
+    for pid, function in ((1, "slow"), (2, "fast")):
+        stack = (*user(EXE, function), *READ)
+        Tracee(profile, pid, "rank", pid, "rank").run(100 * MS).wait(stack, "interruptible", 9_900 * MS, 9)
+    out = io.StringIO()
+    Console(file=out, width=160).print(waits_table(summarize(profile), 160, 9))
+    assert "rank (main) 1 99.0 %" in out.getvalue()
+    assert "rank (main) 2 99.0 %" in out.getvalue()

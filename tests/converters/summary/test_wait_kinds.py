@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.model import Module, Stack
+from stallscope.converters.summary.wait_kinds import TOLD_BY_OTHERS, kind_of, user_lock
+from stallscope.converters.summary.wait_sites import site
+from summary_profiles import EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
+
+PYTHON = Module("/usr/bin/python3.11")
+
+
+def in_libc(*names: str) -> Stack:
+    return (*user(EXE, "main", "step"), *user(LIBC, *names))
+
+
+@pytest.mark.parametrize(
+    ("stack", "state", "kind"),
+    [
+        (POOL, "interruptible", "thread"),
+        ((*in_libc("read"), *kernel("ksys_read", "vfs_read", "anon_pipe_read")), "interruptible", "peer"),
+        ((*in_libc("open"), *kernel("__x64_sys_openat", "wait_for_partner")), "interruptible", "peer"),
+        ((*in_libc("nanosleep"), *kernel("__x64_sys_nanosleep", "do_nanosleep")), "interruptible", "sleep"),
+        ((*in_libc("nanosleep"), *kernel("__x64_sys_nanosleep", "hrtimer_nanosleep")), "interruptible", "sleep"),
+        ((*in_libc("poll"), *kernel("__x64_sys_poll", "do_sys_poll")), "interruptible", "events"),
+        ((*in_libc("wait4"), *kernel("kernel_wait4", "do_wait")), "interruptible", "child"),
+        (TOPK, "uninterruptible", "lock"),
+        (TOPK, "interruptible", "lock"),
+        ((*in_libc("flock"), *kernel("__x64_sys_flock", "locks_lock_inode_wait")), "interruptible", "lock"),
+        ((*in_libc("ioctl"), *kernel("__x64_sys_ioctl", "rwsem_down_read_slowpath")), "uninterruptible", "lock"),
+        ((*in_libc("pthread_mutex_lock", "__lll_lock_wait"), *FUTEX), "interruptible", "lock"),
+        ((*user(EXE, "main"), *user(LIBSTDCXX, "std::mutex::lock()"), *FUTEX), "interruptible", "lock"),
+        ((*user(PYTHON, "[python3.11+0x1]"), *user(LIBC, "pthread_cond_timedwait"), *FUTEX), "interruptible", "lock"),
+        ((*in_libc("fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit")), "uninterruptible", "held"),
+        ((*in_libc("ioctl"), *kernel("__x64_sys_ioctl", "request_wait_answer")), "interruptible", "held"),
+        (POOL, "uninterruptible", "held"),
+        (POOL, "stopped", "stopped"),
+        (POOL, "traced", "stopped"),
+        (POOL, "runnable-woken", "core"),
+        (kernel("ret_from_fork", "kthread", "kjournald2"), "interruptible", "work"),
+        (kernel("ret_from_fork", "kthread", "worker_thread"), "idle", "work"),
+    ],
+)
+def test_kinds(stack: Stack, state: str, kind: str) -> None:
+    where = site(stack)
+    assert kind_of(state, where.frames, where.kernel) == kind
+
+
+def test_who_ends_a_wait() -> None:
+    assert "lock" not in TOLD_BY_OTHERS
+    assert "held" not in TOLD_BY_OTHERS
+    assert {"thread", "peer", "sleep", "events", "child", "work"} == TOLD_BY_OTHERS
+
+
+def test_the_lock_is_named() -> None:
+    where = site((*in_libc("pthread_rwlock_rdlock", "__lll_lock_wait"), *FUTEX))
+    assert user_lock(where.frames, where.kernel) == "pthread_rwlock_rdlock"
+    assert user_lock(where.frames, "ep_poll") == ""
+    assert user_lock(("main", "pthread_cond_wait"), "futex_wait") == ""

@@ -1,0 +1,57 @@
+"""The troubles that the first sentence of a summary has to name. One line adds a case: see README.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    """A program with one known trouble, and what has to be said of it."""
+
+    program: str
+    """In programs/, in C or in Python; with a space its arguments, or ``workload`` and one of tests/workloads."""
+    first: tuple[str, ...]
+    """Regular expressions, each of which has to match somewhere in the first sentence of the answer."""
+    anywhere: tuple[str, ...] = ()
+    """The same for the whole first screen, whose line breaks count as spaces."""
+    command: str = "trace-offcpu"
+    needs: str = ""
+    """A variable of the environment with the Python that runs it; without it the case is skipped."""
+
+    @property
+    def name(self) -> str:
+        """Also that of its files in build/diagnoses."""
+        words = self.program.removeprefix("workload ").split()
+        return words[0] if self.command == "trace-offcpu" else f"{words[0]}-{self.command.removeprefix('trace-')}"
+
+
+MAIN = r"the main thread of "
+
+CASES = (
+    Case("straggler", (MAIN + "straggler .* all_reduce → recv",)),
+    Case(
+        "slow_loader_thread", (MAIN + "slow_loader_thr .* next_batch → pthread_cond_wait", "loader thread .* read_item")
+    ),
+    Case("slow_loader_process", (MAIN + "slow_loader_pro .* next_batch → read", "main thread of loader .* on a core")),
+    Case("abba_deadlock", ("left", "right", "pthread_mutex_lock", "deadlock")),
+    Case("stuck_fifos", ("3 worker threads .* write_to_cache → pthread_mutex_lock",), ("2 processes did not move",)),
+    Case("flock", ("3 main threads", "update_index → flock")),
+    Case("fsync", (MAIN + "fsync .* append_record → fsync",)),
+    Case("writeback", (MAIN + "writeback .* save_checkpoint → sync_file_range",)),
+    Case("slow_page_faults", (MAIN + ".* look_up → page fault, waiting in handle_userfault",)),
+    Case("workload crowd 60000 6 1", ("outnumber the cores",)),
+    Case("cgroup_quota", ("quota throttles",)),
+    Case("workload pool_per_call 100000 4", ("makes its threads anew",)),
+    Case("convoy", ("8 worker-.* threads .* pthread_mutex_lock", "allocate", "release")),
+    Case("reader_writer_lock", ("4 reader threads .* look_up → pthread_rwlock_rdlock",)),
+    Case("thundering_herd", ("16 consumer threads .* take_item", "woken in vain")),
+    Case("polling", (MAIN + "polling .* wait_until_finished",)),
+    Case("slow_server", (MAIN + "slow_server .* query → recv", "server .* handle_request")),
+    Case("stopped_process", (MAIN + "stopped_process .* read_progress → read", "simulation .* stopped")),
+    Case("parked_pool", ("2 cruncher-.* threads .* on a core",), (r"idle: park .* 8 × parked_pool/parked-\*",)),
+    Case("slow_consumer", (MAIN + "slow_consumer .* write_log → write", "logger")),
+    Case("tool_per_step", (MAIN + "tool_per_step .* run_tool → ",)),
+    Case("python_gil", (r"4 python3 threads .* Python's interpreter lock \(GIL\)",)),
+    Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
+    Case("gloo_straggler", ("main thread of .* all_reduce|allreduce",), needs="TORCH_PYTHON"),
+)
