@@ -28,8 +28,11 @@ _ON_CPU = {False: 0.5, True: 1.0}
 _QUEUED = 0.75
 """What waiting for a core matters that nothing in `trouble` explains."""
 _MOST_OF = 0.7
+_PLACES = 3
+"""Of processes that did not move; of more their names are told."""
 _UNKNOWN = 0.2
-"""What a wait matters that lasts from the beginning to the end, for somebody who is not traced."""
+"""What a wait matters that lasts from the beginning to the end, for somebody who is not traced, or one of a process
+that does little."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,8 @@ def _top(effects: Sequence[Finding]) -> Finding | None:
 def _matters(effect: Finding, cause: Finding | None, findings: Findings) -> float:
     if effect.kind == EVENTS:
         return _WEIGHT[EVENTS]
+    if findings.are_slight(effect.threads):
+        return _UNKNOWN
     return _UNKNOWN if not cause and findings.are_still(effect.threads) else 1
 
 
@@ -220,11 +225,16 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
 def _still_sentence(findings: Findings, named: frozenset[int]) -> str:
     """Which processes did not move during the trace, without those that are ``named`` already."""
     told = named | {pid for finding in findings.deadlocks() for pid in finding.pids}
-    where: dict[str, list[int]] = defaultdict(list)
-    for pid in sorted(findings.still_pids - told):
-        where[findings.where_of(pid)].append(pid)
-    if not where:
+    pids = sorted(findings.still_pids - told)
+    if not pids:
         return ""
+    where: dict[str, list[int]] = defaultdict(list)
+    for pid in pids:
+        where[findings.where_of(pid)].append(pid)
+    if len(where) > _PLACES:
+        where.clear()
+        for pid in pids:
+            where[findings.name_of(pid)].append(pid)
     by_number = sorted(where.items(), key=lambda entry: -len(entry[1]))
     names = [f"{len(pids)} × {name}" if len(pids) > 1 else f"{name}" for name, pids in by_number]
     return f"{plural(sum(map(len, where.values())), 'process')} did not move: {listed(names)}."

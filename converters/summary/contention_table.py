@@ -44,8 +44,9 @@ def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> N
         if wide:
             table.add_row(count(group.threads), *churn, *waits, *cores, text)
         else:
-            told = f"{plural(group.threads, 'thread')}, {churn[0]} created and {churn[1]} ended a second, "
-            told += f"{churn[2]} switches a second, waits for a core: mean {waits[0]}, p99 {waits[1]}"
+            told = plural(group.threads, "thread")
+            told += f" ({churn[0]} created, {churn[1]} ended a second)" if group.created + group.ended else ""
+            told += f", waits for a core: mean {waits[0]}, p99 {waits[1]}"
             table.add_row(*cores, text.append(f"\n{told}", style="not bold dim"))
 
 

@@ -174,6 +174,8 @@ class Summary:
     """What is wrong with threads and cores, in sentences (`trouble.trouble`)."""
     contention: tuple[Contention, ...] = ()
     """Of each process that the tracer looked at; those that wanted cores for longest first."""
+    kernel_threads: int = 0
+    """How many of the threads are the kernel's own, where there are others, too."""
     next_step: NextStep | None = None
     """The command that would tell more."""
 
@@ -195,6 +197,7 @@ class Summary:
             "processes": [{"name": json_text(p.name), "pids": list(p.pids)} for p in self.processes],
             "times": _times_json(self.times),
             "active": _times_json(self.active),
+            "kernel_threads": self.kernel_threads,
             "waits": [_wait_json(wait, self.times.wall) for wait in self.waits],
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,

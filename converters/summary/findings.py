@@ -25,6 +25,8 @@ _CAUSE = 0.2
 _PER_SECOND = 5
 _AT_WORK = 0.005
 """A process is at work from so many switches a second on, or such a share of one core."""
+_SLIGHT = 0.02
+"""Of a core: what a process has to use to matter among all of a host."""
 _HERD, _SHORT, _OFTEN = 8, 20_000, 100
 """A herd: so many threads alike, that run for less than so many ns each time, and are woken so often a second."""
 
@@ -101,9 +103,20 @@ class Findings:
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
 
+    def are_slight(self, threads: Iterable[Thread]) -> bool:
+        """Whether all of the host is traced, and the processes of these threads hardly use a core: most of them wait
+        for work."""
+        pids = {pid for pid, _ in threads}
+        on_cpu = sum(times.on_cpu for (pid, _), times in self.threads.items() if pid in pids)
+        return bool(self._standing.kernel) and on_cpu < _SLIGHT * self._duration * len(pids)
+
     def are_still(self, threads: Iterable[Thread]) -> bool:
         """Whether none of them moved."""
         return self._standing.still.issuperset(threads)
+
+    def name_of(self, pid: int) -> str:
+        """The name of a process."""
+        return next(self._process(thread) for thread in self.threads if thread[0] == pid)
 
     def where_of(self, pid: int) -> str:
         """The name of a process, and where its main thread (or its first one) waits most."""
@@ -232,9 +245,9 @@ class Findings:
             return None
         causes = self._causes([thread for thread in asked if thread not in waiting], _own_kinds(effect.kind))
         # Whom one of them waits for has something to do for a good part of that time.
-        enough = _CAUSE * effect.time / len(effect.threads)
-        causes = [cause for cause in causes if cause.time >= enough]
-        return max(causes, key=lambda cause: (cause.time / cause.wall, cause.threads), default=None)
+        each = effect.time / len(effect.threads)
+        causes = [cause for cause in causes if cause.time >= _CAUSE * each]
+        return max(causes, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
 
     def _causes(self, asked: list[Thread], kinds: tuple[str, ...]) -> list[Finding]:
         groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)

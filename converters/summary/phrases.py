@@ -13,11 +13,12 @@ from .people import alike_of
 from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
 
 _FOR_WHOM = {
-    THREAD: "another thread",
-    PEER: "its peer",
-    CHILD: "a process to end",
-    EVENTS: "events",
+    THREAD: ("another thread", "other threads"),
+    PEER: ("its peer", "their peers"),
+    CHILD: ("a process to end", "processes to end"),
+    EVENTS: ("events", "events"),
 }
+"""For one thread, and for several."""
 _KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)"}
 _TOLD_APART = 2
 """Up to so many threads of a larger number of threads alike are told by their ids."""
@@ -40,10 +41,12 @@ class Phrases:
             text += f", {share(finding.runnable, finding.wall)} is waiting for one"
         else:
             text = f"{much} of the time of {whom} is {_spent(finding)} ({_counts(finding)})"
-        return f"{text}; {self._meanwhile(meanwhile)}." if meanwhile else f"{text}."
+        if not meanwhile:
+            return f"{text}."
+        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}."
 
-    def _meanwhile(self, finding: Finding) -> str:
-        whom, one = self.subject(finding.threads), len(finding.threads) == 1
+    def _meanwhile(self, finding: Finding, *, same_processes: bool) -> str:
+        whom, one = self.subject(finding.threads, with_process=not same_processes), len(finding.threads) == 1
         much = duration(finding.time)
         if finding.wall:
             much = f"{share(finding.time, finding.wall)} of {'its' if one else 'their'} time"
@@ -60,7 +63,7 @@ class Phrases:
         elif finding.kind == HALTED:
             does = f"{'is' if one else 'are'} stopped for {much}"
         elif finding.kind in _FOR_WHOM:
-            does = f"{'waits' if one else 'wait'} for {_FOR_WHOM[finding.kind]} for {much}{where}"
+            does = f"{'waits' if one else 'wait'} for {_FOR_WHOM[finding.kind][not one]} for {much}{where}"
         else:
             does = f"{'is' if one else 'are'} blocked for {much}{where}"
         return f"meanwhile {whom} {does}"
@@ -76,10 +79,10 @@ class Phrases:
             "do, the others are woken in vain."
         )
 
-    def subject(self, threads: Sequence[Thread]) -> str:
+    def subject(self, threads: Sequence[Thread], *, with_process: bool = True) -> str:
         """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others are called so, too."""
         names, processes = self._names(threads), self._processes(threads)
-        of = f" of {processes[0]}" if len(processes) == 1 else ""
+        of = f" of {processes[0]}" if len(processes) == 1 and with_process else ""
         if len(names) > 1:
             return f"{count(len(threads))} threads{of} ({listed(names)})"
         alike = sum(self._alike[process, names[0]] for process in processes)
@@ -120,7 +123,8 @@ def _spent(finding: Finding) -> str:
     if finding.kind == SLEEP:
         return f"spent sleeping{where}"
     if finding.kind in _FOR_WHOM:
-        return f"spent waiting for {_FOR_WHOM[finding.kind]}{where}" + ("" if where else f", in {first.kernel}")
+        whom = _FOR_WHOM[finding.kind][len(finding.threads) > 1]
+        return f"spent waiting for {whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"
     lock = user_lock(first.frames, first.kernel) if finding.kind == LOCK else ""

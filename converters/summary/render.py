@@ -23,7 +23,7 @@ TOP = 15
 """How many waits are shown."""
 LINES = 23
 """Of a terminal of 24: the last one is the prompt's."""
-_MOST_THAT_FIT, _LEAST = 8, 2
+_MOST_THAT_FIT, _LEAST = 8, 1
 """Waits of one process that are shown on such a screen."""
 _BESIDE_WAITS = 8
 """How many places of work are shown where waits are shown, too."""
@@ -31,6 +31,8 @@ _TELLING = 100
 """Waits that had not ended are told from this part of all time on."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
+_PIDS = 32
+"""Up to so many processes their ids are told."""
 _NAMES = 8
 """How many process names, and ranges of process ids per name, are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
@@ -119,7 +121,7 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
     if summary.times.wall:
         blocks.append(_times_line(summary))
     if summary.running:
-        number = min(top, _BESIDE_WAITS) if summary.waits else top
+        number = min(max(top - 1, 1), _BESIDE_WAITS) if summary.waits else top
         blocks += [Text(), running_table(summary, width, number)]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, top)]
@@ -136,7 +138,7 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
 def _open_line(summary: Summary) -> list[RenderableType]:
     from rich.text import Text
 
-    waits = [wait for wait in summary.waits if not wait.still and not wait.in_kernel]
+    waits = [wait for wait in summary.waits if not (wait.still or wait.idle or wait.in_kernel)]
     number, time = sum(wait.open_count for wait in waits), sum(wait.open_time for wait in waits)
     if not time or time * _TELLING < summary.times.wall:
         return []
@@ -146,7 +148,8 @@ def _open_line(summary: Summary) -> list[RenderableType]:
 def _who_line(summary: Summary) -> Text:
     from rich.text import Text
 
-    names = [_process(process) for process in summary.processes[:_NAMES]]
+    with_pids = len(_pids(summary)) <= _PIDS
+    names = [_process(process, with_pids=with_pids) for process in summary.processes[:_NAMES]]
     hidden = summary.processes[_NAMES:]
     if hidden:
         names.append(f"{plural(sum(len(p.pids) for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
@@ -155,10 +158,10 @@ def _who_line(summary: Summary) -> Text:
     return Text(f"Traced {whom}: {plural(summary.times.threads, 'thread')} for {duration(summary.duration_ns)}{where}")
 
 
-def _process(process: Process) -> str:
+def _process(process: Process, *, with_pids: bool) -> str:
     name = printable(process.name)
     number = f"{len(process.pids)} × " if len(process.pids) > 1 else ""
-    return f"{number}{name} (pid {_ranges(process.pids)})"
+    return f"{number}{name}" + (f" (pid {_ranges(process.pids)})" if with_pids else "")
 
 
 def _ranges(pids: Sequence[int]) -> str:

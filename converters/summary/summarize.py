@@ -65,6 +65,7 @@ def summarize(profile: Profile) -> Summary:
         comments=tuple(profile.comments),
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
+        kernel_threads=len(stands.kernel),
     )
     told = answer(summary, findings, troubles)
     own = _processes({thread: times for thread, times in threads.items() if thread not in stands.kernel})

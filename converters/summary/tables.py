@@ -73,10 +73,7 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
         name = plural(len(hidden), "more place") + (f", {count(idle)} of them of idle threads" if idle else "")
         folded.append((name, hidden))
     if kernel:
-        threads = max((wait.threads for wait in kernel), default=0)
-        folded.append(
-            (f"threads of the kernel, at {plural(len(kernel), 'place')}", kernel) if threads else ("", kernel)
-        )
+        folded.append((f"{plural(summary.kernel_threads, 'thread')} of the kernel", kernel))
     return shown, folded
 
 
@@ -133,12 +130,13 @@ def running_table(summary: Summary, width: int, top: int) -> RenderableType:
     whole = summary.times.wall if weight.name == "wall" and summary.times.wall else total
     base = "all threads' time" if whole != total or weight.name == "wall" else "all time on cores"
     numbers = ("Time" if is_time else "Count", "Share", *(("Samples",) if wide else ()))
-    made = table(*numbers, last=f"What runs (Share: of {base if is_time else f'all {weight.name}'})")
+    whose = f"{base}; after a name: on cores" if is_time else f"all {weight.name}; after a name: of its"
+    made = table(*numbers, last=f"What runs (Share: of {whose})")
     telling = [each for each in summary.running if each.samples >= _SAMPLES] or list(summary.running)
     shown = telling[:top]
     rest = [each for each in summary.running if each not in shown]
     parts = [each.weight for each in shown] + ([sum(each.weight for each in rest)] if rest else [])
-    first = _scaled(parts, time_scale(total)) if is_time else [count(part) for part in parts]
+    first = _scaled(parts, time_scale(whole)) if is_time else [count(part) for part in parts]
     cells = list(zip(first, _scaled(parts, share_scale(whole)) if whole else ["-"] * len(parts), strict=True))
     for i, each in enumerate(shown):
         made.add_row(*cells[i], *((count(each.samples),) if wide else ()), _work(each, with_samples=not wide))
@@ -162,7 +160,6 @@ def _work(work: Running, *, with_samples: bool) -> Text:
     text.append(" │ in the kernel" if work.in_kernel else "", style="not bold cyan")
     details = [printable(people(work.who, apart=work.threads < work.threads_alike))]
     if work.threads_weight:
-        its = "its" if work.threads == 1 else "their"
-        details[0] += f" {share(work.weight, work.threads_weight)} of {its} time on a core"
+        details[0] += f" {share(work.weight, work.threads_weight)}"
     details += [plural(work.samples, "sample")] if with_samples else []
     return text.append("\n" + ", ".join(details), style="not bold dim")

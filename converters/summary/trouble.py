@@ -135,6 +135,8 @@ def _environment(group: Contention) -> str:
     known = [each for each in group.environments if each is not None]
     if not known:
         return f"Environment: {THREAD_VARIABLES[0]} and its like could not be read."
+    if not any(known):
+        return f"Environment: {THREAD_VARIABLES[0]} and its like are not set."
     told, missing = [], []
     for i, name in enumerate(THREAD_VARIABLES):
         values = sorted({each[name] for each in known if name in each})

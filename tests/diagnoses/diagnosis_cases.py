@@ -52,6 +52,7 @@ CASES = (
     Case("slow_consumer", (MAIN + "slow_consumer .* write_log → write", "logger")),
     Case("tool_per_step", (MAIN + "tool_per_step .* run_tool → ",)),
     Case("python_gil", (r"4 python3 threads .* Python's interpreter lock \(GIL\)",)),
+    Case("parked_pool", ("cruncher",), ("What runs .* compute",), command="trace-wall"),
     Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
     Case("gloo_straggler", ("main thread of .* all_reduce|allreduce",), needs="TORCH_PYTHON"),
 )

@@ -42,7 +42,7 @@ def sentences(profile: Profile) -> tuple[str, ...]:
 
 def test_the_lock_comes_before_the_longer_wait_for_the_worker() -> None:
     assert sentences(model_case()) == (
-        f"{TOPK_SENTENCE}; meanwhile the 8 main threads of demo wait for another thread for 97.0 % of their time in "
+        f"{TOPK_SENTENCE}; meanwhile the 8 main threads wait for other threads for 97.0 % of their time in "
         "main → wait_for_worker → pthread_cond_wait.",
     )
 
@@ -50,7 +50,7 @@ def test_the_lock_comes_before_the_longer_wait_for_the_worker() -> None:
 def test_main_threads_that_do_nothing_else_are_told_all_the_same() -> None:
     (first,) = sentences(model_case(main_runs=50 * MS))
     assert first.startswith(TOPK_SENTENCE)
-    assert "meanwhile the 8 main threads of demo wait for another thread for 99.5 % of their time" in first
+    assert "meanwhile the 8 main threads wait for other threads for 99.5 % of their time" in first
 
 
 def test_the_victim_of_a_straggler_and_the_straggler() -> None:
@@ -199,7 +199,7 @@ def test_without_thread_times_no_share_is_claimed() -> None:
     first, *_ = sentences(profile)
     assert first.startswith("1 min 07 s of the time of the 8 worker threads of demo is blocked in topk")
     assert first.endswith(
-        "meanwhile the 8 main threads of demo wait for another thread for 1 min 18 s in "
+        "meanwhile the 8 main threads wait for other threads for 1 min 18 s in "
         "main → wait_for_worker → pthread_cond_wait."
     )
 

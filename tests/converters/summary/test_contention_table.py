@@ -18,9 +18,8 @@ its threads' time)
 NARROW = """\
 Runnable  Cores: used  allowed  Process (Runnable: of its threads' time)
   75.3 %         3.20     4.00  2 × train
-                                34 threads, 0 created and 0 ended a second, 360
-                                switches a second, waits for a core: mean 128
-                                ms, p99 ≤ 4.19 ms
+                                34 threads, waits for a core: mean 128 ms, p99 ≤
+                                4.19 ms
 """
 
 

@@ -75,7 +75,14 @@ def test_what_the_time_is_spent_on(finding: Finding, expected: str) -> None:
 )
 def test_meanwhile(kind: str, expected: str) -> None:
     sentence = phrases(thread(1, 1)).sentence(waits("main", "g"), waits("main", "f", kind=kind))
-    assert sentence.endswith(f"; meanwhile the main thread of app {expected}.")
+    assert sentence.endswith(f"; meanwhile the main thread {expected}.")
+
+
+def test_meanwhile_in_another_process() -> None:
+    words = phrases(thread(1, 1, "a", "client"), thread(2, 2, "a", "server"))
+    place = waits("main").places
+    sentence = words.sentence(waits("g"), Finding("stopped", ((2, 2),), MS, MS, place))
+    assert sentence.endswith("; meanwhile the main thread of server is stopped for 100.0 % of its time.")
 
 
 def test_threads_that_run() -> None:
@@ -87,7 +94,7 @@ def test_threads_that_run() -> None:
     )
     many = phrases(thread(1, 1), thread(1, 5), thread(1, 6)).sentence(waits("main", "f"), running)
     assert many.endswith(
-        "; meanwhile the 2 w threads of app are on a core for 50.0 % of their time, and wait for one for 25.0 %."
+        "; meanwhile the 2 w threads are on a core for 50.0 % of their time, and wait for one for 25.0 %."
     )
 
 

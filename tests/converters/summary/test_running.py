@@ -66,8 +66,8 @@ def test_shares_of_a_table_add_up() -> None:
         ["1.000", "s", "20.0", "%"],
         ["0.999", "s", "20.0", "%"],
     ]
-    assert "What runs (Share: of all time on cores)" in text
-    assert "train/w-* 8 75.0 % of its time on a core" in text
+    assert "What runs (Share: of all time on cores; after a name: on cores)" in text
+    assert "train/w-* 8 75.0 %" in text
 
 
 def test_one_or_two_samples_tell_no_share() -> None:
@@ -103,8 +103,8 @@ def test_waits_and_work_in_one_profile() -> None:
     text = shown(profile)
     assert text.index("What runs") < text.index("Where (Share")
     # One base for both tables.
-    assert "What runs (Share: of all threads' time)" in text
-    assert " 4.000 s  40.0 %" in text.replace("\n4", "\n 4")
+    assert "What runs (Share: of all threads' time; after a name: on cores)" in text
+    assert "\n4.00 s  40.0 %" in text
     json_ = summary.to_json()
     assert json_["running"][0]["frames"] == ["main", "spin"]
     assert json_["running"][0]["who"] == json_["waits"][0]["who"]

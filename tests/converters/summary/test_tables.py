@@ -25,7 +25,7 @@ def test_threads_of_the_kernel_share_a_row() -> None:
     Tracee(profile, 1, "p", 1, "p").run(SECOND).wait((*user(EXE, "f"), *MUTEX), "uninterruptible", 9 * SECOND, 3)
     for pid in range(90, 95):
         Tracee(profile, pid, "k", pid, "k").wait(kernel("kthread", f"f{pid}"), "idle", 10 * SECOND, 2)
-    assert " ".join(rows(profile)[-1].split()) == "50.00 s 83.3 % 10 threads of the kernel, at 5 places"
+    assert " ".join(rows(profile)[-1].split()) == "50.00 s 83.3 % 10 5 threads of the kernel"
     assert len(rows(profile)) == 2
 
 

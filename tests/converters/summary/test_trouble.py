@@ -38,7 +38,7 @@ def test_threads_outnumber_the_cores() -> None:
     ("environments", "expected"),
     [
         ([None, None], "OMP_NUM_THREADS and its like could not be read."),
-        ([{}, {}], "OMP_NUM_THREADS, MKL_NUM_THREADS, OPENBLAS_NUM_THREADS, NUMEXPR_NUM_THREADS not set."),
+        ([{}, {}], "OMP_NUM_THREADS and its like are not set."),
         ([{"OMP_NUM_THREADS": "8"}, {"OMP_NUM_THREADS": "16"}], "OMP_NUM_THREADS=16 or OMP_NUM_THREADS=8; MKL_"),
         ([{"OMP_NUM_THREADS": "8"}, {}], "OMP_NUM_THREADS=8 or not set; MKL_"),
         ([{"OMP_NUM_THREADS": "8"}, None], "OMP_NUM_THREADS=8; MKL_"),
