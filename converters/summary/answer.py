@@ -130,6 +130,8 @@ def _deadlock(finding: Finding, findings: Findings) -> _Choice:
 def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
     held, effect = findings.held_up(), _top(findings.effects())
     cause = findings.cause_of(effect) if effect else None
+    if effect and cause:
+        effect = findings.without(effect, cause)
     matters = _matters(effect, cause, findings) if effect else 0
     made = [
         _Choice(trouble.sentence, trouble.time, pids=trouble.pids)

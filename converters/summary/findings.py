@@ -20,6 +20,7 @@ _HELD_UP = (LOCK, HELD, HALTED)
 _EFFECTS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
 _FEW = 6
 """Names of processes, up to which those traced are taken to have to do with each other."""
+_MUCH = 2
 _CAUSE = 0.2
 """Who is waited for spends at least this share of its time on something of its own."""
 _PER_SECOND = 5
@@ -243,11 +244,39 @@ class Findings:
             asked = [thread for thread in asked if thread[0] not in effect.pids]
         else:
             return None
-        causes = self._causes([thread for thread in asked if thread not in waiting], _own_kinds(effect.kind))
+        asked = [thread for thread in asked if thread not in waiting]
+        causes = self._stragglers(effect) or self._causes(asked, _own_kinds(effect.kind))
         # Whom one of them waits for has something to do for a good part of that time.
         each = effect.time / len(effect.threads)
         causes = [cause for cause in causes if cause.time >= _CAUSE * each]
         return max(causes, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
+
+    def _stragglers(self, effect: Finding) -> list[Finding]:
+        """Main threads of processes alike that do something of their own for much longer than the one that waits most:
+        ranks of a job wait for each other, whatever thread of theirs brings the news."""
+        victim = effect.threads[0]
+        alike = [each for each in self._own if each[0] == each[1] and self._process(each) == self._process(victim)]
+        if victim not in alike:
+            return []
+        kinds = _own_kinds(PEER)
+        least = max(_CAUSE, _MUCH * self._own_share(victim, kinds))
+        return self._causes([each for each in alike if self._own_share(each, kinds) > least], kinds)
+
+    def _own_share(self, thread: Thread, kinds: tuple[str, ...]) -> float:
+        """The part of its time that it runs, or waits in these ways."""
+        times = self.threads[thread]
+        waits = sum(total.time for place, total in self._sums.get(thread, {}).items() if place.kind in kinds)
+        return (times.on_cpu + waits) / times.wall if times.wall else 0
+
+    def without(self, effect: Finding, others: Finding) -> Finding:
+        """``effect`` without the threads of ``others``, if any are left."""
+        members = {
+            thread: [place for place in effect.places if place in self._sums[thread]]
+            for thread in effect.threads
+            if thread not in others.threads
+        }
+        left = self._finding(effect.kind, members, least=0) if members else None
+        return left or effect
 
     def _causes(self, asked: list[Thread], kinds: tuple[str, ...]) -> list[Finding]:
         groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)

@@ -34,6 +34,7 @@ ONLY_CALL = (
     "std::invoke",
     "std::function::",
     "std::_Function_handler::",
+    "pybind11::",
     # Python's evaluator and its calls.
     "_PyEval_",
     "PyEval_",

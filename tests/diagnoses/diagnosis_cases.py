@@ -54,5 +54,9 @@ CASES = (
     Case("python_gil", (r"4 python3 threads .* Python's interpreter lock \(GIL\)",)),
     Case("parked_pool", ("cruncher",), ("What runs .* compute",), command="trace-wall"),
     Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
-    Case("gloo_straggler", ("main thread of .* all_reduce|allreduce",), needs="TORCH_PYTHON"),
+    Case(
+        "gloo_straggler",
+        ("the main thread of python .* c10d::Work::wait .*; meanwhile the main thread .* time_sleep",),
+        needs="TORCH_PYTHON",
+    ),
 )

@@ -100,6 +100,23 @@ def test_a_polling_thread_waits_for_who_computes() -> None:
     assert cause(waiting(SLEEP, (1, 2, "sleeper", READ, 9_900))) is None
 
 
+def test_the_straggler_among_processes_alike() -> None:
+    profile = empty()
+    for pid, sleeps in ((1, 0), (2, 0), (3, 6)):
+        tracee = Tracee(profile, pid, "rank", pid, "rank").run(100 * MS)
+        tracee.wait(POOL, "interruptible", (10 - sleeps) * SECOND - 100 * MS, 200)
+        Tracee(profile, pid, "rank", pid + 10, "io").run(SECOND).wait(READ, "interruptible", 9 * SECOND, 200)
+        if sleeps:
+            tracee.wait(SLEEP, "interruptible", sleeps * SECOND, 200)
+    findings = found(profile)
+    effect = findings.effects()[0]
+    told = findings.cause_of(effect)
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((3, 3),))
+    assert findings.without(effect, told).pids == {1, 2}
+    assert findings.without(effect, effect) is effect
+
+
 def test_processes_that_did_not_move() -> None:
     profile = waiting(READ)
     Tracee(profile, 9, "stuck", 9, "stuck").wait(POOL, "interruptible", 10 * SECOND)
