@@ -47,7 +47,7 @@ int main(void)
 	thread = start("left", left, NULL);
 	start("right", right, NULL);
 	start("worker", work, NULL);
-	sleep_us(50000);
+	sleep_us(300000);
 	ready_alone();
 	pthread_join(thread, NULL);
 }

@@ -4,13 +4,14 @@ import os
 import sys
 import tempfile
 import time
+from multiprocessing.synchronize import Event
 
 import torch
 import torch.distributed
 import torch.multiprocessing
 
 
-def rank(number: int, address: str) -> None:
+def rank(number: int, address: str, going: Event) -> None:
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=address, rank=number, world_size=2)
     weights = torch.ones(1000)
@@ -19,12 +20,15 @@ def rank(number: int, address: str) -> None:
             time.sleep(0.05)
         torch.distributed.all_reduce(weights)
         weights /= 2
+        going.set()
 
 
 if __name__ == "__main__":
+    going = torch.multiprocessing.get_context("spawn").Event()
     with tempfile.TemporaryDirectory() as folder:
-        context = torch.multiprocessing.spawn(rank, (f"file://{folder}/store",), nprocs=2, join=False)
-        time.sleep(4)
+        context = torch.multiprocessing.spawn(rank, (f"file://{folder}/store", going), nprocs=2, join=False)
+        going.wait(60)
+        time.sleep(0.5)
         print(*context.pids(), flush=True)
         sys.stdin.read()
         for pid in context.pids():

@@ -29,7 +29,7 @@ int main(void)
 			need(write(ends[1], "step\n", 5) == 5, "write");
 			sleep_us(10000);
 		}
-	sleep_us(30000);
+	read_progress(ends[0]);
 	kill(child, SIGSTOP);
 	start("report", report, NULL);
 	ready((int[]){ getpid(), child, 0 });

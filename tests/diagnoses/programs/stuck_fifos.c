@@ -33,7 +33,7 @@ int main(void)
 			return 0;
 		}
 	}
-	sleep_us(50000);
+	sleep_us(300000);
 	unlink("fifo");
 	rmdir(name);
 	for (int i = 0; i < 3; i++)
