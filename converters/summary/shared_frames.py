@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from ..model import Frame, Stack
 
 _SHARE = 50
 """A caller or a callee counts when it has this part of the function's time."""
+
+_STACKS = 4096
+"""So many stacks, those with the most time, tell who calls whom."""
 
 Function = tuple[str, str]
 """(path of the module, name)"""
@@ -56,7 +60,7 @@ def shared_frames(stacks: Iterable[tuple[Stack, int]]) -> Shared:
     """Of all waits: their stacks, outermost frame first, with their times."""
     callers: dict[Function, dict[Function, int]] = defaultdict(lambda: defaultdict(int))
     callees: dict[Function, dict[Function, int]] = defaultdict(lambda: defaultdict(int))
-    for stack, time in stacks:
+    for stack, time in nlargest(_STACKS, stacks, key=lambda each: each[1]):
         # Each pair once per stack; a function that calls itself is no caller of its own.
         for caller, callee in {pair for pair in pairwise(stack) if function_of(pair[0]) != function_of(pair[1])}:
             if _is_named(callee):

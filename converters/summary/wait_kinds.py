@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
 
@@ -62,7 +63,8 @@ def user_lock(frames: Sequence[str], kernel: str) -> str:
     return next((frame for frame in frames if frame.startswith(_USER_LOCKS)), "")
 
 
-def kind_of(state: str, frames: Sequence[str], kernel: str) -> str:
+@lru_cache(maxsize=1 << 16)
+def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
     """One of the words above, for a wait in this state and place (`wait_sites.Site`)."""
     if state.startswith(RUNNABLE):
         return CORE

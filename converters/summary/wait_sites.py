@@ -95,7 +95,7 @@ class _Run(NamedTuple):
     python: bool
     named: bool
     names: list[_Name]
-    """``[libcuda.so.1]``, once, for a module without names."""
+    """The first and the last two; ``[libcuda.so.1]``, once, for a module without names."""
 
 
 class _Name(NamedTuple):
@@ -269,7 +269,10 @@ def _origin(frame: Frame) -> str:
 
 
 def _run(entries: Sequence[tuple[Frame, int]]) -> _Run:
-    names = [_Name(_label(frame), depth, depth) for frame, depth in entries if _is_named(frame)]
+    named = [entry for entry in entries if _is_named(entry[0])]
+    # Only names at its ends are ever told.
+    told = named if len(named) <= 3 else [named[0], *named[-2:]]
+    names = [_Name(_label(frame), depth, depth) for frame, depth in told]
     last, depth = entries[-1]
     return _Run(last.kind == "python", bool(names), names or [_Name(_label(last), entries[0][1], depth)])
 
