@@ -282,6 +282,8 @@ def _subject(work: Running) -> str:
     one = "thread" if work.threads_alike == 1 else "threads"
     if work.threads == work.threads_alike:
         number = "" if work.threads == 1 else f"{work.threads} "
+    elif work.threads == 1 and work.who[0].tids:
+        return f"the {names[0]} thread{of} (tid {work.who[0].tids[0]})"
     else:
         return f"{work.threads} of the {work.threads_alike} {names[0]} {one}{of}"
     return f"the {number}{names[0]} {one}{of}"

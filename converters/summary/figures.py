@@ -34,6 +34,8 @@ class Process:
 
     name: str
     pids: tuple[int, ...]
+    in_kernel: bool = False
+    """Threads of the kernel, among other processes."""
 
 
 @dataclass(frozen=True, slots=True)

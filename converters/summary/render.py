@@ -148,11 +148,14 @@ def _open_line(summary: Summary) -> list[RenderableType]:
 def _who_line(summary: Summary) -> Text:
     from rich.text import Text
 
-    with_pids = len(_pids(summary)) <= _PIDS
-    names = [_process(process, with_pids=with_pids) for process in summary.processes[:_NAMES]]
-    hidden = summary.processes[_NAMES:]
+    with_pids = len(_pids(summary)) - summary.kernel_threads <= _PIDS
+    own = [process for process in summary.processes if not process.in_kernel]
+    names = [_process(process, with_pids=with_pids) for process in own[:_NAMES]]
+    hidden = own[_NAMES:]
     if hidden:
         names.append(f"{plural(sum(len(p.pids) for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
+    if summary.kernel_threads:
+        names.append(f"{plural(summary.kernel_threads, 'thread')} of the kernel")
     whom = ", ".join(names) or "nothing"
     where = f" on {printable(summary.host)}" if summary.host else ""
     return Text(f"Traced {whom}: {plural(summary.times.threads, 'thread')} for {duration(summary.duration_ns)}{where}")

@@ -55,7 +55,7 @@ def summarize(profile: Profile) -> Summary:
         start_ns=profile.start_ns,
         duration_ns=profile.duration_ns,
         answer=(),
-        processes=_processes(threads),
+        processes=_processes(threads, stands),
         times=_times(list(threads.values())),
         active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
@@ -68,7 +68,7 @@ def summarize(profile: Profile) -> Summary:
         kernel_threads=len(stands.kernel),
     )
     told = answer(summary, findings, troubles)
-    own = _processes({thread: times for thread, times in threads.items() if thread not in stands.kernel})
+    own = [process for process in summary.processes if not process.in_kernel]
     step = next_command(told, bool(running), own) if profile.duration_ns else None
     return replace(summary, answer=told.sentences, next_step=step)
 
@@ -146,16 +146,17 @@ def _common(times: dict[Place, int]) -> Site:
     return most if of[most] * 100 >= _MOSTLY * sum(of.values()) else _NOWHERE
 
 
-def _processes(threads: dict[Thread, ThreadTimes]) -> tuple[Process, ...]:
+def _processes(threads: dict[Thread, ThreadTimes], stands: Standing) -> tuple[Process, ...]:
+    kernel = {pid for pid, _ in stands.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
         if pid == tid or pid not in names:
             names[pid] = times.process
-    pids: dict[str, list[int]] = defaultdict(list)
+    pids: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for pid, name in sorted(names.items()):
-        pids[name].append(pid)
-    by_number = sorted(pids.items(), key=lambda entry: (-len(entry[1]), entry[1]))
-    return tuple(Process(name, tuple(numbers)) for name, numbers in by_number)
+        pids[pid in kernel, name].append(pid)
+    by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[1]))
+    return tuple(Process(name, tuple(numbers), in_kernel) for (in_kernel, name), numbers in by_number)
 
 
 def _times(threads: list[ThreadTimes]) -> Times:

@@ -19,6 +19,8 @@ WIDE = 110
 """From this width on, count, mean and max have columns of their own."""
 _LITTLE = 1_000
 """Rows with less than this part of all time are folded into one."""
+_STILL = 2
+"""Up to so many places of processes that did not move have rows of their own."""
 _SAMPLES = 3
 """Work that fewer samples found is folded, too: its share says nothing."""
 
@@ -60,7 +62,10 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
 def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, list[Wait]]]]:
     """The waits that have rows, and those that share one, with its name."""
     kernel = [wait for wait in summary.waits if wait.in_kernel]
-    others = [wait for wait in summary.waits if not wait.in_kernel]
+    still = [wait for wait in summary.waits if wait.still and not wait.in_kernel]
+    if len(still) <= _STILL:
+        still = []
+    others = [wait for wait in summary.waits if not wait.in_kernel and wait not in still]
     telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
     first = _first_of_mains(telling)
     rest = [wait for wait in telling if wait not in first]
@@ -72,6 +77,8 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
         idle = sum(wait.idle for wait in hidden)
         name = plural(len(hidden), "more place") + (f", {count(idle)} of them of idle threads" if idle else "")
         folded.append((name, hidden))
+    if still:
+        folded.append((f"processes that did not move, in {plural(len(still), 'place')}", still))
     if kernel:
         folded.append((f"{plural(summary.kernel_threads, 'thread')} of the kernel", kernel))
     return shown, folded

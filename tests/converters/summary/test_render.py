@@ -310,6 +310,7 @@ def test_threads_of_the_kernel_are_counted() -> None:
     text = shown(profile)
     assert "kernel_function" not in text
     assert "2 threads of the kernel\n" in text
+    assert "Traced 8 × demo (pid 4711-4718), 2 threads of the kernel: 18 threads for" in text
 
 
 def test_only_threads_of_the_kernel_are_listed() -> None:

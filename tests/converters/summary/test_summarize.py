@@ -114,7 +114,10 @@ def test_threads_of_the_kernel_are_told_from_others() -> None:
     Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(POOL, "interruptible", 9 * SECOND, 10)
     stack = kernel("ret_from_fork", "kthread", "kjournald2")
     Tracee(profile, 9, "jbd2", 9, "jbd2").run(1).wait(stack, "interruptible", 10 * SECOND)
-    assert [(wait.in_kernel, wait.idle) for wait in summarize(profile).waits] == [(False, False), (True, True)]
+    summary = summarize(profile)
+    assert [(wait.in_kernel, wait.idle) for wait in summary.waits] == [(False, False), (True, True)]
+    assert summary.processes == (Process("p", (1,)), Process("jbd2", (9,), True))
+    assert summary.kernel_threads == 1
 
 
 def test_thread_without_times_makes_its_share_unknown_not_wrong() -> None:

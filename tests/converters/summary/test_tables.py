@@ -46,6 +46,15 @@ def test_what_did_not_move_says_so() -> None:
     assert "did not move: g" in rows(profile)[-1]
 
 
+def test_many_that_did_not_move_share_a_row() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait((*user(EXE, "f"), *MUTEX), "uninterruptible", 9 * SECOND, 3)
+    for pid in range(2, 7):
+        Tracee(profile, pid, "q", pid, "q").wait((*user(EXE, f"g{pid}"), *READ), "interruptible", 10 * SECOND)
+    assert rows(profile)[-1].endswith("processes that did not move, in 5 places")
+    assert len(rows(profile)) == 2
+
+
 def test_ids_tell_threads_alike_apart() -> None:
     profile = empty()
     for pid, function in ((1, "slow"), (2, "fast")):
