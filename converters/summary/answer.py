@@ -99,7 +99,9 @@ def _second(first: _Choice, others: Sequence[_Choice]) -> str:
     for other in others:
         told = first.is_effect and other.is_effect
         follows = other.is_effect and first.pids and other.pids <= first.pids and not _is_busy(first)
-        worth = (_BUSY if _is_busy(other) else _WORTH) * first.score
+        # A wait for events counts little against other waits, but its threads do not run.
+        time = max(first.score, first.finding.time) if first.finding else first.score
+        worth = _BUSY * time if _is_busy(other) else _WORTH * first.score
         if not told and not follows and other.score >= worth:
             return other.sentence
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..model import ThreadTimes
@@ -32,9 +33,8 @@ class Standing:
 
 def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
     """``sums`` are the waits of ``threads``."""
-    kernel = frozenset(
-        thread for thread, places in sums.items() if not any(place.has_user_frames for place in places)
-    )  # fmt: skip
+    user = {pid for (pid, _), places in sums.items() if any(place.has_user_frames for place in places)}
+    kernel = frozenset(thread for thread, places in sums.items() if thread[0] not in user and _in_kernel(places))
     still = frozenset(thread for thread, times in threads.items() if _is_still(times, thread in sums))
     quiet = {thread: found for thread in sums if (found := _quiet(sums, threads[thread], thread in kernel))}
     return Standing(
@@ -43,6 +43,11 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
         quiet=quiet,
         idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(threads, quiet, still),
     )
+
+
+def _in_kernel(places: Iterable[Place]) -> bool:
+    """Whether there is a stack, and it has no user part: who has not run yet has none."""
+    return any(not place.site.frames for place in places)
 
 
 def _is_still(times: ThreadTimes, waits: bool) -> bool:

@@ -87,6 +87,16 @@ def test_among_many_names_nobody_is_guessed() -> None:
     assert "meanwhile" not in first
 
 
+def test_a_server_that_waits_for_events_is_not_busy() -> None:
+    profile = empty()
+    polling = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+    Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(polling, "interruptible", 9 * SECOND, 200)
+    assert sentences(profile) == (
+        "90.0 % of the time of the main thread of app is spent waiting for events in main → serve → epoll_wait "
+        "(200 waits, mean 45.0 ms, max 9.00 s).",
+    )
+
+
 def test_two_threads_in_each_others_way_are_told_together() -> None:
     profile = empty()
     for tid, name in ((8, "left"), (9, "right")):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.standing import Standing, standing
 from summary_profiles import EXE, LIBC, MS, POOL, SECOND, TOPK, Tracee, empty, kernel, user
@@ -87,3 +87,12 @@ def test_threads_of_the_kernel() -> None:
     found = stands(profile)
     assert found.kernel == found.idle == {(9, 9)}
     assert found.still == {(1, 1)}
+
+
+def test_a_thread_that_has_not_run_yet_is_not_the_kernels() -> None:
+    profile = empty()
+    not_started = (Frame("[not started yet]"),)
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(POOL, "interruptible", 9 * SECOND, 9)
+    Tracee(profile, 1, "p", 2, "new").run(MS).wait(not_started, "runnable-woken", SECOND)
+    Tracee(profile, 3, "child", 3, "child").run(MS).wait(not_started, "runnable-woken", SECOND)
+    assert stands(profile).kernel == frozenset()
