@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from default_signals import in_child
 from runner import FOLDER, Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
@@ -115,6 +116,7 @@ class Tracer:
             stderr=slave,
             cwd=cwd,
             env=environment(**changes),
+            preexec_fn=in_child,  # noqa: PLW1509  # it only sets signals
         )
         os.close(slave)
 
