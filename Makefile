@@ -41,7 +41,7 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
 
-.PHONY: help build demo test lint types bench fuzz install uninstall wheel clean \
+.PHONY: help build demo tutorial tutorial-pictures test lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
 	userland-test vm-test vm-test-all packages-build packages-lint packages-test packages-bench packages-userland \
 	packages-vm packages-vm-kernel FORCE
@@ -60,6 +60,13 @@ build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, 
 demo: build workloads ## trace N=8 demo processes for 5 s, leave the flame graph in build/demo/
 	@mkdir -p build/demo
 	@$(SUDO) $(BIN)/python tests/workloads/demo.py --processes $(N) --seconds $(SECONDS_TRACED)
+
+tutorial: build workloads ## run the commands of docs/tutorial.md, leave its pictures in build/tutorial/
+	@$(SUDO) $(BIN)/python tests/workloads/tutorial_pictures.py
+
+# The same, and docs/ gets the pictures.
+tutorial-pictures: build workloads
+	@$(SUDO) $(BIN)/python tests/workloads/tutorial_pictures.py --publish
 
 test: build dev workloads test-workloads speedscope-schema | packages-test packages-vm ## all tests; those that trace need root
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

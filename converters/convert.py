@@ -45,7 +45,19 @@ _BARE = frozenset({"perf", "dtrace"})
         ("trace-convert --merge --focus topk rank*.pb.gz -o job.svg", "the ranks of a job, only what calls topk"),
         ("trace-convert --diff before.pb.gz after.pb.gz -o diff.svg", "what changed"),
     ],
-)
+    groups={
+        "Input": [
+            "--from", "--event-filter", "--pid", "--tid", "--addrs", "--inline", "--context", "--demangle", "--jobs",
+        ],
+        **transform_options.GROUPS,
+        "Comparison": ["--diff", "--normalize"],
+        "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
+        "Output": [
+            "--output", "--force", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
+            "--kernel", "--jit", "--all",
+        ],
+    },
+)  # fmt: skip
 @click.argument("inputs", nargs=-1, metavar="[IN]...", type=click.Path(allow_dash=True))
 @click.option(
     "-o",
@@ -53,12 +65,22 @@ _BARE = frozenset({"perf", "dtrace"})
     "outputs",
     multiple=True,
     metavar="PATH",
-    help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is folded text on standard output.",
+    help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
-@click.option("--from", "name", type=click.Choice(detect.formats()), help="The format of the inputs; else detected.")
 @click.option(
-    "--to", type=click.Choice(output.formats()), help="The format of - and of outputs with another suffix; else folded."
+    "--from",
+    "name",
+    type=click.Choice(detect.formats()),
+    metavar="NAME",
+    help=f"The format of the inputs, else detected: {', '.join(detect.formats())}.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(output.formats()),
+    metavar="FORMAT",
+    help=f"The format of - and of outputs with another suffix: {', '.join(output.formats())}; "
+    "else folded; on a terminal, without -o, table.",
 )
 @click.option("--form", type=click.Choice(FORMS), help="table, markdown: only this one of the tables.")
 @click.option("--rows", type=click.IntRange(1), default=WriteOptions.rows, metavar="N", help="Rows of a table; 40.")
@@ -72,7 +94,7 @@ _BARE = frozenset({"perf", "dtrace"})
 @click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
 @transform_options.options
 @picture_options.options
-@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, dtrace: one root per process, not per name.")
+@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not per name.")
 @click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
 @click.option(
     "--kernel", is_flag=True, help="folded from perf, stap, bpftrace, dtrace: mark kernel functions with _[k]."
@@ -95,10 +117,11 @@ def main(**given: Any) -> None:
 
     IN is a file, or - for standard input, which is also read when none is given.
 
-    The options "samples", "stacks", "names" and "labels" change the profile in between, in the order of this list,
-    and --diff compares what they leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole.
-    "picture" is .svg and .html; "perf", "gdb" and so on are formats of the inputs.
+    Selection and transforms change the profile in between, in the order of this list, and --diff compares what they
+    leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole. "perf", "gdb" and so on are formats of
+    the inputs.
     """
+    _choose_table(given)
     inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
     outputs = given["outputs"] or (output.STDOUT,)
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
@@ -110,6 +133,16 @@ def main(**given: Any) -> None:
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
         output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
+
+
+def _choose_table(given: dict[str, Any]) -> None:
+    """Standard output gets a table if a form of it is asked for, or if it is a terminal and no output is named."""
+    if given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
+        return
+    if given["form"]:
+        given["to"] = "table"
+    elif not given["outputs"] and sys.stdout is not None and sys.stdout.isatty():
+        given["to"], given["form"] = "table", "functions"
 
 
 def _converted(
@@ -128,7 +161,7 @@ def _converted(
     else:
         shown = value_name(after, given["value"])
         profile = transform_options.apply(after, steps, shown)
-    return profile, _write_options(given, profile, shown, perf=bool(formats & _UNMARKED))
+    return profile, _write_options(given, profile, shown, formats)
 
 
 def _standard_input(*, comparing: bool) -> tuple[str, ...]:
@@ -167,7 +200,7 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
 
     options = ReadOptions(
         pid=given["pid"],
-        tid=given["tid"] or given["per_thread"],
+        tid=given["tid"] or given["per_thread"] or given["form"] == "threads",
         addrs=given["addrs"],
         event=given["event"],
         inline=given["inline"],
@@ -189,7 +222,8 @@ def _writes(given: Mapping[str, Any], *formats: str) -> bool:
     return any(output.format_of(path, given["to"] or "") in formats for path in given["outputs"] or (output.STDOUT,))
 
 
-def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, perf: bool) -> WriteOptions:
+def _write_options(given: Mapping[str, Any], profile: Profile, value: str, formats: set[str]) -> WriteOptions:
+    perf = bool(formats & _UNMARKED)
     roots = None
     if given["root"] is not None:
         roots = tuple(dict.fromkeys(filter(None, given["root"].split(","))))
@@ -204,6 +238,7 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, *, pe
         per_thread=given["per_thread"] or given["tid"],
         roots=roots,
         marks=frozenset(marked),
+        microseconds=formats != {"perf"},
         title=given["title"],
         format=given["to"] or "",
         form=given["form"] or "",

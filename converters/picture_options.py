@@ -13,6 +13,11 @@ from .writers.colors.background import TINTS
 from .writers.colors.palette import PALETTES
 
 _DEFAULT = WriteOptions()
+GROUP = [
+    "--subtitle", "--note", "--unit", "--palette", "--inverted", "--reverse", "--flamechart", "--negate", "--total",
+    "--factor", "--background", "--width", "--min-width", "--font", "--font-size", "--height",
+]  # fmt: skip
+"""`options`, as the help shows them."""
 
 
 def _least(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, float]:
@@ -29,29 +34,28 @@ def _least(ctx: click.Context, param: click.Parameter, value: str) -> tuple[floa
 
 
 _OPTIONS = [
-    click.option("--subtitle", default="", metavar="TEXT", help="picture: the line under the title."),
-    click.option("--note", "notes", multiple=True, metavar="TEXT", help="picture: a line of text (repeatable)."),
+    click.option("--subtitle", default="", metavar="TEXT", help="The line under the title."),
+    click.option("--note", "notes", multiple=True, metavar="TEXT", help="A line of text (repeatable)."),
     click.option(
         "--unit",
         default="",
         metavar="UNIT",
-        help="picture: what is counted, samples or pages; nanoseconds and bytes are scaled.",
+        help="What is counted, samples or pages; nanoseconds and bytes are scaled.",
     ),
     click.option(
         "--palette",
         type=click.Choice(PALETTES),
-        help="picture: what colours tell; else one that suits what was measured.",
+        metavar="NAME",
+        help=f"What colours tell, else what suits what was measured: {', '.join(PALETTES)}.",
     ),
-    click.option("--inverted", is_flag=True, help="picture: icicles, the roots on top."),
-    click.option(
-        "--reverse", is_flag=True, help="picture: as --callers, but of all processes together: they are the tips."
-    ),
+    click.option("--inverted", is_flag=True, help="Icicles, the roots on top."),
+    click.option("--reverse", is_flag=True, help="As --callers, but of all processes together: they are the tips."),
     click.option(
         "--flamechart",
         is_flag=True,
         help="svg: the x axis is time: calls of timed inputs, or folded lines in their order.",
     ),
-    click.option("--negate", is_flag=True, help="picture: of --diff: blue has grown, red has shrunk."),
+    click.option("--negate", is_flag=True, help="Of --diff: blue has grown, red has shrunk."),
     click.option(
         "--total", type=float, default=0.0, metavar="N", help="svg: what the width stands for; else what there is."
     ),

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from .model import Profile
 
 _ALL = "all"
+GROUPS = {
+    "Selection": ["--keep", "--drop", "--focus", "--ignore"],
+    "Transforms": [
+        "--begin-at", "--end-at", "--hide", "--show", "--simplify", "--collapse", "--callers", "--max-depth", "--merge",
+    ],
+}  # fmt: skip
+"""Heading of the help → `options`."""
 
 
 class Step(NamedTuple):
@@ -32,23 +39,23 @@ def _several(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
 
 
 _OPTIONS = [
-    _several("--keep", "KEY=REGEX", "samples: only where the label KEY (process, thread, state, …; or frame) matches."),
-    _several("--drop", "KEY=REGEX", "samples: all but where KEY matches."),
-    _several("--focus", "REGEX", "samples: only with a frame that matches (name, source file or module)."),
-    _several("--ignore", "REGEX", "samples: only without such a frame."),
-    _several("--begin-at", "REGEX", "stacks: begin at the first frame that matches, where there is one."),
-    _several("--end-at", "REGEX", "stacks: end at the first frame that matches, where there is one."),
-    _several("--hide", "REGEX", "stacks: leave out the frames that match."),
-    _several("--show", "REGEX", "stacks: leave out the frames that do not match."),
-    _several("--simplify", "WHAT[,WHAT]", f"names: shorter ones; {', '.join(names.KINDS)}, or {_ALL}."),
+    _several("--keep", "KEY=REGEX", "Samples only where the label KEY (process, thread, state, …; or frame) matches."),
+    _several("--drop", "KEY=REGEX", "All samples but those where KEY matches."),
+    _several("--focus", "REGEX", "Samples only with a frame that matches (name, source file or module)."),
+    _several("--ignore", "REGEX", "Samples only without such a frame."),
+    _several("--begin-at", "REGEX", "Stacks begin at the first frame that matches, where there is one."),
+    _several("--end-at", "REGEX", "They end at the first frame that matches, where there is one."),
+    _several("--hide", "REGEX", "Leave out the frames that match."),
+    _several("--show", "REGEX", "Leave out the frames that do not match."),
+    _several("--simplify", "WHAT[,WHAT]", f"Shorter names: {', '.join(names.KINDS)}, or {_ALL}."),
     click.option(
         "--collapse",
         type=click.Choice(["direct", "cycles"]),
-        help="stacks: recursion stands once: a;a;a is a (direct), a;b;a;b is a;b too (cycles).",
+        help="Recursion stands once: a;a;a is a (direct), a;b;a;b is a;b too (cycles).",
     ),
-    click.option("--callers", is_flag=True, help="stacks: turned over in every output: a function, and who called it."),
-    click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="stacks: the first N frames."),
-    click.option("--merge", is_flag=True, help="labels: without process and thread ids: ranks in one picture."),
+    click.option("--callers", is_flag=True, help="Stacks turned over in every output: a function, and who called it."),
+    click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="The first N frames of each stack."),
+    click.option("--merge", is_flag=True, help="Samples without process and thread ids: ranks in one picture."),
 ]
 
 

@@ -109,7 +109,7 @@ struct iter_scratch {
 SHARED struct iter_scratch iter_scratch SEC(".maps");
 
 /* Initial value of a new thread's entry: too large for the BPF stack. One for each kind of program that makes entries,
- * as these can interrupt each other; a program never interrupts itself on one CPU. */
+ * as these can interrupt each other. A program does not interrupt itself on one CPU; see on_fork() for the exception. */
 enum thread_slot {
 	SLOT_SCHED, /* with interrupts off */
 	SLOT_FORK,

@@ -28,7 +28,7 @@ import errno
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -41,6 +41,8 @@ TRACEBACK = "STALLSCOPE_TRACEBACK"
 
 Example = tuple[str, str]
 """A command line, and a description."""
+Groups = Mapping[str, Sequence[str]]
+"""Heading → options, as they are written: ``--pid``. The help shows all others last."""
 
 _EXAMPLES = 3
 _MAX_ID = 1 << 22
@@ -57,12 +59,15 @@ class MissingScope(click.UsageError):
 class ExamplesCommand(click.Command):
     """A command whose help shows three examples right after the usage line. Calling it runs it (see `run`)."""
 
-    def __init__(self, name: str, *, examples: Sequence[Example], **attributes: Any) -> None:
+    def __init__(
+        self, name: str, *, examples: Sequence[Example], groups: Groups | None = None, **attributes: Any
+    ) -> None:
         """``attributes`` are those of click.Command. ValueError unless there are three examples."""
         super().__init__(name, **attributes)
         if len(examples) != _EXAMPLES:
             raise ValueError(f"{name} needs {_EXAMPLES} examples")
         self.examples = tuple(examples)
+        self.groups = groups or {}
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """`run` with ``arguments``, ``sys.argv[1:]`` by default."""
@@ -75,6 +80,17 @@ class ExamplesCommand(click.Command):
         self.format_options(ctx, formatter)
         self.format_epilog(ctx, formatter)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options under the headings of ``groups``, and the others under "Options"."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        left = [(set(option.opts), record) for option in options if (record := option.get_help_record(ctx))]
+        for heading, names in self.groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([record for name in names for opts, record in left if name in opts])
+            left = [(opts, record) for opts, record in left if not opts & set(names)]
+        with formatter.section("Other options" if self.groups else "Options"):
+            formatter.write_dl([record for _, record in left])
+
     def format_examples(self, formatter: click.HelpFormatter) -> None:
         """Writes the examples: command lines are never wrapped, so that they can be copied."""
         width = max(len(line) for line, _ in self.examples)
@@ -84,9 +100,10 @@ class ExamplesCommand(click.Command):
 
 
 def command(
-    name: str, *, examples: Sequence[Example], **attributes: Any
+    name: str, *, examples: Sequence[Example], groups: Groups | None = None, **attributes: Any
 ) -> Callable[[Callable[..., int | None]], ExamplesCommand]:
-    """Decorator that makes a function a command; ``attributes`` go to click.command. See the module's docstring.
+    """Decorator that makes a function a command; ``attributes`` go to click.command, ``groups`` order the options in
+    its help. See the module's docstring.
 
     Adds ``--version`` and ``-h``. The function returns the exit status, None for 0.
     """
@@ -100,7 +117,9 @@ def command(
         versioned = click.version_option(package_name="stallscope", prog_name=name, message="%(prog)s %(version)s")(
             function
         )
-        make = click.command(name, cls=ExamplesCommand, examples=examples, context_settings=settings, **attributes)
+        make = click.command(
+            name, cls=ExamplesCommand, examples=examples, groups=groups, context_settings=settings, **attributes
+        )
         return make(versioned)
 
     return decorate

@@ -2,6 +2,8 @@
 
 The folder is opened once and all operations are relative to it. The content is written to a temporary file with a
 random name that is renamed only when it is complete, so no partial file is ever visible or left behind.
+
+Named pipes and /dev/null keep nothing: they are written to as they are.
 """
 
 from __future__ import annotations
@@ -21,6 +23,16 @@ from .text import printable
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
 """Maximum number of symbolic links on one path, as in the kernel (MAXSYMLINKS)."""
+_NULL = 1, 3
+"""Major and minor number of /dev/null (Documentation/admin-guide/devices.txt in Linux)."""
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe that another user made"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _FULL = {
     errno.ENOSPC: "no space is left on its file system",
     errno.EDQUOT: "the owner's disk quota is used up",
@@ -108,19 +120,40 @@ def _trusted_link(name: str, folder: int, trusted: set[int]) -> str:
         os.close(link)
 
 
+def is_stream(path: Path, folder: int) -> bool:
+    """Whether ``path``, whose folder is open, is /dev/null, or a named pipe of somebody trusted: root, this user,
+    the user behind sudo. What is written to them replaces nothing."""
+    try:
+        status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return _is_stream(status)
+
+
+def _is_stream(status: os.stat_result) -> bool:
+    owner = sudo_owner()
+    trusted = {0, os.geteuid(), owner.uid if owner else 0}
+    if stat.S_ISFIFO(status.st_mode):
+        return status.st_uid in trusted
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == os.makedev(*_NULL)
+
+
 def check_target(path: Path, folder: int, force: bool) -> None:
     """Raises StallscopeError if `create` would refuse to write ``path``, whose folder is open."""
     shown = printable(str(path))
     if not path.name or path.name == "..":
         raise StallscopeError(f"{shown or 'an empty path'} is not the name of a file", "add a file name", exit_code=2)
     try:
-        mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+        status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
     except OSError as error:
         raise _failure(path, error) from error
+    mode = status.st_mode
+    if _is_stream(status):
+        return
     if not stat.S_ISREG(mode):
-        what = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        what = next((name for is_it, name in _KINDS if is_it(mode)), "not a regular file")
         raise StallscopeError(f"{shown} is {what} and will not be written to", "choose another name")
     if not force:
         raise StallscopeError(f"{shown} exists", "choose another name, or overwrite it with --force")
@@ -140,10 +173,15 @@ def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> It
     """A file to write the content of ``path``; it gets that name when the block ends without an exception.
 
     Mode 0644 as far as the umask allows; belongs to ``owner`` if given. An existing file is replaced with ``force``,
-    else it is an error; anything that is not a regular file is left alone. Raises StallscopeError.
+    else it is an error; anything that is not a regular file is left alone, except what `is_stream`. Raises
+    StallscopeError.
     """
     with open_folder(path.parent) as folder:
         check_target(path, folder, force)
+        if is_stream(path, folder):
+            with _open_stream(path, folder) as file:
+                yield file
+            return
         aside = f".stallscope-{os.urandom(8).hex()}"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -161,6 +199,18 @@ def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> It
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(aside, dir_fd=folder)
+
+
+@contextmanager
+def _open_stream(path: Path, folder: int) -> Iterator[BinaryIO]:
+    try:
+        descriptor = os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            if not _is_stream(os.fstat(descriptor)):
+                raise StallscopeError(f"{printable(str(path))} was replaced meanwhile", "choose another name")
+            yield file
+    except OSError as error:
+        raise _failure(path, error) from error
 
 
 def _replace(aside: str, path: Path, folder: int) -> None:

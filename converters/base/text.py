@@ -6,10 +6,13 @@ import unicodedata
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control, format (bidi overrides, zero width), surrogate, unassigned, line and paragraph separators."""
+_BYTES = range(0xDC80, 0xDD00)
+"""Surrogates that stand for the bytes 0x80 to 0xff of a name that is not UTF-8 (os.fsdecode, PEP 383)."""
 
 
 def printable(name: str) -> str:
-    r"""``name`` with everything that could control a terminal or be invisible in a page, as ``\x1b`` or ``\u202e``."""
+    r"""``name`` with everything that could control a terminal or be invisible in a page, as ``\x1b`` or ``\u202e``; a
+    byte that is not UTF-8 is ``\xff``."""
     if name.isascii() and name.isprintable():
         return name
     return "".join(c if unicodedata.category(c) not in _INVISIBLE else _escape(c) for c in name)
@@ -17,6 +20,8 @@ def printable(name: str) -> str:
 
 def _escape(char: str) -> str:
     code = ord(char)
+    if code in _BYTES:
+        code -= _BYTES.start - 0x80
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -65,6 +65,8 @@ class _Encoder:
         self._strings: dict[str, int] = {"": 0}
         self._locations: dict[tuple[Frame, ...], int] = {}
         """Frames with one address, innermost first → id."""
+        self._known: dict[int, int] = {}
+        """`id` of a frame of the profile → location id."""
         self._modules: dict[Module, int] = {}
         self._functions: dict[tuple[str, str, str, int], int] = {}
         """(name, system name, file, first line) → id."""
@@ -116,12 +118,17 @@ class _Encoder:
         """Location ids, innermost first."""
         locations, groups = self._locations, self._details.groups
         if not groups:
-            return [locations.setdefault((frame,), len(locations) + 1) for frame in reversed(stack)]
+            # By identity first: readers share equal frames, and hashing one costs more than everything else.
+            known = self._known
+            for frame in stack:
+                if id(frame) not in known:
+                    known[id(frame)] = locations.setdefault((frame,), len(locations) + 1)
+            return [known[id(frame)] for frame in reversed(stack)]
         ids, at = [], 0
         frames = stack[::-1]
         while at < len(frames):
-            known = groups.get(frames[at], ())
-            group = next((group for group in known if frames[at : at + len(group)] == group), frames[at : at + 1])
+            candidates = groups.get(frames[at], ())
+            group = next((group for group in candidates if frames[at : at + len(group)] == group), frames[at : at + 1])
             ids.append(locations.setdefault(group, len(locations) + 1))
             at += len(group)
         return ids

@@ -30,8 +30,9 @@ class Column(NamedTuple):
 
 
 def for_people(profile: Profile) -> list[str]:
-    """Comments for users: what was measured, and what was lost."""
-    lines = [profile.title] if profile.title else []
+    """Comments for users: what was measured, and what was lost. pprof prints them first, so one that was read from
+    another program's pprof gets no title."""
+    lines = [profile.title] if profile.title and profile.details is None else []
     if profile.lost:
         lines.append("lost: " + ", ".join(f"{kind} {count}" for kind, count in profile.lost.items()))
     return lines

@@ -75,8 +75,11 @@ def detect(source: Source) -> str:
             return name
     if all(line.startswith(b"#") for line in source.head.splitlines() if line.strip()):
         raise StallscopeError(f"{source.name} has nothing but comments", "was anything recorded?")
+    nul = source.head.find(b"\0")
+    line = source.head.count(b"\n", 0, nul) + 1
+    damage = f"; line {line} has a NUL byte, which no text has" if nul >= 0 else ""
     raise StallscopeError(
-        f"{source.name} looks like none of the formats that are read: {', '.join(_READERS)}",
+        f"{source.name} looks like none of the formats that are read: {', '.join(_READERS)}{damage}",
         "if it is one of them, --from NAME says so",
     )
 

@@ -34,6 +34,8 @@ def _mark(pattern: bytes, what: str, remedy: str) -> _Mark:
 
 _HEAD = 1 << 14
 _GO = "go tool pprof -proto FILE > FILE.pb.gz reads it, and trace-convert that"
+_PYINSTRUMENT = "pyinstrument -r speedscope writes what can be read (and -r pstats)"
+_CPROFILE = "python -m cProfile -o FILE writes what can be read"
 _V8 = "node --cpu-prof and DevTools' Performance panel write what can be read: .cpuprofile, and traces"
 _MARKS = (
     _mark(
@@ -47,7 +49,42 @@ _MARKS = (
     _mark(
         rb"\{\s*\"start_time\":[^{]{0,4000}\"root_frame\":",
         "a session of pyinstrument, as JSON",
-        "pyinstrument -r speedscope writes what can be read",
+        _PYINSTRUMENT,
+    ),
+    _mark(
+        rb"\{\s*\"(?:(?:session\":\s*\{\s*\")?start_time\":.{0,4000}\"sample_count\":|frame_records\":\s*\[)",
+        "a session of pyinstrument",
+        "pyinstrument --load FILE -r speedscope -o OUT.speedscope.json writes what can be read",
+    ),
+    _mark(rb"_     \._   __/__   _ _", "a report of pyinstrument, as text", _PYINSTRUMENT),
+    _mark(
+        rb"\x80[\2-\x09].{0,16}line_profiler.{0,24}LineStats",
+        "a recording of line_profiler (.lprof)",
+        f"it has times of lines and no stacks: python -m line_profiler FILE shows it; {_CPROFILE}",
+    ),
+    _mark(
+        rb"Timer unit: [\d.e+-]+ s\n", "a report of line_profiler", f"it has times of lines and no stacks; {_CPROFILE}"
+    ),
+    _mark(
+        rb"\x80[\2-\x09].{0,16}c?yappi.{0,8}YFuncStats",
+        "a recording of yappi (.ystat)",
+        "yappi.get_func_stats().save(FILE, type='pstat') writes what can be read",
+    ),
+    _mark(
+        rb"\[\s*\{\s*\"pid\": ?\d+,\s*\"thread_id\": ?\d+,",
+        "what py-spy dump --json writes",
+        "py-spy dump without --json writes what can be read",
+    ),
+    _mark(
+        rb"go 1\.\d+ trace\0",
+        "an execution trace of Go",
+        "go tool trace -pprof=sched FILE > FILE.pprof (or net, sync, syscall) makes what can be read of it",
+    ),
+    _mark(
+        rb"(?:(?:panic|fatal error|SIG\w+): [^\n]*\n(?:[^\n]*\n){0,10}\s*)?"
+        rb"goroutine \d+(?: [^\n\[]{0,80})? \[[^\n]*\]:\n",
+        "text with the stacks of Go's goroutines (debug=2, or of a panic)",
+        "the profile has them, too: curl -o FILE.pb.gz http://HOST:PORT/debug/pprof/goroutine, without debug",
     ),
     _mark(
         rb"v [0-9a-f]{1,8} [0-9a-f]{1,4}\nX ",
@@ -95,6 +132,7 @@ _MARKS = (
     ),
     _mark(rb"\S+ log opened \(PC\)", "a log of Papyrus", "speedscope shows it"),
     _mark(rb"v8-version,", "a log of node --prof", _V8),
+    _mark(rb"Statistical profiling result from ", "the report of node --prof-process", _V8),
     _mark(rb"\{\"code\":\[.{0,4000}\"(?:functions|ticks)\":", "what node --prof-process --preprocess makes", _V8),
     _mark(rb"\{\s*\"head\":\s*\{\s*\"callFrame\".{0,2000}\"selfSize\"", "a heap profile of V8", _V8),
     _mark(

@@ -6,10 +6,14 @@ file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame i
 begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
 with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
 
+A text may be cut in its middle: it ends inside a line, or gdb's threads, which count down to 1, stop before, or its
+last stack alone does not end where threads begin. Then that stack counts only if it ends where stacks may end.
+
 Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
 are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
-frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m are not
-part of the name; ``<signal handler called>`` is a frame with that name; a thread without frames is not a sample.
+frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m, and
+versions of symbols (``poll@@GLIBC_2.2.5``), are not part of the name; ``<signal handler called>`` is a frame with that
+name; a thread without frames is not a sample.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ _BEGIN = b"#0 "
 _FRAME = re.compile(rb"#(\d{1,6}) +(?:(0x[0-9a-f]{1,16})(?: |\Z)(in )?)?")
 _ACTIVATION = re.compile(rb"(?:- 1|   )(?: (?=\S)|\Z)")
 _UNWINDER = re.compile(rb" \[(?:none|eh_frame|debug_frame|dwarf|ebl|inline)\]\Z")
+_VERSION = re.compile(rb"(.)@@?[A-Z][\w.]{0,63}\Z", re.DOTALL)
+"""The version of a symbol, as ld writes it into .symtab: ``poll@@GLIBC_2.2.5``."""
 _MODULE = re.compile(rb"(?:\A| )- ([/\[].*)\Z", re.DOTALL)
 _WHERE = re.compile(rb"\) (from|at) (.*)\Z", re.DOTALL)
 _PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
@@ -41,6 +47,13 @@ _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
 """Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
 _SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
+_CUT_DUMP = "dumps cut short at the end"
+_OUTERMOST = frozenset({"_start", "clone", "clone3", "__clone", "__clone3"})
+"""Outermost functions of threads; of those that gdb prints, ``main`` is one, too."""
+_WHOLE = re.compile(rb"#\d+ +(?:.*\)(?: at .*:\d{1,9})?|0x[0-9a-f]{16} [^(]*)\Z", re.DOTALL)
+"""A frame that is not cut, as far as can be seen."""
+_NUMBER = re.compile(rb"^Thread (\d{1,6}) \(", re.MULTILINE)
+_OPENING = (b"Thread ", b"TID ", b"PID ")
 _UNKNOWN = (b"", b"??")
 _MAX_FRAME = 1 << 14
 _MAX_KEPT = 1 << 10
@@ -58,15 +71,18 @@ def sniff(head: bytes) -> bool:
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack and, as ``options`` say, process and thread. Raises StallscopeError."""
     dumps = _Dumps(source.name, options)
-    begun = False
-    for piece in pieces(source, b"\n" + _BEGIN):
-        if begun:
+    parts = pieces(source, b"\n" + _BEGIN)
+    text = next(parts)
+    older, newer = b"", text
+    piece: bytes | None = text[len(_BEGIN) :]
+    if not text.startswith(_BEGIN):
+        dumps.add_lines(text)
+        piece = next(parts, None)
+    if piece is not None:
+        for following in parts:
             dumps.add(piece)
-        elif piece.startswith(_BEGIN):
-            dumps.add(piece[len(_BEGIN) :])
-        else:
-            dumps.add_lines(piece)
-        begun = True
+            older, newer, piece = newer, piece, following
+        dumps.add_last(piece, b"%b\n%b" % (older, newer))
     profile = dumps.profile()
     dumps.skipped.check(source, bool(profile.samples), EXPECTED)
     return profile
@@ -119,6 +135,42 @@ class _Dumps:
             self._add_below(below)
         else:
             self._line += lines
+
+    def add_last(self, piece: bytes, above: bytes) -> None:
+        """Like `add`, for the end of the text, which may be cut there; ``above``: the two pieces before."""
+        lines = _lines(piece)
+        inside = lines[-1]  # a line without its end, if there is one
+        if not inside:
+            lines.pop()
+        last = max(i for i, line in enumerate(lines) if line.startswith(b"#"))
+        below = lines[last + 1 :]
+        ended = any(not line or _is_header(line) or line.startswith(_CUT) for line in below)
+        missing = _is_unfinished(b"%b\n#0 %b" % (above, piece))
+        open_end = not ended and not self._is_whole(lines[last], partial=inside == lines[last])
+        if open_end and (missing or inside or self._begin_as_threads()):
+            self.skipped.add(_CUT_DUMP)
+            return
+        self.add(piece)
+        if missing or (inside and ended and inside.startswith(_OPENING)):
+            self.skipped.add(_CUT_DUMP)
+
+    def _is_whole(self, line: bytes, *, partial: bool) -> bool:
+        """Whether a stack may end with the frame of this line, which may be ``partial``: it has no line end."""
+        frames = _parse(line, self._options.addrs)
+        if not frames:
+            return False
+        name = frames[0].name
+        if name[0] == "[" and not partial:
+            return True
+        if frames in self._tally.outermost() and not (partial and name.startswith("[unknown")):
+            return True
+        main = name == "main" and b" (" in line
+        return (main or name in _OUTERMOST) and (not partial or _WHOLE.match(line) is not None)
+
+    def _begin_as_threads(self) -> bool:
+        """Whether all stacks so far end where threads begin, as far as there are names."""
+        names = {frames[0].name for frames in self._tally.outermost()}
+        return not names.isdisjoint(_OUTERMOST) and all(name in _OUTERMOST or name[0] == "[" for name in names)
 
     def _add_below(self, text: bytes) -> None:
         """Adds the text between two stacks; it is cached if it has no effect."""
@@ -235,6 +287,21 @@ def _lines(piece: bytes) -> list[bytes]:
     return lines
 
 
+def _is_header(line: bytes) -> bool:
+    return line.startswith(_HEADERS) or any(header.startswith(line) for header in _HEADERS)
+
+
+def _is_unfinished(text: bytes) -> bool:
+    """Whether the end of the text shows that threads are missing: gdb counts them down to 1."""
+    headers = list(_NUMBER.finditer(text))
+    if not headers:
+        return False
+    if b"\n#" not in text[headers[-1].end() :]:
+        return True
+    numbers = [int(header[1]) for header in headers[-2:]]
+    return len(numbers) > 1 and numbers[0] == numbers[1] + 1 and numbers[1] > 1
+
+
 def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
     """The frame of one line, () for a line between frames, None for any other."""
     if line.startswith(_INNER):
@@ -270,7 +337,7 @@ def _elfutils_frame(text: bytes, address: bytes, addrs: bool) -> Frame:
     text = _UNWINDER.sub(b"", text)
     match = _MODULE.search(text)
     name, module = (text[: match.start()], match[1]) if match else (text, b"")
-    return _frame(name.strip(), address, addrs, module)
+    return _frame(_VERSION.sub(rb"\1", name.strip()), address, addrs, module)
 
 
 def _frame(name: bytes, address: bytes, addrs: bool, module: bytes = b"") -> Frame:

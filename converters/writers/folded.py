@@ -2,10 +2,11 @@
 
 Written like stackcollapse-perf.pl --all --pid: spaces of the process name become ``_``, kernel frames end in
 ``_[k]`` and JIT frames in ``_[j]``; with per-thread roots ``thread-PID/TID``, like its --tid; with roots of other
-labels one field each. Nanoseconds become microseconds. A differential profile has two weights, before and after, like
-the output of difffolded.pl. Every reader must be able to find the weight: a name therefore never begins or ends with
-white space, nor ends in a space and a number (a second weight for flamegraph.pl): that space is written ``\\x20``. No
-function is called ``-`` or ``--`` like bcc's delimiters (frames of kind other): that is written ``\\x2d``.
+labels one field each. Nanoseconds become microseconds, unless ``options`` say otherwise. A differential profile has two
+weights, before and after, like the output of difffolded.pl. Every reader must be able to find the weight: a name
+therefore never begins or ends with white space, nor ends in a space and a number (a second weight for flamegraph.pl):
+that space is written ``\\x20``. No function is called ``-`` or ``--`` like bcc's delimiters (frames of kind other):
+that is written ``\\x2d``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     index = value_index(profile, options)
     columns = (_BEFORE, _AFTER) if is_differential(profile) else (index,)
     merged = _merged(profile, columns, options)
-    weights = [_Weights(1000 if profile.value_types[i].unit == "nanoseconds" else 1) for i in columns]
+    times = [options.microseconds and profile.value_types[i].unit == "nanoseconds" for i in columns]
+    weights = [_Weights(1000 if is_time else 1) for is_time in times]
     for stack in sorted(merged):
         rounded = [weight.next(exact) for weight, exact in zip(weights, merged[stack], strict=True)]
         if any(rounded):

@@ -1,13 +1,16 @@
 """Chooses the output: the suffix of a path determines the writer; ``-`` is standard output.
 
 A format name is used if the path does not determine it: for ``-`` (default folded text) and for an unknown suffix.
+/dev/stdout is standard output, too, and /dev/fd/N an open file of this process: neither path is followed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import importlib
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -32,6 +35,7 @@ __all__ = [
     "default_path",
     "format_of",
     "formats",
+    "is_stdout",
     "sudo_owner",
     "suffixes",
     "write",
@@ -40,6 +44,8 @@ __all__ = [
 ]
 
 STDOUT = "-"
+_STDOUTS = frozenset({STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+_OPEN = re.compile(r"(?:/dev|/proc/self)/fd/([1-9]\d{0,8})\Z")
 _SUFFIXES = {
     ".folded": "folded",
     ".svg": "svg",
@@ -83,7 +89,7 @@ def writer_for(path: str | Path, format_name: str = "") -> Writer:
 
 def format_of(path: str | Path, format_name: str = "") -> str:
     """The name of the format in which ``path`` is written. Raises like `writer_for`."""
-    if str(path) == STDOUT:
+    if is_stdout(path):
         return format_name or "folded"
     for suffix, name in (_SUFFIXES | _PACKED).items():
         if str(path).lower().endswith(suffix):
@@ -92,9 +98,30 @@ def format_of(path: str | Path, format_name: str = "") -> str:
         return format_name
     raise StallscopeError(
         f"{printable(str(path)) or 'an empty path'} has a suffix that stands for no format",
-        f"use one of: {', '.join(_SUFFIXES)}, or - for standard output",
+        f"--to FORMAT says which; or use one of: {', '.join(_SUFFIXES)}, or - for standard output",
         exit_code=2,
     )
+
+
+def is_stdout(path: str | Path) -> bool:
+    """Whether this names standard output."""
+    return str(path) in _STDOUTS
+
+
+def _descriptor(path: str | Path) -> int:
+    """The number of the open file that ``path`` names (``-o >(program)`` in shells); 0 for any other path."""
+    match = _OPEN.match(str(path)) if not is_stdout(path) else None
+    return 2 if str(path) == "/dev/stderr" else int(match[1]) if match else 0
+
+
+def _check_descriptor(path: str | Path, number: int) -> None:
+    try:
+        mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+    except OSError:
+        mode = os.O_RDONLY
+    if mode == os.O_RDONLY:
+        remedy = "sudo closes what a shell has opened: write a file, or to standard output: -o -"
+        raise StallscopeError(f"{printable(str(path))} is not open for writing", remedy)
 
 
 def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str = "") -> None:
@@ -103,11 +130,15 @@ def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str 
     for path in map(str, paths):
         format_of(path, format_name)
         key = (0, 0, STDOUT)
-        if path != STDOUT:
+        if number := _descriptor(path):
+            _check_descriptor(path, number)
+            key = (0, 0, str(number))
+        elif not is_stdout(path):
             target = Path(path)
             with safefile.open_folder(target.parent) as folder:
                 safefile.check_target(target, folder, force)
-                safefile.check_writable(target, folder)
+                if not safefile.is_stream(target, folder):
+                    safefile.check_writable(target, folder)
                 status = os.fstat(folder)
             key = (status.st_dev, status.st_ino, target.name)
         if key in seen:
@@ -130,8 +161,12 @@ def write(
     """
     options = options or WriteOptions()
     writer = writer_for(path, options.format)
-    if str(path) == STDOUT:
+    if is_stdout(path):
         _write_stdout(writer, profile, options)
+        return
+    if number := _descriptor(path):
+        _check_descriptor(path, number)
+        _write_descriptor(writer, profile, number, options)
         return
     with safefile.create(Path(path), force=force, owner=owner) as file:
         if not str(path).lower().endswith(tuple(_PACKED)):
@@ -180,6 +215,15 @@ def default_path(stem: str, folder: str | Path = ".", suffix: str = ".svg") -> P
         count += 1
         path = Path(folder, f"{name}-{count}{suffix}")
     return path
+
+
+def _write_descriptor(writer: Writer, profile: Profile, number: int, options: WriteOptions) -> None:
+    try:
+        with open(os.dup(number), "wb") as file:
+            writer.write(profile, file, options)
+    except OSError as error:
+        cause = f"/dev/fd/{number} cannot be written: {error.strerror}"
+        raise StallscopeError(cause, "did the program that reads it end?") from error
 
 
 def _write_stdout(writer: Writer, profile: Profile, options: WriteOptions) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.convert import main
@@ -230,7 +231,7 @@ def test_marks_are_as_in_stackcollapse(capfd: pytest.CaptureFixture[str]) -> Non
     [
         ("", 1, "is empty"),
         ("hello\n", 1, "looks like none of the formats that are read: pprof, "),
-        ('{"profiles": [], "shared": \n', 1, "line 2: expected JSON"),
+        ('{"profiles": [], "shared": \n', 1, "is cut short: it ends in line 2, within its JSON"),
         ("# nothing\n\n", 1, "has nothing but comments"),
         ("PERFILE2\0\0", 1, "is a recording of perf, not its text, which is not read\nperf script -i FILE"),
         ("a 1 1.0: 1 x:\n\t 40 f (a", 1, "no samples; skipped: 1 sample cut short at the end"),
@@ -415,3 +416,75 @@ def test_the_title_names_the_input(folded: Path, tmp_path: Path) -> None:
     picture = tmp_path / "x.svg"
     assert convert(folded, "-o", picture) == 0
     assert '<title id="title">folded stacks of in.folded</title>' in picture.read_text()
+
+
+def test_folded_text_of_perf_has_nanoseconds_other_outputs_times(capfd: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "perf" / "two_events.txt"
+    assert convert(path, "--event-filter", "task-clock") == 0
+    assert str(12 * 5025125) in capfd.readouterr().out
+    assert convert(path, "--value", "time", "--to", "table", "--form", "functions") == 0
+    out, err = capfd.readouterr()
+    assert "60.3 ms period" in out
+    assert f"total {12 * 5025125:,} nanoseconds (period)" in err
+
+
+def test_help_shows_every_option_once_and_almost_all_under_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    grouped = [name for names in main.groups.values() for name in names]
+    known = [max(param.opts, key=len) for param in main.params if isinstance(param, click.Option)]
+    assert sorted([*grouped, "--version"]) == sorted(known)
+    assert convert("--help") == 0
+    out = capsys.readouterr().out
+    headings = ["Input:", "Selection:", "Transforms:", "Comparison:", "Picture", "Output:", "Other options:"]
+    places = [out.index(f"\n{heading}") for heading in headings]
+    assert places == sorted(places)
+    assert places[2] < out.index("--max-depth") < places[3]
+
+
+def on_terminal(*arguments: str | Path) -> str:
+    """What the command prints on a terminal."""
+    code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
+    leader, follower = os.openpty()
+    with subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=follower, stderr=-3) as process:
+        os.close(follower)
+        parts = []
+        try:
+            while data := os.read(leader, 1 << 16):
+                parts.append(data)
+        except OSError:  # the other side is closed
+            pass
+    os.close(leader)
+    assert process.returncode == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_table(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = on_terminal(folded)
+    assert "Functions\nself" in out and "Top-down" not in out
+    assert "Top-down" in on_terminal(folded, "--to", "table")
+    assert on_terminal(folded, "--to", "folded") == on_terminal(folded, "-o", "-") == FOLDED
+    assert on_terminal(folded, "-o", tmp_path / "x.folded") == ""
+    assert convert(folded, "--form", "top-down") == 0
+    out = capfd.readouterr().out
+    assert "Top-down" in out and "Functions" not in out
+
+
+def test_a_table_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.folded"
+    path.write_text("rank-1/11;a 1\nrank-1/12;a;b 6\nrank-1/12;a 3\n")
+    assert convert(path, "--to", "table", "--form", "threads") == 0
+    assert capfd.readouterr().out.splitlines()[4:] == [
+        "Threads",
+        "total          thread   top function, its own share of the thread",
+        "    9  90.0 %  rank-12  66.7 % b [native]",
+        "    1  10.0 %  rank-11  100.0 % a [native]",
+    ]
+    path.write_text("a 1\n")
+    assert convert(path, "--to", "table", "--form", "threads") == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "the input names no threads\n" in err
+
+
+def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert(DATA / "perf" / "two_events_pid_tid.txt", "--form", "threads") == 0
+    assert "tiny-23546  100.0 % inner [native, tiny]" in capfd.readouterr().out

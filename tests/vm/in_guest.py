@@ -238,7 +238,7 @@ def quota() -> str:
     group = top / "half-a-core"
     group.mkdir()
     (group / "cpu.max").write_text("50000 100000")
-    with Workload("crowd", LONG_MS, 4, 2) as workload:
+    with Workload("crowd", 60_000, 4, 2) as workload:
         (group / "cgroup.procs").write_text(str(workload.pid))
         workload.release()
         output = Path("/run/quota.pb.gz")

@@ -1,7 +1,10 @@
 /* A small model of an inference process: the main thread feeds a native worker thread and waits for it; the worker picks
  * the top K of each row of scores, and topk asks the driver for the device's properties each time.
  *
- *	demo [--wait] [--linger] [MILLISECONDS=10000]
+ *	demo [--wait] [--linger] [MILLISECONDS=10000 [once]]
+ *
+ * With once it asks a single time, before the start, as it should: the worker then only computes. At its end it says on
+ * standard error how many rows a second it did.
  *
  * Truth: one process alone spends most of its time in cudaGetDeviceProperties too, but eight of them do little more
  * together than one: they queue for one kernel mutex (libdemo_cuda.c). worker → topk → cudaGetDeviceProperties → ioctl.
@@ -29,6 +32,8 @@ static bool closed;
 static float rows[QUEUE][ROW];
 static atomic_int worker_tid;
 static volatile float sink;
+static struct cudaDeviceProp properties;
+static bool ask_each_time = true;
 
 static void fill(float *row)
 {
@@ -68,13 +73,14 @@ static void fail(int error)
 /* Keeps the K largest, sorted, by insertion. */
 static NAMED void topk(const float *row, float *best, struct wait_truth *w)
 {
-	struct cudaDeviceProp properties;
-	struct mark mark = wait_begins();
-	int error = cudaGetDeviceProperties(&properties, 0);
+	if (ask_each_time) {
+		struct mark mark = wait_begins();
+		int error = cudaGetDeviceProperties(&properties, 0);
 
-	wait_ends(w, mark);
-	if (error)
-		fail(error);
+		wait_ends(w, mark);
+		if (error)
+			fail(error);
+	}
 	memset(best, 0, K * sizeof(*best));
 	for (int i = 0; i < ROW; i++) {
 		int at = K;
@@ -175,9 +181,27 @@ static NAMED void feed(uint64_t until, struct wait_truth *requests, struct wait_
 	pthread_mutex_unlock(&lock);
 }
 
+static void read_arguments(long *ms)
+{
+	*ms = workload_number(0, 10000, (LIMIT_SECONDS - 10) * 1000);
+	if (workload_argc < 2)
+		return;
+	if (workload_argc > 2 || strcmp(workload_argv[1], "once") != 0) {
+		fprintf(stderr, "demo: %s: the arguments are [MILLISECONDS [once]]\n",
+			workload_argv[workload_argc - 1]);
+		exit(2);
+	}
+	ask_each_time = false;
+}
+
+static void tell_rate(uint64_t begin)
+{
+	fprintf(stderr, "demo %d: %.0f rows a second\n", getpid(),
+		(double)done * 1e9 / (double)(clock_ns(CLOCK_MONOTONIC) - begin));
+}
+
 int main(int argc, char **argv)
 {
-	struct cudaDeviceProp properties;
 	struct thread_truth begin;
 	struct wait_truth *requests, *w;
 	pthread_t thread;
@@ -185,7 +209,7 @@ int main(int argc, char **argv)
 	long ms;
 
 	workload_begin(argc, argv);
-	ms = workload_number(0, 10000, (LIMIT_SECONDS - 10) * 1000);
+	read_arguments(&ms);
 	error = cudaGetDeviceProperties(&properties, 0); /* creates the interface, before the start */
 	if (error)
 		fail(error);
@@ -200,5 +224,6 @@ int main(int argc, char **argv)
 	feed(begin.wall_ns + (uint64_t)ms * 1000000u, requests, w);
 	thread_done(&begin);
 	pthread_join(thread, NULL);
+	tell_rate(begin.wall_ns);
 	return workload_end(begin.wall_ns);
 }

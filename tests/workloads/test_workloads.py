@@ -5,7 +5,9 @@ Nothing here says how long anything takes, but for the lower bounds that a sleep
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -220,6 +222,33 @@ def test_demo_workers_queue_for_the_driver(require: Any) -> None:
         assert query["blocks"] <= worker["voluntary"]
         assert query["ns"] > worker["wall_ns"] // 2
         assert blocked(worker) + worker["runnable_ns"] > worker["wall_ns"] // 2
+
+
+def test_demo_that_asks_once_never_waits_for_the_driver(require: Any) -> None:
+    try:
+        waits = by_function(run("demo", 300, "once"))
+    except WorkloadFailed as failure:
+        require(False, str(failure))
+    assert waits["cudaGetDeviceProperties"]["calls"] == 0
+    assert waits["receive"]["calls"] > 0
+
+
+def test_demo_tells_its_rate(require: Any) -> None:
+    demo = subprocess.run([FOLDER / "demo", "300"], capture_output=True, text=True, check=False)
+    if demo.returncode:
+        require(False, demo.stderr)
+    truth = json.loads(demo.stdout.splitlines()[-1])
+    seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
+    (rate,) = re.fullmatch(r"demo \d+: (\d+) rows a second\n", demo.stderr).groups()
+    calls = by_function(truth)["cudaGetDeviceProperties"]["calls"]
+    assert abs(int(rate) * seconds - calls) < calls / 10
+
+
+@pytest.mark.parametrize("arguments", [("300", "twice"), ("300", "once", "once"), ("0",)])
+def test_demo_refuses_what_it_does_not_know(arguments: tuple[str, ...]) -> None:
+    refused = subprocess.run([FOLDER / "demo", *arguments], capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert arguments[-1] in refused.stderr
 
 
 def test_demo_library_exports_the_call_and_nothing_else() -> None:

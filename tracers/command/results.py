@@ -40,13 +40,13 @@ class Results:
     @property
     def uses_stdout(self) -> bool:
         """Whether standard output is for data that a program reads."""
-        return self.as_json or output.STDOUT in self.paths
+        return self.as_json or any(map(output.is_stdout, self.paths))
 
     def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
         """The summary (on standard error when folded text goes to standard output), then every file. With -v also the
         ``details``."""
         # Standard output may be closed (>&-): the files are wanted all the same.
-        stream: TextIO = sys.stderr if output.STDOUT in self.paths else sys.stdout or io.StringIO()
+        stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
             self._print_summary(profile, stream)
         finally:  # nobody may read the summary to its end: the files are written all the same
@@ -66,7 +66,7 @@ class Results:
         finally:
             listing = sys.stderr if self.as_json else stream
             for path in self.paths:
-                if path != output.STDOUT and _identity(path) not in (None, before[path]):
+                if not output.is_stdout(path) and _identity(path) not in (None, before[path]):
                     print(f"wrote {printable(path)}", file=listing)
 
     def _print_summary(self, profile: Profile, stream: TextIO) -> None:

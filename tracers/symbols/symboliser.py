@@ -110,28 +110,33 @@ class Symboliser:
             if self._kernel is not None:
                 found = self._kernel.find(np.array([max(a - back, 0) for a in addresses], np.uint64))
             tables.append({a: self._kernel_frame(a, f) for a, f in zip(addresses, found, strict=True)})
+        nameless = {id(frame) for table in tables for frame in table.values() if frame.name.startswith("[")}
         result = []
         for stack in stacks:
-            frames = [tables[i > 0][address] for i, address in enumerate(stack)]
-            self.lost[NO_KERNEL_SYMBOL] += sum(frame.name.startswith("[") for frame in frames)
+            frames = [tables[0][stack[0]], *map(tables[1].__getitem__, stack[1:])] if stack else []
+            if nameless:
+                self.lost[NO_KERNEL_SYMBOL] += sum(id(frame) in nameless for frame in frames)
             result.append(tuple(reversed(frames)))
         return result
 
     def user_stacks(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[Stack]:
         """Each (tgid, epoch, addresses) as frames, outermost first, in the order of ``requests``."""
         placed = self._place(requests)
-        if self._fetch_debug_files(placed):
+        uses = _uses(placed)
+        if self._fetch_debug_files(uses):
             placed = self._place(requests)
-        distinct = set(chain.from_iterable(placed))
+            uses = _uses(placed)
+        distinct = {place for place, _ in uses.values()}
         lines = self._look_up_lines(distinct)
         named = {place.name for place in distinct if not place.reason and not place.jit}
         named.update(line.function for found in lines.values() for line in found)
         readable = self._demangler.demangle(named)
-        frames = {place: self._frames_at(place, lines.get(place, ()), readable) for place in distinct}
-        for place in chain.from_iterable(placed):
-            if place.reason and frames[place][0].name == place.name:
-                self.lost[place.reason] += 1
-        return [tuple(chain.from_iterable(frames[place] for place in reversed(stack))) for stack in placed]
+        by_place = {place: self._frames_at(place, lines.get(place, ()), readable) for place in distinct}
+        frames = {key: by_place[place] for key, (place, _) in uses.items()}
+        for key, (place, count) in uses.items():
+            if place.reason and frames[key][0].name == place.name:
+                self.lost[place.reason] += count
+        return [tuple(chain.from_iterable(map(frames.__getitem__, map(id, reversed(stack))))) for stack in placed]
 
     def _place(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[list[_Place]]:
         """The places of each stack, in the order of its addresses."""
@@ -145,13 +150,12 @@ class Symboliser:
                 placed[i] = stack
         return placed
 
-    def _fetch_debug_files(self, placed: list[list[_Place]]) -> bool:
+    def _fetch_debug_files(self, uses: dict[int, tuple[_Place, int]]) -> bool:
         """Queries debuginfod, first for the file that the most frames lack. Returns whether it got any file."""
-        frames = Counter(
-            place.file
-            for place in chain.from_iterable(placed)
-            if place.file is not None and (self._lines or place.reason == NO_SYMBOL)
-        )
+        frames: Counter[ObjectFile] = Counter()
+        for place, count in uses.values():
+            if place.file is not None and (self._lines or place.reason == NO_SYMBOL):
+                frames[place.file] += count
         wanted = [file for file, _ in frames.most_common() if self._lacks_debug_file(file)]
         client = Debuginfod.from_environment(self._on_progress) if wanted else None
         if client is None:
@@ -200,6 +204,8 @@ class Symboliser:
         if trampolines:
             interrupted = {b for stack in stacks for a, b in pairwise(stack[1:]) if a in trampolines}
             exact.update(lookup.places(interrupted, 0))
+        if not trampolines:
+            return [[exact[stack[0]], *map(callers.__getitem__, stack[1:])] if stack else [] for stack in stacks]
         result = []
         for stack in stacks:
             places = []
@@ -230,6 +236,13 @@ class Symboliser:
     def _kernel_frame(self, address: int, found: tuple[str, Module] | None) -> Frame:
         name, module = found or (f"[kernel+{address:#x}]", KERNEL)
         return self._shared(Frame(name, "kernel", module, address))
+
+
+def _uses(placed: list[list[_Place]]) -> dict[int, tuple[_Place, int]]:
+    """Each place and how often it is used, by its `id`: to hash a place takes longer than to look one up."""
+    places = list(chain.from_iterable(placed))
+    counts = Counter(map(id, places))
+    return {key: (place, counts[key]) for key, place in dict(zip(map(id, places), places, strict=True)).items()}
 
 
 class _Lookup:

@@ -19,6 +19,17 @@ _LONGEST_WORD = 12
 SPACE = re.compile(r"[ \t\r\n]*")
 
 
+_PARTIAL = re.compile(r"(?:[-+.\w]{0,12}|\\u?\w{0,3})[ \t\r\n]*\Z")
+"""The beginning of a number, a word or an escape, at the end."""
+
+
+def is_cut(text: str, place: int, message: str) -> bool:
+    """Whether an error of `json.loads`, its ``message`` and ``place``, is only that ``text`` ends too early."""
+    if message.startswith("Unterminated string"):
+        return True
+    return message != "Extra data" and _PARTIAL.match(text, place) is not None
+
+
 class Unfinished(Exception):
     """The document ends too early: ``within`` a value, or between two."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
-from ...model import Kind
+from ...model import Frame, Kind, Module
 
 _SOURCES = (".py", ".pyx", ".pyw", ".ipynb")
+_LINE_NUMBER = re.compile(r":(\d{1,18})\Z")
+_ADDRESS = re.compile(r"0x[0-9a-f]{1,16}\Z")
 _PROCESS = re.compile(r'process (\d{1,18}):"(.*)"\Z', re.DOTALL)
 _THREAD = re.compile(r"thread \((?:(0x[0-9a-fA-F]{1,16})|(\d{1,18}))\)(?:: (.*))?\Z", re.DOTALL)
 
@@ -32,3 +34,20 @@ def root_labels(name: str) -> dict[str, str | int]:
     if thread := match[3] or match[1]:
         labels["thread"] = thread
     return labels
+
+
+def py_spy_frame(field: str, addrs: bool) -> Frame:
+    """The frame of ``function (file.py:12)``, ``function (library)`` or ``0xADDR (library)``."""
+    name, separator, place = field.rpartition(" (")
+    if not separator or not name or place[-1:] != ")" or len(place) == 1:
+        return Frame(field or "[unknown]")
+    file = place[:-1]
+    line = 0
+    if match := _LINE_NUMBER.search(file):
+        file, line = file[: match.start()], int(match[1])
+    kind = kind_of(file)
+    if kind == "python" or line:
+        return Frame(name, kind, file=file, line=line)
+    if _ADDRESS.match(name):
+        name = f"[{file} <{name[2:]}>]" if addrs else f"[{file}]"
+    return Frame(name, "native", Module(file))

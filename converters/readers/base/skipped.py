@@ -9,6 +9,9 @@ from .source import Source
 _FEW = 8
 """Smaller inputs are judged as if they had this many lines: a few bad ones prove nothing."""
 ROUNDED = "weights with a fraction, rounded"
+NUL = "lines with a NUL byte"
+EXPECTED_TEXT = "text without NUL bytes"
+"""What is `expected` of the lines of kind `NUL`."""
 
 
 def _filled(source: Source) -> int:
@@ -29,21 +32,26 @@ class Skipped:
         self._name = name
         self._expected = expected
         self._first = 0
+        self._reason = ""
+        """What the first error should have been, if not what all lines should be."""
         self._errors = 0
         """Number of errors reported to `add` with a line."""
 
-    def add(self, kind: str, line: int = 0, count: int = 1) -> None:
-        """Counts an item; ``line`` (from 1) is its place if it is an error in the input."""
+    def add(self, kind: str, line: int = 0, count: int = 1, expected: str = "") -> None:
+        """Counts an item; ``line`` (from 1) is its place if it is an error in the input, ``expected`` what was expected
+        there, if that says more than what is expected of all lines."""
         self.counts[kind] = self.counts.get(kind, 0) + count
         if line:
             self._errors += 1
-            self._first = self._first or line
+            if not self._first:
+                self._first, self._reason = line, expected
 
     def check(self, source: Source, useful: bool, expected: str) -> None:
         """Raises StallscopeError if nothing useful was found, or if more than half of the lines are errors.
 
         ``source`` has been read to its end.
         """
+        expected = self._reason or expected
         if not useful and self._first:
             source.fail(self._first, expected)
         if self._errors * 2 > max(_filled(source), _FEW):
@@ -58,4 +66,4 @@ class Skipped:
         if self.rounded:
             profile.lost[ROUNDED] = self.rounded
         if self._first:
-            profile.comments.append(f"{self._name}, line {self._first}: expected {self._expected}")
+            profile.comments.append(f"{self._name}, line {self._first}: expected {self._reason or self._expected}")

@@ -124,6 +124,13 @@ class Source:
             f"{self.name}, line {line}: expected {expected}", "is it this format? --from NAME chooses another one"
         )
 
+    def fail_cut(self, line: int) -> NoReturn:
+        """Raises a StallscopeError that says that the JSON of the input is not complete; ``line`` is its last one."""
+        raise StallscopeError(
+            f"{self.name} is cut short: it ends in line {line}, within its JSON",
+            "copy it again, or record it again: the tool that writes it has to end by itself, and its disk needs room",
+        )
+
     def _exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size and (more := self._read(size - len(data))):

@@ -79,6 +79,11 @@ class StackTally:
             raise NotAFrame
         return self._stacks.setdefault(numbers, len(self._stacks))
 
+    def outermost(self) -> set[tuple[Frame, ...]]:
+        """The frames of the outermost line of each stack."""
+        frames = self.lines.frames
+        return {frames[numbers[-1]] for numbers in self._stacks if numbers}
+
     def labels(self, labels: Labels) -> int:
         """The number to add to that of a stack with these labels."""
         return self._labels.setdefault(labels, len(self._labels)) << 32

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from ...model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
 from ..base.options import ReadOptions
 from ..base.source import Source
-from ..folded.reader import FoldedLines
+from ..folded.reader import FoldedLines, is_text
 from . import stacks as bcc_stacks
 
 EXPECTED = "a folded stack of bcc: comm;user;-;kernel VALUE"
@@ -28,7 +28,7 @@ _CACHE = 1 << 15
 
 def sniff(head: bytes) -> bool:
     """Whether there are folded lines, one of them with a delimiter, or unfolded stacks."""
-    return b"\0" not in head and (
+    return is_text(head) and (
         any(
             any(delimiter in b"%b;" % stack for delimiter in _DELIMITERS) and weight.isdigit()
             for stack, _, weight in (line.rpartition(b" ") for line in head.splitlines())

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 from ...model import Frame, Kind, Labels, Profile, Sample, ValueType
 from ..base.options import ReadOptions
-from ..base.skipped import Skipped
+from ..base.skipped import EXPECTED_TEXT, NUL, Skipped
 from ..base.source import Source
 from ..base.stack_tally import MAX_DIGITS
 from ..bpftrace.frames import is_kernel
@@ -71,7 +71,9 @@ class _Stacks:
         word = line.strip()
         if not word:
             return
-        if line[:1] not in (b" ", b"\t"):
+        if b"\0" in line:
+            self.skipped.add(NUL, self._line, expected=EXPECTED_TEXT)
+        elif line[:1] not in (b" ", b"\t"):
             self._times |= line.startswith(_TIMES)
             if not _HEADER.match(line):
                 self.skipped.add(_BAD, self._line)

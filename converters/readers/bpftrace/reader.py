@@ -21,7 +21,9 @@ from typing import Any
 
 from ...base.errors import StallscopeError
 from ...base.text import printable
+from ...base.units import counted
 from ...model import Labels, Profile, ValueType
+from ..base.json_stream import is_cut
 from ..base.options import ReadOptions
 from ..base.skipped import Skipped
 from ..base.source import Source
@@ -37,6 +39,7 @@ _SCALAR = re.compile(rb"\w*:(?: |\Z)")
 _BUCKET = re.compile(rb"[\[(].*\|\Z")
 _OTHER_MAP, _NO_STACK, _NO_SUM = "entries of other maps", "entries without a stack", "values other than sums"
 _HISTOGRAM, _CUT, _BAD = "histograms", "entries cut short", "lines not understood"
+_CUT_MESSAGE = "messages cut short at the end"
 _PRINTED = "lines of other output"
 _SKIPPED = {-1: _OTHER_MAP, -2: _NO_STACK}
 _MAX_KEYS = 1 << 14
@@ -58,8 +61,12 @@ def read(source: Source, options: ReadOptions) -> Profile:
     maps = _Maps(source.name, options)
     if _JSON.match(source.head):
         for chunk in source.chunks():
-            for line in chunk.splitlines():
+            *lines, last = chunk.split(b"\n")
+            for line in lines:
                 maps.add_json(line)
+            if last:
+                maps.add_json(last, whole=False)
+        maps.tell_cut(source)
     else:
         entries = pieces(source, b"\n@")
         first = next(entries)
@@ -85,7 +92,11 @@ class _Maps:
         """Number of a line → that of the same frame in the kernel."""
         self._others: set[bytes] = set()
         """Names of maps that are not read."""
+        self._unread: dict[bytes, dict[str, int]] = {}
+        """Name of a map → what it has that cannot be read."""
         self._line = 1
+        self._cut = False
+        """Whether the last message of the JSON output is cut short."""
 
     def add(self, entries: Iterable[bytes]) -> None:
         """Adds entries, each without its ``@`` and with the text up to the next one."""
@@ -97,7 +108,7 @@ class _Maps:
                 if known:
                     key, breaks = known
                     if key < 0:
-                        self.skipped.add(_SKIPPED[key])
+                        self._skip(b"@" + text.partition(b"[")[0], _SKIPPED[key])
                     else:
                         weights[key] += int(value)
                     self._line += breaks + 1
@@ -113,11 +124,18 @@ class _Maps:
             return None
         return self._tally.remember(text, key)
 
-    def _weigh(self, key: int, value: bytes) -> None:
+    def _weigh(self, name: bytes, key: int, value: bytes) -> None:
         if key < 0:
-            self.skipped.add(_SKIPPED[key])
+            self._skip(name, _SKIPPED[key])
         else:
             self._tally.weights[key] += int(value)
+
+    def _skip(self, name: bytes, kind: str) -> None:
+        """Counts an entry of the map ``name`` that is not read."""
+        self.skipped.add(kind)
+        if kind != _OTHER_MAP and (name in self._unread or len(self._unread) < _MAX_MAPS):
+            kinds = self._unread.setdefault(name, {})
+            kinds[kind] = kinds.get(kind, 0) + 1
 
     def _find(self, name: bytes, text: bytes, separator: bytes) -> int:
         """The key for the text between the brackets, or one of _SKIPPED. Raises NotAFrame."""
@@ -175,9 +193,10 @@ class _Maps:
     def _add_slowly(self, piece: bytes) -> None:
         """Reads line by line: entries that are not sums, and other output between them."""
         lines = piece.split(b"\n")
+        name = b"@" + lines[0].partition(b"[")[0].partition(b":")[0]
         if b"[" not in lines[0]:
             if _SCALAR.match(lines[0]):
-                self.skipped.add(_HISTOGRAM if lines[0].rstrip().endswith(b":") else _NO_STACK)
+                self._skip(name, _HISTOGRAM if lines[0].rstrip().endswith(b":") else _NO_STACK)
             else:
                 self.skipped.add(_BAD, self._line)
             self._add_other(lines[1:])
@@ -189,11 +208,11 @@ class _Maps:
         text, _, value = b"\n".join(lines[: end + 1]).rpartition(b"]:")
         value = value.strip()
         if not value:
-            self.skipped.add(_HISTOGRAM)
+            self._skip(name, _HISTOGRAM)
         elif not value.isdigit():
-            self.skipped.add(_NO_SUM)
+            self._skip(name, _NO_SUM)
         elif len(value) <= MAX_DIGITS and (known := self._learn(text)):
-            self._weigh(known[0], value)
+            self._weigh(name, known[0], value)
         else:
             self.skipped.add(_BAD, self._line)
         self._add_other(lines[end + 1 :])
@@ -209,16 +228,24 @@ class _Maps:
         if printed:
             self.skipped.add(_PRINTED, count=len(printed))
 
-    def add_json(self, line: bytes) -> None:
-        """Reads one message of the JSON output."""
+    def add_json(self, line: bytes, *, whole: bool = True) -> None:
+        """Reads one message of the JSON output; the last one may not be ``whole``, it has no line end."""
         try:
             message = (
                 json.loads(line.decode(errors="surrogateescape"), object_pairs_hook=_Pairs) if line.strip() else None
             )
             self._add_message(message)
+        except json.JSONDecodeError as error:
+            self._cut = not whole and is_cut(error.doc, error.pos, error.msg)
+            self.skipped.add(*((_CUT_MESSAGE,) if self._cut else (_BAD, self._line)))
         except (ValueError, RecursionError, NotAFrame):
             self.skipped.add(_BAD, self._line)
         self._line += 1
+
+    def tell_cut(self, source: Source) -> None:
+        """After all messages: StallscopeError if the last one is cut short, and there is no other map."""
+        if self._cut and not self._tally.weights and not self._unread:
+            source.fail_cut(self._line - 1)
 
     def _add_message(self, message: Any) -> None:
         if not isinstance(message, _Pairs):
@@ -234,30 +261,29 @@ class _Maps:
             return
         for name, entries in data:
             if not isinstance(entries, _Pairs):
-                self.skipped.add(_NO_STACK if kind == "map" else _HISTOGRAM if kind == "hist" else _NO_SUM)
+                self._skip(_key(name), _NO_STACK if kind == "map" else _HISTOGRAM if kind == "hist" else _NO_SUM)
                 continue
             for keys, value in entries:
                 self._add_pair(name, keys, value, kind)
 
     def _add_pair(self, name: str, keys: str, value: Any, kind: str) -> None:
         if kind == "hist":
-            self.skipped.add(_HISTOGRAM)
+            self._skip(_key(name), _HISTOGRAM)
             return
         digits = str(value).encode() if isinstance(value, int | str) else b""
         if not digits.isdigit() or len(digits) > MAX_DIGITS:
-            self.skipped.add(_NO_SUM)
+            self._skip(_key(name), _NO_SUM)
             return
         text = keys.encode(errors="surrogateescape")
-        self._weigh(self._find(name.encode(errors="surrogateescape").lstrip(b"@"), text, b","), digits)
+        self._weigh(_key(name), self._find(_key(name)[1:], text, b","), digits)
 
     def profile(self) -> Profile:
         """The result."""
         name = self._wanted.decode(errors="surrogateescape")
         word = name.lstrip("@").lower()
         samples = self._tally.samples()
-        if self._options.event and self._others and not samples:
-            names = ", ".join(sorted(printable(other.decode(errors="surrogateescape")) for other in self._others))
-            raise StallscopeError(f"there is no map called {printable(name)}", f"choose one of: {names}", exit_code=2)
+        if not samples:
+            self._explain(name)
         kind = ValueType("samples", "count")
         if word in _NANOSECONDS:
             kind = ValueType("time", "nanoseconds")
@@ -268,6 +294,33 @@ class _Maps:
         profile = Profile([kind], samples, title=f"bpftrace {name}".strip())
         self.skipped.tell(profile)
         return profile
+
+    def _explain(self, name: str) -> None:
+        """StallscopeError that says what there is instead of stacks, if there are maps."""
+        what = {
+            map_name: ", ".join(counted(number, kind) for kind, number in kinds.items())
+            for map_name, kinds in self._unread.items()
+        }
+        others = ", ".join(sorted(_shown(other) for other in self._others - {self._wanted}))
+        choose = f"choose one of: {others}" if others else "key a map by stacks: @[kstack, ustack] = count()"
+        if self._wanted in what:
+            cause = f"the map {printable(name)} has no stacks that can be read: {what[self._wanted]}"
+        elif self._options.event and not self._tally.weights and (self._others or what):
+            cause = f"there is no map called {printable(name)}"
+        elif what and not self._tally.weights:
+            told = "; ".join(f"{_shown(other)}: {kinds}" for other, kinds in what.items())
+            cause = f"no map has stacks that can be read: {told}"
+        else:
+            return
+        raise StallscopeError(cause, choose, exit_code=2 if self._options.event else 1)
+
+
+def _key(name: str) -> bytes:
+    return b"@" + name.encode(errors="surrogateescape").lstrip(b"@")
+
+
+def _shown(name: bytes) -> str:
+    return printable(name.decode(errors="surrogateescape"))
 
 
 class _Pairs(list[tuple[str, Any]]):

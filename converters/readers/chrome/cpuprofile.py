@@ -6,6 +6,7 @@ import json
 
 from ...base.errors import StallscopeError
 from ...model import Profile
+from ..base.json_stream import is_cut
 from ..base.options import ReadOptions
 from ..base.source import Source
 from .v8 import CpuProfile, result
@@ -33,7 +34,13 @@ def read(source: Source, options: ReadOptions) -> Profile:
         else:
             profile.add(document)
     except json.JSONDecodeError as error:
+        if is_cut(error.doc, error.pos, error.msg):
+            source.fail_cut(error.doc.count("\n") + 1)
         source.fail(error.lineno, f"JSON ({error.msg})")
+    except UnicodeDecodeError as error:
+        if error.end == len(data):
+            source.fail_cut(data.count(b"\n") + 1)
+        raise StallscopeError(f"{source.name} is no JSON: {error}", "copy it again from where it came from") from None
     except (TypeError, KeyError, ValueError, OverflowError, AttributeError, RecursionError):
         raise StallscopeError(f"{source.name}: expected {EXPECTED}", "--from NAME chooses another format") from None
     return result([((), profile)], timeline=options.timeline)

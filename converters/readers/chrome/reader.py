@@ -42,7 +42,7 @@ CALLS, SAMPLES = KINDS = ("calls", "samples")
 
 _SPLIT = frozenset({"traceEvents", "samples"})
 _ARRAY = re.compile(rb'\[\s*\{.*?"ph"\s*:', re.DOTALL)
-_CUT = "events cut short at the end"
+_CUT, _CUT_TRACE = "events cut short at the end", "traces cut short at the end"
 
 
 def sniff(head: bytes) -> bool:
@@ -84,8 +84,9 @@ def _read(source: Source, trace: _Trace) -> Profile:
             else:
                 trace.samples.add_member(key, value)
     except Unfinished as end:
-        if end.within:
-            trace.lose(_CUT, 1)
+        # The last bracket of an array may be missing (Trace Event Format), that of an object may not.
+        if end.within or source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            trace.lose(_CUT if end.within else _CUT_TRACE, 1)
     except RecursionError as error:
         raise StallscopeError(f"{source.name} is nested too deeply for a trace", "save it again") from error
     return trace.profile()

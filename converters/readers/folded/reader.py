@@ -20,40 +20,53 @@ from ...model import Frame, Kind, Labels, Profile, Sample, Stack, ValueType
 from ...model.timeline import Timeline, in_order
 from ...transforms.diff import AFTER, BEFORE
 from ..base.options import ReadOptions
-from ..base.skipped import Skipped
+from ..base.skipped import EXPECTED_TEXT, NUL, Skipped
 from ..base.source import HEAD, Source
 
 EXPECTED = "a folded stack: frame;frame;frame WEIGHT"
+EXPECTED_WEIGHT = "a weight of at most 9223372036854775807, which is what 64 bits hold"
 EXPECTED_PAIR = "a stack with two weights, as the others: frame;frame BEFORE AFTER"
 
 SEPARATOR = b"\n"
 """Separates stacks: the text can be cut after it."""
 
 _LINE = re.compile(rb"[^\s#].*[ \t]-?\d+(?:\.\d*)?\s*\Z")
-_HASH = re.compile(rb"#[^\0]*;[^\0]*[ \t]\d+\Z")
+_HASH = re.compile(rb"#.*;.*[ \t]\d+\Z")
 """A stack of a thread whose name begins with ``#``."""
-_PAIR = re.compile(rb"(\S.*)[ \t](\d{1,18})[ \t](\d{1,18})\s*\Z", re.DOTALL)
+_PAIR = re.compile(rb"(\S.*)[ \t](\d{1,36})[ \t](\d{1,36})\s*\Z", re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:\d+\.?\d*|\.\d+)\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
 _SNIFFED = 200
 _KINDS: dict[bytes, Kind] = {b"_[k]": "kernel", b"_[j]": "jit"}
 _MAX_DIGITS = 18
 """Keeps weights, and mostly their sums, within 64 bits."""
+_MAX_WEIGHT = 2**63 - 1
 _CACHE = 1 << 15
 """Number of callers whose frames are cached."""
 _NO_COUNT, _BAD, _NO_PAIR = "lines without a count", "lines not understood", "lines without two weights"
+_TOO_LARGE = "weights beyond 64 bits"
 
 
 def sniff(head: bytes) -> bool:
     """Whether half of the first lines that are not comments end in a number (all of them, if none has two frames: many
     lists have numbers), or, if all lines look like comments, one is a stack."""
     first = head[: head.rfind(b"\n")] if len(head) >= HEAD else head
-    lines = [line for line in first.split(b"\n")[:_SNIFFED] if line.strip()]
+    if not is_text(first):
+        return False
+    lines = [line for line in first.split(b"\n")[:_SNIFFED] if line.strip() and b"\0" not in line]
     stacks = [line for line in lines if not line.startswith(b"#")]
-    if b"\0" in first or not stacks:
-        return b"\0" not in first and any(map(_HASH.match, lines))
+    if not stacks:
+        return any(map(_HASH.match, lines))
     found = [line for line in stacks if _LINE.match(line)]
     return 2 * len(found) >= len(stacks) if any(b";" in line for line in found) else len(found) == len(stacks)
+
+
+def is_text(head: bytes) -> bool:
+    """Whether no more than half of the lines have a NUL byte, which is in a text only where it was damaged."""
+    if b"\0" not in head:
+        return True
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    return 2 * sum(b"\0" in line for line in lines) <= len(lines)
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
@@ -101,7 +114,7 @@ class _Steps:
             text, _, number = line.rpartition(b" ")
             if not (number.isdigit() and text):
                 text, _, number = b" ".join(line.strip().rsplit(None, 1)).rpartition(b" ")
-            if not (text and _NUMBER.match(number)) or len(number.partition(b".")[0]) > _MAX_DIGITS:
+            if not (text and _NUMBER.match(number)) or _is_too_large(number) or b"\0" in text:
                 continue
             if number.isdigit():
                 weight = int(number)
@@ -120,10 +133,12 @@ class _Steps:
 
 
 def _has_pairs(head: bytes) -> bool:
-    """Whether all complete lines have two weights, and no stack occurs twice."""
+    """Whether all complete lines have two weights, and no stack occurs twice; lines that are skipped tell nothing."""
     stacks = set()
     for line in head[: head.rfind(b"\n") + 1].split(b"\n"):
         match = _PAIR.match(line)
+        if b"\0" in line or (match and (_is_too_large(match[2]) or _is_too_large(match[3]))):
+            continue
         if match and match[1] not in stacks:
             stacks.add(match[1])
         elif line.strip() and not line.startswith(b"#"):
@@ -139,7 +154,12 @@ def _read_pairs(source: Source) -> Profile:
     for chunk in source.chunks():
         for line in chunk.removesuffix(b"\n").split(b"\n"):
             number += 1
-            if match := _PAIR.match(line):
+            match = _PAIR.match(line)
+            if b"\0" in line:
+                skipped.add(NUL, number, expected=EXPECTED_TEXT)
+            elif match and (_is_too_large(match[2]) or _is_too_large(match[3])):
+                skipped.add(_TOO_LARGE, number, expected=EXPECTED_WEIGHT)
+            elif match:
                 stack = _trimmed(match[1])
                 before, after = sums.get(stack, (0, 0))
                 sums[stack] = before + int(match[2]), after + int(match[3])
@@ -168,6 +188,8 @@ class FoldedLines:
         """Counts the lines of ``chunk``, which continues where the last one ended."""
         weights = self._whole
         lines = chunk.split(b"\n")
+        if b"\0" in chunk:
+            self._empty_damaged(lines)
         for i, line in enumerate(lines):
             stack, _, weight = line.rpartition(b" ")
             # isdigit: int() accepts more than we do. Short: see _MAX_DIGITS.
@@ -177,14 +199,23 @@ class FoldedLines:
                 self._add_unusual(line, self._line + i)
         self._line += len(lines) - 1
 
+    def _empty_damaged(self, lines: list[bytes]) -> None:
+        """Counts the lines with NUL bytes, and makes them empty."""
+        for i, line in enumerate(lines):
+            if b"\0" in line:
+                self.skipped.add(NUL, self._line + i, expected=EXPECTED_TEXT)
+                lines[i] = b""
+
     def _add_unusual(self, line: bytes, number: int) -> None:
         line = line.strip()
         if not line:
             return
         parts = line.rsplit(None, 1)
         stack, weight = parts if len(parts) == 2 else (line, b"")
-        if len(weight) <= 2 * _MAX_DIGITS and _NUMBER.match(weight):
-            if len(weight.partition(b".")[0]) > _MAX_DIGITS:
+        if _NUMBER.match(weight):
+            if _is_too_large(weight):
+                self.skipped.add(_TOO_LARGE, number, expected=EXPECTED_WEIGHT)
+            elif len(weight) > 2 * _MAX_DIGITS:
                 self.skipped.add(_BAD, number)
             elif weight.removeprefix(b"-").isdigit():
                 self._whole[stack] += int(weight)
@@ -207,6 +238,12 @@ class FoldedLines:
         self._parts = {}
         weights, self._whole = self._whole, defaultdict(int)
         return weights
+
+
+def _is_too_large(weight: bytes) -> bool:
+    """Whether this number has more than 64 bits."""
+    digits = weight.partition(b".")[0].removeprefix(b"-")
+    return len(digits) > _MAX_DIGITS + 1 or int(digits or b"0") > _MAX_WEIGHT
 
 
 def _trimmed(stack: bytes) -> bytes:

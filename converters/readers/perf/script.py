@@ -1,9 +1,9 @@
 """The output of ``perf script`` with call stacks, for any ``-F``: a header line, the frames (innermost first), a blank.
 
 Names and choices are those of stackcollapse-perf.pl. Values: the samples, and the sum of their periods (in units of the
-event). perf report and stackcollapse-perf.pl weight by the periods, which are the default if perf printed them.
-Only the first event is read unless one is requested: a sum of different events is meaningless. perf prints addresses,
-but not where a file was mapped, so frames have no addresses.
+event; nanoseconds of clocks). perf report and stackcollapse-perf.pl weight by the periods, which are the default if
+perf printed them. Only the first event is read unless one is requested: a sum of different events is meaningless. perf
+prints addresses, but not where a file was mapped, so frames have no addresses.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _MAX_LEAVES = 1 << 14
 _MANY = 1 << 16
 """Number of lines after which to check whether lines repeat."""
 _MAX_DIGITS = 18
+_TIMED = re.compile(rb"(?:(?:cpu|task)-clock|sched:sched_stat_(?:runtime|wait|sleep|iowait|blocked))(?:[:/].*)?\Z")
+"""Events whose periods are nanoseconds: kernel/events/core.c and include/trace/events/sched.h in Linux."""
 _MAX_EVENTS = 100
 _HEADLESS_KEY = b""
 _ODD = b"\n", b"1", b""
@@ -353,16 +355,18 @@ class _Tally:
             events = ", ".join(sorted(printable(name.decode(errors="surrogateescape")) for name in self._others))
             cause = f"there is no sample of the event {printable(event)}"
             raise StallscopeError(cause, f"choose one of: {events}", exit_code=2)
-        types = [ValueType("samples", "count"), ValueType("period", event or "events")]
-        profile = Profile(types, title=f"{event} samples" if event else "perf samples")
+        profile = Profile([ValueType("samples", "count")], title=f"{event} samples" if event else "perf samples")
         labels = list(self._labels)
         for number, stack, count, period in self._stacks():
             if labels[number] is None and len(labels) > 1:
                 self.skipped.add(_HEADLESS, count=count)
             else:
                 profile.samples.append(Sample(stack, (count, period), labels[number] or ()))
+        unit = event or "events"
         if any(count != period for _, (count, period), _ in profile.samples):
             profile.default_value = "period"
+            unit = "nanoseconds" if _TIMED.match(self.event) else unit
+        profile.value_types.append(ValueType("period", unit))
         self.skipped.tell(profile)
         if self._flat:
             profile.comments.append("recorded without stacks (perf record -g): one function for each sample")

@@ -5,18 +5,19 @@ With --subprocesses and --threads the first fields are ``process 12:"command lin
 brackets, or a file that is not Python's; with --nolineno there are no line numbers. Command lines and thread names may
 contain semicolons: fields belong to them up to the quotation mark, or up to the first frame.
 
-py-spy's other formats are read as what they are: speedscope and Chrome trace.
+py-spy's other formats are read as what they are: dumps (`pyspy_dump`), speedscope and Chrome trace.
 """
 
 from __future__ import annotations
 
 import re
 
-from ...model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ...model import Frame, Labels, Profile, Sample, Stack, ValueType
 from ..base.options import ReadOptions
-from ..base.python_frames import kind_of, root_labels
+from ..base.python_frames import py_spy_frame, root_labels
 from ..base.skipped import Skipped
 from ..base.source import Source
+from . import pyspy_dump
 from .line_weights import LineWeights
 
 EXPECTED = "a stack of py-spy: function (file.py:12);function (file.py:3) SAMPLES"
@@ -25,8 +26,6 @@ _SNIFFED = 20
 _FRAME = re.compile(rb".+ \([^()]+\)\Z", re.DOTALL)
 _PYTHON = re.compile(rb".+ \((?:[^()]+\.pyx?|<[^()]+>)(?::\d{1,18})?\)\Z", re.DOTALL)
 _ROOT = re.compile(rb'process \d{1,18}:"|thread \((?:0x[0-9a-fA-F]{1,16}|\d{1,18})\)')
-_LINE_NUMBER = re.compile(r":(\d{1,18})\Z")
-_ADDRESS = re.compile(r"0x[0-9a-f]{1,16}\Z")
 _CACHE = 1 << 15
 """Number of roots of stacks, and of callers, that are cached."""
 _MAX_DIGITS = 18
@@ -34,8 +33,9 @@ _BAD, _EMPTY = "lines not understood", "samples without a stack"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether one of the first lines begins with a process or thread of py-spy, or has only frames, one in Python."""
-    return any(map(_is_stack, head.splitlines()[:_SNIFFED]))
+    """Whether one of the first lines begins with a process or thread of py-spy, or has only frames, one in Python;
+    or whether it is a dump."""
+    return pyspy_dump.sniff(head) or any(map(_is_stack, head.splitlines()[:_SNIFFED]))
 
 
 def _is_stack(line: bytes) -> bool:
@@ -48,6 +48,8 @@ def _is_stack(line: bytes) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Profile:
     """One sample per distinct stack and thread. Raises StallscopeError when there are lines, but no stack."""
+    if pyspy_dump.sniff(source.head):
+        return pyspy_dump.read(source, options)
     skipped = Skipped(source.name, EXPECTED)
     tally = LineWeights(lambda line, number: _skip(skipped, line.strip(), number))
     for chunk in source.chunks():
@@ -123,21 +125,5 @@ class _Frames(dict[bytes, Frame]):
         self._addrs = addrs
 
     def __missing__(self, field: bytes) -> Frame:
-        frame = self[field] = _frame(field.decode(errors="surrogateescape"), self._addrs)
+        frame = self[field] = py_spy_frame(field.decode(errors="surrogateescape"), self._addrs)
         return frame
-
-
-def _frame(field: str, addrs: bool) -> Frame:
-    name, separator, place = field.rpartition(" (")
-    if not separator or not name or place[-1:] != ")" or len(place) == 1:
-        return Frame(field or "[unknown]")
-    file = place[:-1]
-    line = 0
-    if match := _LINE_NUMBER.search(file):
-        file, line = file[: match.start()], int(match[1])
-    kind = kind_of(file)
-    if kind == "python" or line:
-        return Frame(name, kind, file=file, line=line)
-    if _ADDRESS.match(name):
-        name = f"[{file} <{name[2:]}>]" if addrs else f"[{file}]"
-    return Frame(name, "native", Module(file))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, cast
 
-from ..base.json_stream import SPACE, JsonStream, Unfinished
+from ..base.json_stream import SPACE, JsonStream, Unfinished, is_cut
 from ..base.source import Source
 
 _LONGEST_WORD = 12
@@ -166,7 +166,10 @@ class JsonParts(JsonStream):
             self._wrong(message, place)
 
     def _wrong(self, message: str, place: int | None = None) -> NoReturn:
-        before = self._text[: self._at if place is None else place]
+        place = self._at if place is None else place
+        if self._ended and is_cut(self._text, place, message):
+            self._source.fail_cut(self._line + self._text.count("\n"))
+        before = self._text[:place]
         line = before.rfind("\n")
         column = len(before) - line if line >= 0 else self._column + len(before) + 1
         self._source.fail(self._line + before.count("\n"), f"JSON ({message} at column {column})")
@@ -182,6 +185,8 @@ class JsonParts(JsonStream):
         try:
             return self._decoder.decode(data, final)
         except UnicodeDecodeError as error:
+            if final and error.end == len(error.object):
+                self._source.fail_cut(self._line + self._text.count("\n"))
             start, end = (self._bytes - len(error.object) + each for each in (error.start, error.end))
             byte = error.object[error.start]
             where = (

@@ -23,6 +23,8 @@ class WriteOptions:
     """Labels whose values are shown below the stacks, outermost first; None: process, and thread if ``per_thread``."""
     marks: frozenset[Kind] = frozenset({"kernel", "jit"})
     """Kinds of frames that folded text marks (``_[k]``, ``_[j]``)."""
+    microseconds: bool = True
+    """Folded text: nanoseconds become microseconds."""
     title: str = ""
     """Replaces ``Profile.title``; "" keeps it."""
     subtitle: str = ""

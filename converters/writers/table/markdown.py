@@ -7,7 +7,7 @@ back quote and, in a table, the bar need care; titles and notes are text with ev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from ...base.text import printable
@@ -22,22 +22,23 @@ _MARKS = re.compile(r"[\\`*_{}\[\]<>#|~&!@$^]|:(?=//)|(?<=www)\.", re.IGNORECASE
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes the tables that ``options`` asks for. Raises StallscopeError when they do not fit the profile."""
-    file.writelines(f"{line}\n".encode() for line in _document(profile, options))
+    wanted = list(tables(profile, options))
+    file.writelines(f"{line}\n".encode() for line in _document(profile, options, wanted))
 
 
-def _document(profile: Profile, options: WriteOptions) -> Iterator[str]:
+def _document(profile: Profile, options: WriteOptions, wanted: Sequence[Table]) -> Iterator[str]:
     yield f"# {_text(printable(options.title or profile.title or 'Profile'))}"
     yield ""
     yield from (f"- {_text(line)}" for line in summary(profile, options))
-    for table in tables(profile, options):
+    for table in wanted:
         yield ""
         yield f"## {_text(table.heading)}"
         yield ""
-        yield from _table(table) if table.form == "functions" else _block(table)
+        yield from _table(table) if table.form in ("functions", "threads") else _block(table)
 
 
 def _table(table: Table) -> Iterator[str]:
-    rows = [(*(column or "share" for column in table.columns), "function", "in")]
+    rows = [(*(column or "share" for column in table.columns), *table.names)]
     rows += [(*row.cells, _code(row.name), _text(row.origin)) for row in table.rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = len(table.columns)

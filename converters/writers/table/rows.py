@@ -1,4 +1,4 @@
-"""Contents of the tables: functions by their own share, calls from the outside in and from the inside out."""
+"""Contents of the tables: functions by their own share, calls from the outside in and from the inside out, threads."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ...base.errors import StallscopeError
 from ...base.text import printable
 from ...base.units import counted, plural, share, time_scale
 from ...flame.tree import Key, Node, Tree, build
-from ...model import Frame, Profile
+from ...model import Frame, Labels, Profile
 from ...transforms.diff import is_differential
+from ...transforms.labels import root_name
 from ..base.options import WriteOptions, missing, value_index
 from ..colors.hues import LABELS
 from ..svg.text import human
 
 _CUTOFF = 0.005
-FORMS = ("functions", "top-down", "bottom-up")
+_AFTER, _BEFORE = 0, 1
+"""Columns of a differential profile."""
+FORMS = ("functions", "top-down", "bottom-up", "threads")
+_USUAL = FORMS[:3]
+"""Those that are written if none is asked for."""
 _HEADINGS = {
     "functions": "Functions",
     "top-down": "Top-down: callers above what they call",
     "bottom-up": "Bottom-up: functions above what calls them",
+    "threads": "Threads",
 }
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 
@@ -33,7 +40,7 @@ class Row(NamedTuple):
     cells: list[str]
     name: str
     origin: str
-    """Kind and library, "" if the rows have only numbers."""
+    """Kind and library, "" if the rows have only numbers; of a thread, its top function."""
 
 
 @dataclass(slots=True)
@@ -47,6 +54,8 @@ class Table:
     rows: list[Row]
     left_out: str
     """Description of what is left out, "" for nothing."""
+    names: tuple[str, str] = ("function", "in")
+    """Headings of names and origins."""
 
 
 class _Sums(NamedTuple):
@@ -64,9 +73,11 @@ def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:
     whole = max(_total(profile, 0), _total(profile, 1)) if is_differential(profile) else _total(profile, column)
     write = _amounts(whole, options.unit or profile.value_types[column].unit)
     for form in FORMS:
-        if options.form in ("", form):
+        if form == options.form or (not options.form and form in _USUAL):
             if form == "functions":
                 yield _functions(profile, options, whole, write)
+            elif form == "threads":
+                yield _threads(profile, options, whole, write)
             else:
                 yield _calls(profile, options, form, write)
 
@@ -197,6 +208,62 @@ def _call(node: Node, tree: Tree, write: Callable[[int], str]) -> Row:
     else:
         cells = [write(node.total), share(node.total, tree.total), write(node.own)]
     return Row(cells, "  " * node.depth + printable(node.key.name), "")
+
+
+def _threads(profile: Profile, options: WriteOptions, whole: int, write: Callable[[int], str]) -> Table:
+    """What each thread took, and the function in which it spent most by itself."""
+    changed = is_differential(profile)
+    by_thread = _by_thread(profile, value_index(profile, options), changed)
+    least = max(_cutoff(options) * whole, 1)
+    kept = [name for name, each in by_thread.items() if max(each.total, each.before) >= least]
+    rows = []
+    for name in sorted(kept, key=lambda name: (-max(by_thread[name].total, by_thread[name].before), name)):
+        each = by_thread[name]
+        top = max(each.own, key=lambda key: (each.own[key], key), default=None)
+        cells = _change(each.before, each.total, write) if changed else [write(each.total), share(each.total, whole)]
+        told = f"{share(each.own[top], each.total)} {printable(top.name)}" if top else "-"
+        origin = f" [{_origin(top)}]" if top and _origin(top) else ""
+        rows.append(Row(cells, printable(name), told + origin))
+    columns = ["before", "after", "change"] if changed else ["total", ""]
+    left = len(by_thread) - len(rows[: options.rows])
+    left_out = plural(left, "more thread") if left else ""
+    names = "thread", "top function, its own share of the thread"
+    return Table("threads", _HEADINGS["threads"], columns, rows[: options.rows], left_out, names)
+
+
+@dataclass(slots=True)
+class _Thread:
+    total: int
+    before: int
+    own: defaultdict[Key, int]
+    """Of each function by itself."""
+
+
+def _by_thread(profile: Profile, column: int, changed: bool) -> dict[str, _Thread]:
+    """By what tells threads apart. StallscopeError (exit code 2) if the profile names none."""
+    labels = {sample.labels for sample in profile.samples}
+    names = {
+        each: _thread_name(each, several=len({root_name(one, "process") for one in labels}) > 1) for each in labels
+    }
+    if not any(root_name(each, "thread") for each in labels):
+        remedy = "perf script -F +tid records them; --form functions needs none"
+        raise StallscopeError("the input names no threads", remedy, exit_code=2)
+    threads: dict[str, _Thread] = {}
+    for sample in profile.samples:
+        thread = threads.setdefault(names[sample.labels], _Thread(0, 0, defaultdict(int)))
+        value = max(sample.values[_AFTER if changed else column], 0)
+        thread.total += value
+        thread.before += max(sample.values[_BEFORE], 0) if changed else 0
+        if sample.stack and value:
+            frame = sample.stack[-1]
+            thread.own[Key(frame.name, frame.kind, frame.module.path if frame.module else "")] += value
+    return threads
+
+
+def _thread_name(labels: Labels, *, several: bool) -> str:
+    """With the process in front if there are ``several``."""
+    thread, process = root_name(labels, "thread"), root_name(labels, "process")
+    return f"{process}: {thread or '[unknown]'}" if several and process else thread or process or "[unknown]"
 
 
 def _origin(key: Key) -> str:

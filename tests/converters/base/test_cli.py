@@ -88,6 +88,31 @@ def test_help_starts_with_three_examples(flag: str, capsys: pytest.CaptureFixtur
     assert out.err == ""
 
 
+def test_options_under_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    @cli.command("trace-x", examples=EXAMPLES, groups={"Scope": ["--pid"], "Time": ["--duration"]})
+    @click.argument("rest", nargs=-1)
+    @cli.seconds_option("-d", "--duration", help="Stop after so many seconds.")
+    @cli.ids_option("-p", "--pid", "pids", help="Trace these.")
+    def main(**_: object) -> None:
+        """Shows where threads wait."""
+
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.endswith(
+        """
+Scope:
+  -p, --pid ID[,ID...]  Trace these.
+
+Time:
+  -d, --duration SECONDS  Stop after so many seconds.
+
+Other options:
+  --version   Show the version and exit.
+  -h, --help  Show this message and exit.
+"""
+    )
+
+
 def test_three_examples_it_must_be() -> None:
     with pytest.raises(ValueError, match="trace-x needs 3 examples"):
         cli.command("trace-x", examples=EXAMPLES[:2])(lambda: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -142,15 +143,57 @@ def test_a_folder_exchanged_meanwhile_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "moved/a.svg").read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["folder", "socket"])
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.svg"
     if kind == "folder":
         path.mkdir()
     else:
-        os.mkfifo(path)
-    with pytest.raises(StallscopeError, match="folder" if kind == "folder" else "not a regular file"):
+        monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+        socket.socket(socket.AF_UNIX).bind(path.name)
+    with pytest.raises(StallscopeError, match=f"is a {kind} and will not be written to"):
         put(path, force=True)
+
+
+def test_devices_are_refused_except_null() -> None:
+    put(Path("/dev/null"))
+    put(Path("/dev/null"), force=True, owner=Owner(STRANGER, STRANGER))
+    status = os.stat("/dev/null")
+    assert (status.st_uid, stat.S_ISCHR(status.st_mode)) == (0, True)
+    with pytest.raises(StallscopeError, match="/dev/zero is a device"):
+        put(Path("/dev/zero"), force=True)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_named_pipe_gets_the_content_and_stays(tmp_path: Path, force: bool) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as reader:
+        put(path, force=force)
+        assert reader.communicate(timeout=60)[0] == b"new"
+    assert stat.S_ISFIFO(os.lstat(path).st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_named_pipe_without_its_reader_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with (
+        subprocess.Popen(["head", "-c", "1", path], stdout=subprocess.DEVNULL),
+        pytest.raises(StallscopeError, match="pipe cannot be written: Broken pipe"),
+    ):
+        put(path, b"x" * (1 << 22))
+
+
+def test_a_named_pipe_of_somebody_else_is_refused(as_root: None, tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    os.chown(path, STRANGER, STRANGER)
+    with pytest.raises(StallscopeError, match="is a named pipe that another user made"):
+        put(path, force=True)
+    (tmp_path / "link").symlink_to("/dev/null")
+    with pytest.raises(StallscopeError, match="is a symbolic link"):
+        put(tmp_path / "link", force=True)
 
 
 @pytest.mark.parametrize("name", ["..", "/"])

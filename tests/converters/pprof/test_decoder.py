@@ -288,6 +288,15 @@ def test_another_programs_file_comes_out_as_it_went_in() -> None:
     assert loaded(first) == loaded(everything())
 
 
+def test_the_title_of_another_programs_file_is_no_comment() -> None:
+    """pprof prints comments before anything else."""
+    profile = loaded(everything())
+    profile.title = "heap.pb.gz"
+    again = saved(profile)
+    assert meaning(again) == meaning(everything())
+    assert loaded(again).title == "heap.pb.gz"
+
+
 def test_what_the_model_has_no_place_for() -> None:
     profile = loaded(everything())
     assert profile.default_value == "inuse_space"

@@ -57,3 +57,14 @@ def test_nothing_but_comments_is_told(tmp_path: Path) -> None:
     path.write_text("# ========\n# captured on : today\n\n#\n")
     with pytest.raises(StallscopeError, match="has nothing but comments"):
         detect.read(str(path), ReadOptions())
+
+
+def test_text_that_is_not_known_because_of_a_nul_byte_is_told_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"some\ntext\nand\0 more\n")
+    with pytest.raises(StallscopeError, match="line 3 has a NUL byte"):
+        detect.read(str(path), ReadOptions())
+    path.write_bytes(b"some\ntext\n")
+    with pytest.raises(StallscopeError) as caught:
+        detect.read(str(path), ReadOptions())
+    assert "NUL" not in caught.value.cause

@@ -12,6 +12,17 @@ EXAMPLES = {
     "of memray": b"memray\0\x0d\0",
     "lz4": b'\x04"M\x18@@\xc0|P\0\0\xf9\x05a;b 3\n',
     "pyinstrument": b'{"start_time": 17.5,"duration": 2.0,"sample_count": 1,"root_frame": {"function": "f"}}',
+    "session of pyinstrument": b'{"start_time": 1.5, "duration": 0.3, "sample_count": 249, "start_call_stack": []}',
+    "of pyinstrument": b'{"frame_records": [[["main\\u0000a.py\\u00001"], 0.1]], "start_time": 1.5}',
+    "report of pyinstrument": b"\n  _     ._   __/__   _ _  _  _ _/_   Recorded: 10:16:24  Samples:  267\n",
+    "recording of line_profiler": b"\x80\x05\x95\x83\0\0\0\x8c\x1bline_profiler.line_profiler\x94\x8c\tLineStats",
+    "report of line_profiler": b"Timer unit: 1e-06 s\n\nTotal time: 0.1 s\nFile: lp.py\n",
+    "yappi": b"\x80\x02cyappi\nYFuncStats\nq\0)\x81q\x01}q\x02(X\x0b",
+    "py-spy dump --json": b'[\n  {\n    "pid": 30087,\n    "thread_id": 140262411192000,\n    "thread_name": "w",\n',
+    "execution trace of Go": b"go 1.22 trace\0\0\0\x01",
+    "Go's goroutines": b"goroutine 1 [running]:\nmain.main()\n\t/src/a.go:12 +0x1d\n",
+    "goroutines (debug=2": b"panic: oh no\n\ngoroutine 7 gp=0xc00 m=0 mp=0x1 [chan receive, 5 minutes]:\nmain.f(0x1)\n",
+    "report of node --prof-process": b"Statistical profiling result from isolate-0x27-1-v8.log, (263 ticks, 17 u",
     "heaptrack": b"v 10500 3\nX ./h\nI 1000 1ec5\n",
     "massif": b"desc: --massif-out-file=ms.out\ncmd: ./h\ntime_unit: i\n",
     "DHAT": b'{"dhatFileVersion":2\n,"mode":"heap","verb":"Allocated"',
@@ -65,6 +76,10 @@ def test_what_it_is_is_told(what: str) -> None:
         b"heap profile;x 3\n",
         b"\0" * 24,
         b"[]",
+        b"goroutine 3\n",
+        b"goroutine;main 3\n",
+        b'{"start_time": 3}',
+        b"panic: f 3\n",
     ],
 )
 def test_what_is_not_known(text: bytes) -> None:
@@ -80,6 +95,20 @@ def test_nothing_that_is_read_is_taken_for_something_else() -> None:
     assert {path.name: recognise(path.read_bytes()[:65536]) for path in inputs if recognise(path.read_bytes())} == {}
 
 
-@pytest.mark.parametrize("text", [b"{", b'{"label":', b"events:\n", b'{"mode":', b" ", b"#\n", b"x\n COST"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"panic: \n",
+        b'{"start_time":',
+        b"\x80\x04",
+        b"{",
+        b'{"label":',
+        b"events:\n",
+        b'{"mode":',
+        b" ",
+        b"#\n",
+        b"x\n COST",
+    ],
+)
 def test_hostile_text_takes_no_time(text: bytes) -> None:
     recognise(text * 10_000)

@@ -45,6 +45,11 @@ def frame(line: str, **options: bool) -> Frame:
         ("#0  <signal handler called>", Frame("<signal handler called>")),
         ("#0  0x00007f6a poll", Frame("poll")),
         ("#0  0x00007f6a", Frame("[unknown]")),
+        ("#0  0x00007f6a poll@@GLIBC_2.2.5", Frame("poll")),
+        ("#0  0x00007f6a     memcpy@GLIBC_2.2.5 - /lib/libc.so.6", Frame("memcpy", "native", LIBC)),
+        ("#0  0x00007f6a - 1 _ZNSo6sentryC1ERSo@@GLIBCXX_3.4", Frame("_ZNSo6sentryC1ERSo")),
+        ("#0  0x00007f6a poll@plt", Frame("poll@plt")),
+        ("#0  0x00007f6a @GLIBC_2.2.5", Frame("@GLIBC_2.2.5")),
         ("#0  0x00007f6a std::f(int, long) const", Frame("std::f(int, long) const")),
         ("#0  0x00007f6a     poll - /lib/libc.so.6", Frame("poll", "native", LIBC)),
         ("#0  0x00007f6a - 1 poll - /lib/libc.so.6 [eh_frame]", Frame("poll", "native", LIBC)),
@@ -99,6 +104,59 @@ def test_what_is_cut_short_is_counted() -> None:
     found = read(text, pid=True)
     assert found.lost == {"stacks cut short": 2}
     assert found.total("samples") == 5
+
+
+CUT = {"dumps cut short at the end": 1}
+
+
+@pytest.mark.parametrize(
+    ("end", "stacks"),
+    [
+        (b"", []),
+        (b"#", []),
+        (b"#1  0x000055a4 in ru", []),
+        (b"#1  0x000055a4 in run (p=1) at a.c:20", []),
+        (b"#1  0x000055a4 in main () at thr", []),
+        (b"#1  0x000055a4 in run (p=1) at a.c:20\n", []),
+        (b"#1  0x000055a4 in clone3 () at x.S:81", ["clone3;read 1"]),
+        (b"#1  0x000055a4 in ?? ()\n", ["[unknown];read 1"]),
+        (b"#1  0x000055a4 in ?? ()", []),
+        (b"#1  0x000055a4 in main () at a.c:7", ["main;read 1"]),
+        (b"#1  0x000055a4 in clone3 () at x.S:81\n\n", ["clone3;read 1"]),
+        (b'#1  0x000055a4 in clone3 () at x.S:81\n\nThread 2 (LWP 9 "i', ["clone3;read 1"]),
+        (b'#1  0x000055a4 in clone3 () at x.S:81\n\nThread 2 (LWP 9 "io"):\n', ["clone3;read 1"]),
+    ],
+)
+def test_the_last_stack_of_a_dump_that_is_cut_has_no_wrong_root(end: bytes, stacks: list[str]) -> None:
+    whole = b"Thread 4 (LWP 7):\n#0  0x1 in poll ()\n#1  0x2 in clone3 () at x.S:81\n\nThread 3 (LWP 8):\n"
+    found = read(whole + b"#0  0x1 in read ()\n" + end)
+    assert (folded(found), found.lost) == (["clone3;poll 1", *stacks], CUT)
+
+
+def test_the_last_stack_alone_that_does_not_end_where_threads_begin_is_cut() -> None:
+    thread = b"TID 8:\n#0  0x1 poll\n#1  0x2 run\n#2  0x3 __clone3\n"
+    assert read(thread * 2).lost == {}
+    for end in (b"TID 9:\n#0  0x1 poll\n", b"TID 9:\n#0  0x1 poll\n#1  0x2 run\n"):
+        found = read(thread + end)
+        assert (folded(found), found.lost) == (["__clone3;run;poll 1"], CUT)
+        assert read(end).lost == {}
+        assert read(end.replace(b"run", b"main") + end).lost == {}
+    stopped = b"Backtrace stopped: Cannot access memory at address 0x8"
+    for end in (stopped, stopped + b"\n"):
+        found = read(thread + b"#0  0x1 in f ()\n#1  0x2 in g ()\n" + end)
+        assert (found.total("samples"), found.lost) == (2, {"stacks cut short": 1})
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n[Inferior 1 (process 7) detached]", b"\n[Inferior 1 (proc"])
+def test_a_dump_without_its_last_line_end_is_whole(end: bytes) -> None:
+    text = (
+        b"Thread 2 (LWP 7):\n#0  0x1 in poll ()\n#1  0x2 in clone ()\n\nThread 1 (LWP 7):\n#0  0x1 in main () at a.c:3"
+    )
+    found = read(text + end)
+    assert (folded(found), found.lost) == (["clone;poll 1", "main 1"], {})
+    assert read(EU.rstrip() + b"\n#1  0x00007f6a000055a4 _start").lost == {}
+    assert read(EU.rstrip() + b"\n#1  0x00007f6a000055a4 _sta").lost == CUT
+    assert read(EU + b"TID 9").lost == CUT
 
 
 def test_chunks_of_any_size_give_the_same() -> None:

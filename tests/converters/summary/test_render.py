@@ -146,7 +146,7 @@ def test_empty_profile() -> None:
 def test_hostile_names_are_inert() -> None:
     text = shown(hostile(), color=False)
     assert all(character.isprintable() or character == "\n" for character in text)
-    assert '[bold]g\\u202e → quote"&amp;\\udcff → ioctl │ __mutex_lock' in text
+    assert '[bold]g\\u202e → quote"&amp;\\xff → ioctl │ __mutex_lock' in text
     assert 'Traced <script>alert(1)</script>;x\\x0a\\x1b]0;owned\\x07[red]"\\ (pid 1): 1 thread' in text
     assert "on node\\x1b[2J" in text
     assert "Lost: 1 lost\\x07 events" in text

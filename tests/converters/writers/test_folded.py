@@ -71,7 +71,7 @@ def test_per_thread_roots() -> None:
         ((("process", "Web Content"),), "Web_Content"),
         ((("pid", 5), ("process", "")), "[unknown]-5"),
         ((("pid", 5), ("process", "<script>alert(1)</script>;x")), "<script>alert(1)</script>:x-5"),
-        ((("pid", 5), ("process", "a\nb\udcff\x1b")), "a\\x0ab\\udcff\\x1b-5"),
+        ((("pid", 5), ("process", "a\nb\udcff\x1b")), "a\\x0ab\\xff\\x1b-5"),
     ],
 )
 def test_process_roots(labels: Labels, root: str) -> None:
@@ -100,7 +100,7 @@ def test_samples_that_name_no_process() -> None:
         ("-", "\\x2d"),
         ("--", "\\x2d\\x2d"),
         ("---", "---"),
-        ("\udcff", "\\udcff"),
+        ("\udcff", "\\xff"),
         ("größe", "größe"),
     ],
 )

@@ -241,6 +241,46 @@ def test_a_reader_that_goes_away_is_a_normal_end() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1"])
+def test_standard_output_by_its_path(path: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    output.check([path])
+    output.write_all(PROFILE, [path])
+    assert capfdbinary.readouterr().out == b"main;read 5000\n"
+    with pytest.raises(StallscopeError, match="twice"):
+        output.check([path, "-"])
+
+
+def test_an_open_file_by_its_number() -> None:
+    """As in: -o >(program)."""
+    read, write = os.pipe()
+    path = f"/dev/fd/{write}"
+    options = WriteOptions(format="folded")
+    output.check([path], format_name="folded")
+    with pytest.raises(StallscopeError, match="stands for no format") as caught:
+        output.check([path])
+    assert caught.value.remedy.startswith("--to FORMAT says which")
+    output.write_all(PROFILE, [path], options)
+    assert os.read(read, 100) == b"main;read 5000\n"
+    with pytest.raises(StallscopeError, match=f"/dev/fd/{read} is not open for writing"):
+        output.check([f"/dev/fd/{read}"], format_name="folded")
+    os.close(read)
+    with pytest.raises(StallscopeError, match="cannot be written: Broken pipe"):
+        output.write_all(PROFILE, [path], options)
+    os.close(write)
+    with pytest.raises(StallscopeError, match="is not open for writing"):
+        output.check([path], format_name="folded")
+
+
+def test_what_keeps_nothing_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    paths = ["/dev/null", str(pipe)]
+    output.check(paths, format_name="folded")
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        output.write_all(PROFILE, paths, WriteOptions(format="folded"))
+        assert reader.communicate(timeout=60)[0] == b"main;read 5000\n"
+
+
 def test_standard_output_on_a_full_disk() -> None:
     with open("/dev/full", "wb") as full, run(full.fileno()) as process:
         _, err = process.communicate(timeout=60)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ....converters.model import Labels, Profile, Sample
-from ...measures.protocol import Recorded
+from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
+from .completing import complete
 from .names import Names
 from .remarks import comments, completeness, losses
 from .session import Capture
@@ -34,13 +36,15 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state and open, as the model lists them.
     """
     recorded = capture.recorded
-    stacks = Stacks(capture, [*capture.rows, *(recorded.waits if recorded else ())], naming.lines)
+    completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
+    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
+    stacks = Stacks(capture, completed, naming.lines)
     names = Names(capture, container_pids=naming.container_pids)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     late = 0
-    for row in capture.rows:
+    for row in rows:
         weight = row.values[0]
         reached[stacks.end_of(row)] += weight
         late += weight if stacks.is_late(row) else 0
@@ -48,7 +52,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         if who not in labels:
             labels[who] = names.labels(*who)
         samples.append(Sample(stacks.of(row), row.values, labels[who]))
-    scheduling = _scheduling(recorded, stacks, names) if recorded else None
+    scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
     if scheduling:
@@ -72,8 +76,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     )
 
 
-def _scheduling(recorded: Recorded, stacks: Stacks, names: Names) -> Scheduling:
-    """With the names of its threads, which one id can have had several of, and with its stacks."""
+def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
+    """With the names of its threads, which one id can have had several of, and with the stacks of its ``waits``."""
     found = recorded.scheduling
     numbers: dict[str, int] = {}
     for thread in found.threads:
@@ -82,4 +86,4 @@ def _scheduling(recorded: Recorded, stacks: Stacks, names: Names) -> Scheduling:
         name = os.fsdecode(record.comm) or names.thread(key.tgid, key.tid)
         thread["name"] = numbers.setdefault(name, len(numbers))
         thread["process"] = numbers.setdefault(names.process(key.tgid), len(numbers))
-    return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in recorded.waits])
+    return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in waits])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
 from ....converters.model import Frame, Stack
 from ...base.progress import Progress
@@ -27,6 +27,8 @@ _UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch 
 """Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
 _STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
+_SCHEDULER_FRAMES = 6
+"""At most so many frames from where a thread waits to `__schedule`."""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 _Space = tuple[int, int, int]
@@ -55,7 +57,10 @@ class Stacks:
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
         progress.clear()
         self.problems = symboliser.problems
-        self._user = dict(zip(user, frames, strict=True))
+        self._user = dict(zip(user, map(_without_strays, frames), strict=True))
+        trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
+        self._switched = _with_scheduler(trimmed)
+        """Kernel stacks of waits, where what a program of ours does at the switch is left out."""
         self._whole: dict[tuple[_Space, int, bool], Stack] = {}
 
     def _space(self, row: Row) -> _Space:
@@ -73,7 +78,8 @@ class Stacks:
         where = self._space(row), origin.kstack, origin.state == RUNNING
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
-            self.unnamed.update(_place(frame) for frame in stack if _UNNAMED.match(frame.name))
+            bracketed = [frame for frame in stack if frame.name[:1] == "["]
+            self.unnamed.update(_place(frame) for frame in bracketed if _UNNAMED.match(frame.name))
         if stack := self._whole[where]:
             return stack
         if origin.state == RUNNING:
@@ -101,13 +107,11 @@ class Stacks:
 
     def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
         frames: Stack = ()
-        below = self._kernel.get(kernel)
         # What a sample found is what ran, also where that is part of a switch or of our programs.
-        if below is not None and not running:
-            below = _without_tracing(below)
+        below = (self._kernel if running else self._switched).get(kernel)
         for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
             if found is not None:
-                frames += _without_strays(found)
+                frames += found
                 if end := self._end(wanted, found):
                     self.ends[ENDS[end]] += 1
             elif wanted:
@@ -134,3 +138,22 @@ def _without_tracing(stack: Stack) -> Stack:
         if stack[i].name == _SCHEDULE:
             return stack[: i + 1]
     return tuple(frame for frame in stack if not frame.name.startswith(_TRACING))
+
+
+def _with_scheduler(stacks: Mapping[int, Stack]) -> dict[int, Stack]:
+    """The stacks of threads that were found asleep get the frames of the scheduler, which the kernel leaves out there,
+    if the same wait was seen at a switch, and always with the same functions."""
+    asleep: dict[str, list[Stack]] = defaultdict(list)
+    for stack in {id(stack): stack for stack in stacks.values()}.values():
+        if stack and stack[-1].name != _SCHEDULE:
+            asleep[stack[-1].name].append(stack)
+    seen: dict[Stack, dict[tuple[str, ...], Stack]] = defaultdict(dict)
+    for stack in stacks.values():
+        if not stack or stack[-1].name != _SCHEDULE:
+            continue
+        for inner in range(1, min(_SCHEDULER_FRAMES + 1, len(stack))):
+            for begin in asleep.get(stack[-inner - 1].name, ()):
+                if stack[:-inner] == begin:
+                    seen[begin][tuple(frame.name for frame in stack[-inner:])] = stack
+    whole = {begin: next(iter(found.values())) for begin, found in seen.items() if len(found) == 1}
+    return {number: whole.get(stack, stack) if stack else stack for number, stack in stacks.items()}

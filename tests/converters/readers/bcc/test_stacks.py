@@ -108,3 +108,12 @@ def test_anything_is_read_or_refused(parts: list[str]) -> None:
     except StallscopeError:
         return
     assert profile.total("samples") >= 1
+
+
+def test_a_line_with_a_nul_byte_is_skipped() -> None:
+    text = f"{KERNEL}    x\0y\n{USER}{OWNER}        5\n\n"
+    assert bcc.sniff(text.encode())
+    profile = read(text)
+    assert kinds(profile) == BOTH
+    assert profile.lost == {"lines with a NUL byte": 1}
+    assert profile.comments == ["x, line 4: expected text without NUL bytes"]

@@ -143,3 +143,38 @@ def test_sniff() -> None:
     assert not bpftrace.sniff(b'{"profiles": [], "shared": {}}')
     assert not bpftrace.sniff(b"@[x 1/2 1.5: 1 cycles:\n\t 40 f (/bin/a)\n\n")
     assert not bpftrace.sniff(b"@[a;b 1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "cause", "remedy"),
+    [
+        ("@a[]: 1\n@a[sh]: 2\n", "", "no map has stacks that can be read: @a: 2 entries without a stack", "@[kstack"),
+        ("@a[sh]: 2\n@b[\nf\n]: 3\n", "a", "the map @a has no stacks that can be read: 1 entry without", "of: @b"),
+        ("@a[\nf\n]: \n[1] 5 |@@|\n\n@b[\nf\n]: 3\n", "@a", "the map @a has no stacks that can be read: 1 hist", "@b"),
+        ("@a: 5\n@b[\nf\n]: 3\n", "@a", "the map @a has no stacks that can be read: 1 entry without a stack", "@b"),
+        ("@a[\nf\n]: count 1, average 2, total 3\n", "", "that can be read: @a: 1 value other than sums", "@[kstack"),
+        ('{"type": "map", "data": {"@a": {"sh": 5}}}\n', "", "be read: @a: 1 entry without a stack", "@[kstack"),
+        ("@a[sh]: 2\n@b[\nf\n]: 3\n", "c", "there is no map called @c", "choose one of: @b"),
+    ],
+)
+def test_maps_without_stacks_are_told_with_what_they_have(text: str, event: str, cause: str, remedy: str) -> None:
+    with pytest.raises(StallscopeError) as caught:
+        read(text, event=event)
+    assert cause in caught.value.cause
+    assert remedy in caught.value.remedy
+
+
+def test_a_map_of_zeros_is_there() -> None:
+    assert read("@a[\nf\n]: 0\n@b[\nf\n]: 3\n", event="a").samples == []
+
+
+def test_json_that_is_cut_is_told_as_cut() -> None:
+    text = '{"type": "map", "data": {"@": {"\\n    read+1\\n,a": 12, "\\n  main+1\\n": 3}}}'
+    for end in (len(text) - 1, len(text) - 5, len(text) - 20, 40, 31):
+        with pytest.raises(StallscopeError, match="x is cut short: it ends in line 2, within its JSON"):
+            read('{"type": "attached_probes", "data": {"probes": 1}}\n' + text[:end])
+        found = read(f"{text}\n{text[:end]}")
+        assert (found.total("samples"), found.lost) == (15, {"messages cut short at the end": 1})
+    assert read(text).lost == {}
+    with pytest.raises(StallscopeError, match="line 1: expected an entry"):
+        read('{"type": "map", "data": {"@": {"a" 3}}}')

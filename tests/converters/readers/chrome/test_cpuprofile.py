@@ -48,3 +48,13 @@ def test_what_is_none(document: Any) -> None:
 def test_damaged_json_has_its_line() -> None:
     with pytest.raises(StallscopeError, match="x, line 2: expected JSON"):
         read(b'{"nodes": [],\n]')
+
+
+def test_a_profile_that_is_cut_is_told_as_cut() -> None:
+    text = json.dumps({**FLAT, "title": "\u00e9"}, ensure_ascii=False, indent=1).encode()
+    for end in range(30, len(text)):
+        line = text[:end].count(b"\n") + 1
+        with pytest.raises(StallscopeError, match=f"x is cut short: it ends in line {line}, within its JSON"):
+            read(text[:end])
+    with pytest.raises(StallscopeError, match="x is no JSON"):
+        read(text.replace("\u00e9".encode(), b"\xe9"))

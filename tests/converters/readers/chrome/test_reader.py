@@ -305,3 +305,12 @@ def test_a_label_that_tells_nothing_apart_is_no_name() -> None:
     assert {sample.label("process") for sample in read(alone).samples} == {"python3.8"}
     named = [event for event in kineto() if event["name"] != "process_name"]
     assert {sample.label("process") for sample in read(named).samples} == {"CPU", "GPU 3"}
+
+
+def test_an_object_that_was_cut_between_its_events() -> None:
+    event = b'{"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 5, "name": "f"}'
+    cut = {"traces cut short at the end": 1}
+    for text, lost in ((b'{"traceEvents": [%b', cut), (b'{"traceEvents": [%b]', cut), (b"[%b", {}), (b"[%b,", {})):
+        profile = read(text % event)
+        assert (len(profile.samples), profile.lost) == (1, lost)
+    assert read(b'{"traceEvents": [%b]}' % event).lost == {}

@@ -97,10 +97,38 @@ def test_a_comparison_comes_back_from_our_writer() -> None:
     ]
 
 
+def test_a_weight_beyond_64_bits_is_told_as_such() -> None:
+    most = 2**63 - 1
+    text = b"a;b 3\na;c %d\na;d %d\na;e -%d\na;f %d.5\n" % (most, most + 1, 10**19, 10**19)
+    profile = read(text)
+    assert [each.values for each in profile.samples] == [(3,), (most,)]
+    assert profile.lost == {"weights beyond 64 bits": 3}
+    reason = "x, line 3: expected a weight of at most 9223372036854775807, which is what 64 bits hold"
+    assert profile.comments == [reason]
+    for wrong in (b"a;c %d\n" % (most + 1), text + text.splitlines()[2] * 9):
+        with pytest.raises(StallscopeError, match="at most 9223372036854775807"):
+            read(wrong + b"\na 9999999999999999999" * 9)
+    pairs = read(b"a 1 2\nb 3 %d\nc %d 5\n" % (most + 1, most))
+    assert [each.values for each in pairs.samples] == [(2, 1), (5, most)]
+    assert pairs.comments == [reason.replace("line 3", "line 2")]
+
+
+def test_a_line_with_a_nul_byte_is_skipped_and_the_rest_read() -> None:
+    for text in (b"a;b 3\na;\0c 4\na;d 5\n", b"\0\0\0\0a;c 1\na;b 3\na;d 5\n"):
+        assert folded.sniff(text)
+        profile = read(text)
+        assert [each.values for each in profile.samples] == [(3,), (5,)]
+        assert profile.lost == {"lines with a NUL byte": 1}
+        assert profile.comments == [f"x, line {1 + text.startswith(b'a')}: expected text without NUL bytes"]
+    pairs = read(b"a 1 2\n\0\0 7\nb 3 4\n")
+    assert (pairs.total("after"), pairs.lost) == (6, {"lines with a NUL byte": 1})
+    assert not folded.sniff(b"a;b 1\n\0;c 2\nd\0;e 3\n")
+
+
 def test_bad_lines_are_counted() -> None:
     profile = read(b"a 1\nb\n\n# c\na;b -3x2\na nan\na " + b"9" * 30 + b"\n 5\r\na 1\na 1\na 1\na 0\n")
     assert profile.total("samples") == 4
-    assert profile.lost == {"lines without a count": 3, "lines not understood": 2}
+    assert profile.lost == {"lines without a count": 3, "lines not understood": 1, "weights beyond 64 bits": 1}
     assert profile.comments == ["x, line 2: expected a folded stack: frame;frame;frame WEIGHT"]
     with pytest.raises(StallscopeError, match="x, line 2: expected a folded stack"):
         read(b"# comment\nnothing\n")

@@ -102,6 +102,23 @@ def test_what_has_no_header_is_counted() -> None:
     assert profile.lost == {"stacks without a header": 1}
 
 
+@pytest.mark.parametrize(
+    ("event", "unit"),
+    [
+        ("cpu-clock", "nanoseconds"),
+        ("task-clock:ppp", "nanoseconds"),
+        ("cpu-clock/freq=99/u", "nanoseconds"),
+        ("sched:sched_stat_runtime", "nanoseconds"),
+        ("cycles:u", "cycles:u"),
+        ("my-cpu-clock", "my-cpu-clock"),
+        ("cpu-clocks", "cpu-clocks"),
+    ],
+)
+def test_periods_of_clocks_are_a_time(event: str, unit: str) -> None:
+    assert read(sample(f"a 1/2 1.5: 250000 {event}:", "f")).value_types[1] == ValueType("period", unit)
+    assert read(sample(f"a 1/2 1.5: {event}:", "f")).value_types[1] == ValueType("period", event)
+
+
 def test_the_default_is_the_period_where_there_is_one() -> None:
     assert read(sample("a 1/2 1.5: 250000 cycles:", "f")).default_value == "period"
     assert read(sample("a 1/2 1.5: cycles:", "f")).default_value == ""

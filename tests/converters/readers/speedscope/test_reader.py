@@ -203,3 +203,14 @@ def test_round_trip_of_what_our_writer_writes(samples: list[Sample]) -> None:
     assert stacks(write(again)) == stacks(write(replace(profile, samples=named)))
     assert again.lost == profile.lost
     assert again.total("time") == profile.total("off-cpu")
+
+
+@pytest.mark.parametrize("name", ["tiny", "evented"])
+def test_a_file_that_is_cut_is_told_as_cut(name: str) -> None:
+    text = (DATA / f"{name}.speedscope.json").read_bytes().rstrip().replace(b'"a"', '"\u00e9"'.encode())
+    for end in range(1, len(text), 7):
+        line = text[:end].count(b"\n") + 1
+        with pytest.raises(StallscopeError, match=f"x is cut short: it ends in line {line}, within its JSON"):
+            read(text[:end])
+    with pytest.raises(StallscopeError, match="x is cut short: it ends in line 1,"):
+        read('{"profiles": [{"name": "\u00e9'.encode()[:-1])

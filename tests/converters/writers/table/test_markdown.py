@@ -113,3 +113,13 @@ def test_a_name_is_one_cell_and_can_be_read_back(name: str) -> None:
     if inner.startswith(" ") and inner.endswith(" ") and inner.strip(" "):
         inner = inner[1:-1]  # as CommonMark 6.1 takes one space from both ends
     assert inner.replace("\\|", "|") == printable(name)
+
+
+def test_names_of_threads_are_code_and_their_functions_text() -> None:
+    sample = Sample((Frame("operator|<b>"),), (5_000,), (("thread", "`a|<b>"),))
+    lines = text(Profile(TYPES, [sample], title="t"), form="threads").splitlines()
+    assert lines[-3:] == [
+        "|    total |   share | thread | top function, its own share of the thread |",
+        "|---------:|--------:|---|---|",
+        "| 5.000 µs | 100.0 % | `` `a\\|<b> `` | 100.0 % operator\\|\\<b\\> \\[native\\] |",
+    ]

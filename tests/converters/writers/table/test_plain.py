@@ -6,6 +6,7 @@ import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.table import plain as table
+from stallscope.converters.writers.table.rows import tables
 
 TYPES = [ValueType("off-cpu", "nanoseconds")]
 HOSTILE = "a|b\x1b[2J\n\u202e`"
@@ -87,3 +88,17 @@ def test_a_very_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     file = Terminal()
     table.write(Profile(TYPES, [Sample((Frame("short name"),), (5,))]), file, WriteOptions())
     assert b"short name [native]" in file.getvalue()
+
+
+def test_threads_are_two_columns_of_text_that_fit_on_a_terminal() -> None:
+    labels = (("thread", "w" * 90), ("tid", 7))
+    samples = [Sample((Frame(HOSTILE),), (3_000,), labels), Sample((Frame("f" * 90),), (1_000,), (("thread", "b"),))]
+    made = Profile(TYPES, samples)
+    assert text(made, form="threads").splitlines()[3:] == [
+        "Threads",
+        "   total          thread" + " " * 86 + "  top function, its own share of the thread",
+        f"3.000 µs  75.0 %  {'w' * 90}-7  100.0 % a|b\\x1b[2J\\x0a\\u202e` [native]",
+        f"1.000 µs  25.0 %  b{' ' * 91}  100.0 % {'f' * 90} [native]",
+    ]
+    (content,) = tables(made, WriteOptions(form="threads"))
+    assert max(map(len, table.lines(content, 80))) <= 80

@@ -35,7 +35,7 @@ def one(content: Profile, form: str, **options: object) -> Table:
 
 
 def test_all_forms_unless_one_is_asked_for() -> None:
-    assert [table.form for table in tables(profile(), WriteOptions())] == list(FORMS)
+    assert [table.form for table in tables(profile(), WriteOptions())] == list(FORMS[:3])
 
 
 def test_functions_by_their_own_time_and_recursion_counts_once() -> None:
@@ -166,3 +166,43 @@ def test_the_summary_tells_what_is_missing() -> None:
     ]
     assert summary(compared(), WriteOptions())[:2] == ["750 ms before, 1.05 s after", "lost: not recorded"]
     assert summary(Profile([COUNT], lost={"x": 0}), WriteOptions(subtitle="mine")) == ["mine", "lost: 0"]
+
+
+def test_threads_by_what_they_took() -> None:
+    def who(pid: int, tid: int, name: str) -> Labels:
+        return (("pid", pid), ("process", f"p{pid}"), ("thread", name), ("tid", tid))
+
+    samples = [
+        Sample((MAIN, CALL), (600 * MS, 6), who(7, 8, HOSTILE)),
+        Sample((MAIN, LOCK), (200 * MS, 6), who(7, 8, HOSTILE)),
+        Sample((MAIN,), (150 * MS, 3), who(9, 9, "b")),
+        Sample((), (46 * MS, 3), WHO),
+        Sample((MAIN,), (4 * MS, 3), who(9, 10, "tiny")),
+        Sample((MAIN,), (-9 * MS, 3), who(9, 11, "negative")),
+    ]
+    table = one(Profile([OFF_CPU, COUNT], samples), "threads")
+    assert [(row.cells, row.name, row.origin) for row in table.rows] == [
+        (["0.800 s", "80.0 %"], f"p7-7: {printable(HOSTILE)}-8", "75.0 % call [Python, lib.so]"),
+        (["0.150 s", "15.0 %"], "p9-9: b-9", "100.0 % main [native]"),
+        (["0.046 s", "4.6 %"], "p-7: [unknown]", "-"),
+    ]
+    assert table.left_out == "2 more threads"
+    assert len(one(Profile([OFF_CPU, COUNT], samples), "threads", rows=1).rows) == 1
+    with pytest.raises(StallscopeError, match="names no threads"):
+        one(profile(), "threads")
+
+
+def test_threads_of_a_comparison() -> None:
+    types = [ValueType("after", "count"), ValueType("before", "count")]
+    thread: Labels = (("thread", "a"),)
+    samples = [
+        Sample((MAIN,), (3, 9), thread),
+        Sample((LOCK,), (4, 0), thread),
+        Sample((MAIN,), (0, 7), (("thread", "b"),)),
+    ]
+    table = one(Profile(types, samples), "threads")
+    assert table.columns == ["before", "after", "change"]
+    assert [(row.cells, row.name, row.origin) for row in table.rows] == [
+        (["9", "7", "-2"], "a", "57.1 % lock [kernel]"),
+        (["7", "0", "-7"], "b", "-"),
+    ]

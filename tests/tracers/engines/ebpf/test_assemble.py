@@ -516,3 +516,33 @@ def test_other_losses_and_notes() -> None:
 def test_switches_that_were_not_reported() -> None:
     (comment,) = profile(counters={"missed_ins": 2, "missed_outs": 3}).comments
     assert comment.startswith("5 waits of which a switch was not seen")
+
+
+SEEN = {
+    1: (1,),
+    20: (KERNEL + 7, KERNEL + 1),
+    21: (KERNEL + 6, KERNEL + 5, KERNEL + 3, KERNEL + 2, KERNEL + 7, KERNEL + 1),
+}
+"""The same wait of a thread that was found asleep, and at a switch."""
+
+
+def waits_in(stacks: dict[int, tuple[int, ...]]) -> set[tuple[str, ...]]:
+    waits = [(key(user=1, kernel=number), WaitSum(1, 5, 5, 5, 0, 0, 0)) for number in stacks if number > 1]
+    return {tuple(frame.name for frame in sample.stack) for sample in profile(waits=waits, stacks=stacks).samples}
+
+
+def test_a_thread_found_asleep_gets_the_frames_of_the_scheduler() -> None:
+    assert waits_in(SEEN) == {("main", "entry_SYSCALL_64", "do_work", "schedule", "__schedule")}
+
+
+def test_not_where_two_ways_lead_there() -> None:
+    other = {22: (KERNEL + 3, KERNEL + 7, KERNEL + 1)}
+    assert waits_in(SEEN | other) == {
+        ("main", "entry_SYSCALL_64", "do_work"),
+        ("main", "entry_SYSCALL_64", "do_work", "schedule", "__schedule"),
+        ("main", "entry_SYSCALL_64", "do_work", "__schedule"),
+    }
+
+
+def test_not_where_the_wait_was_never_seen() -> None:
+    assert waits_in({1: (1,), 20: SEEN[20]}) == {("main", "entry_SYSCALL_64", "do_work")}

@@ -1,0 +1,95 @@
+"""What comes after a trace with very many stacks: names, the profile, the summary, a flame graph and a .pb.gz.
+
+CPU time and peak memory of a process that has such a trace in memory. The stacks are made of functions of the
+interpreter that runs this, and of the kernel's. `python tests/bench/bench_finish.py STACKS`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GOALS = {64_000: (3, 300), 771_000: (30, 1200)}
+"""Stacks: seconds, and MB."""
+USER, KERNEL, THREADS = 22, 9, 64
+
+
+def addresses() -> list[int]:
+    """Return addresses in the code that this process has mapped from files."""
+    found = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        area, permissions, _, _, _, *path = line.split(maxsplit=5)
+        if "x" in permissions and path and path[0].startswith("/"):
+            begin, end = (int(each, 16) for each in area.split("-"))
+            found += range(begin, end, 480)
+    return found
+
+
+def kernel_addresses() -> list[int]:
+    lines = Path("/proc/kallsyms").read_text().splitlines()[:20_000]
+    return [int(line.split()[0], 16) + 9 for line in lines if line.split()[1] in "tT"]
+
+
+def finish(stacks: int, output: str) -> None:
+    """Makes a capture, and all that follows from it."""
+    from stallscope.converters.summary.render import render
+    from stallscope.converters.summary.summarize import summarize
+    from stallscope.converters.writers import output as writers
+    from stallscope.tracers.engines.ebpf.assemble import profile_of
+    from stallscope.tracers.engines.ebpf.session import Capture, Epochs
+    from stallscope.tracers.kernel.records import COUNTERS, Origin
+    from stallscope.tracers.measures.offcpu import OffCpu
+    from stallscope.tracers.measures.protocol import Row
+    from stallscope.tracers.symbols.process import ProcessSpaces
+
+    chance = random.Random(1)
+    code, kernel = addresses(), kernel_addresses()
+    # Callers are few, and shared; what they call differs.
+    outer = [tuple(chance.choices(code, k=USER - 6)) for _ in range(500)]
+    below = {i + 1: tuple(chance.choices(kernel, k=KERNEL)) for i in range(500)}
+    known = dict(below)
+    rows = []
+    for i in range(stacks):
+        known[1000 + i] = tuple(chance.choices(code, k=6)) + chance.choice(outer)
+        origin = Origin(1000 + i, chance.randint(1, 500), 0, os.getpid() + i % THREADS, os.getpid(), 0, 1)
+        rows.append(Row(origin, "interruptible", (chance.randint(1000, 10**7), 1, 1000, 10**7)))
+    spaces = ProcessSpaces()
+    spaces.adopt(os.getpid())
+    columns, counters = OffCpu().columns, dict.fromkeys(COUNTERS, 0)
+    capture = Capture(0, 10**10, time.time_ns(), columns, rows, {}, [], known, counters, 0, Epochs(), spaces)
+    begin, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def told(what: str) -> None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{what:>20} {time.process_time() - begin:6.1f} s CPU  {peak:6.0f} MB peak", flush=True)
+
+    print(f"{stacks:,} stacks of {USER + KERNEL} frames; {held:.0f} MB of them when the trace has ended")
+    profile = profile_of(capture, "Off-CPU time")
+    told("profile")
+    render(summarize(profile), io.StringIO())
+    told("summary")
+    for suffix in (".svg", ".pb.gz"):
+        writers.write(profile, Path(output, f"x{suffix}"))
+        told(suffix)
+    if goal := GOALS.get(stacks):
+        print(f"goal: {goal[0]} s, {goal[1]} MB")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for stacks in [int(each) for each in sys.argv[1:]] or [64_000]:
+            pid = os.fork()
+            if not pid:
+                finish(stacks, folder)
+                os._exit(0)
+            os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Cut stacks and the complete ones that they belong to."""
+
+from __future__ import annotations
+
+import pytest
+from stallscope.tracers.engines.ebpf.completing import complete
+from stallscope.tracers.kernel.records import ENDS, Origin
+from stallscope.tracers.measures.protocol import Row
+
+STACKS = {1: (10, 20, 30, 40), 2: (10, 20, 31, 41), 3: (10, 20), 4: (10, 20, 30), 5: (11,)}
+NO_TABLE, LOST = ENDS.index("no unwind table"), ENDS.index("lost its way")
+
+
+def row(ustack: int, ns: int = 5, *, tid: int = 7, kstack: int = 100, execs: int = 0, is_open: bool = False) -> Row:
+    return Row(Origin(ustack, kstack, 0, tid, 7, execs, 1), "interruptible", (ns, 1), is_open)
+
+
+def ids(rows: list[Row]) -> list[int]:
+    return [each.origin.ustack for each in rows]
+
+
+def test_the_only_one_is_taken() -> None:
+    found = complete([row(1), row(4, 9), row(4, 3, is_open=True)], STACKS, {4: NO_TABLE})
+    assert ids(found) == [1, 1, 1]
+    assert [each.values for each in found] == [(5, 1), (9, 1), (3, 1)]
+    assert found[2].is_open
+
+
+def test_waits_of_a_timeline_have_no_values() -> None:
+    wait = row(4)._replace(values=())
+    assert ids(complete([row(1), wait], STACKS, {4: NO_TABLE})) == [1, 1]
+
+
+def test_of_two_none_is_taken() -> None:
+    found = complete([row(1), row(2), row(3)], STACKS, {3: NO_TABLE})
+    assert ids(found) == [1, 2, 3]
+
+
+def test_the_frames_decide() -> None:
+    assert ids(complete([row(1), row(5)], STACKS, {5: NO_TABLE})) == [1, 5]
+
+
+@pytest.mark.parametrize("other", [{"tid": 8}, {"kstack": 101}, {"execs": 1}])
+def test_others_do_not_count(other: dict[str, int]) -> None:
+    assert ids(complete([row(1, **other), row(4)], STACKS, {4: NO_TABLE})) == [1, 4]
+
+
+def test_a_walk_that_lost_its_way_stays() -> None:
+    assert ids(complete([row(1), row(4)], STACKS, {4: LOST})) == [1, 4]
+
+
+def test_a_cut_stack_completes_nothing() -> None:
+    assert ids(complete([row(1), row(3)], STACKS, {1: NO_TABLE, 3: NO_TABLE})) == [1, 3]
+
+
+def test_what_was_lost_stays() -> None:
+    assert ids(complete([row(1), row(99), row(0)], STACKS, {99: NO_TABLE})) == [1, 99, 0]

@@ -1,0 +1,52 @@
+"""Stacks that were cut short, and the complete stack that each is the inner part of, where only one can be meant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...kernel.records import ENDS
+from ...measures.protocol import Row
+
+_CUT = frozenset(map(ENDS.index, ("no unwind table", "no unwind rule", "memory not readable")))
+"""Up to where such walks came they are right. One that lost its way may have done so earlier."""
+
+
+class _Place(NamedTuple):
+    """Where a thread waits, as the kernel tells it: a process's program, one of its threads, and a kernel stack."""
+
+    tgid: int
+    execs: int
+    tid: int
+    kstack: int
+
+
+def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: Mapping[int, int]) -> list[Row]:
+    """Gives a row whose user stack was cut the complete stack that it is the inner part of.
+
+    Only a stack of the same thread with the same kernel stack counts, and only if there is exactly one: the first wait
+    of a thread, taken before the unwind tables came, is mostly one that it repeats.
+
+    ``stacks``: frames by id, leaf first. ``ends``: by id, an index into `ENDS`; missing means complete.
+    """
+    whole: dict[_Place, set[int]] = defaultdict(set)
+    for row in rows:
+        stack = row.origin.ustack
+        if stack in stacks and not ends.get(stack):
+            whole[_place(row)].add(stack)
+    made = []
+    for row in rows:
+        stack = row.origin.ustack
+        if stack in stacks and ends.get(stack) in _CUT:
+            frames = stacks[stack]
+            found = [each for each in whole.get(_place(row), ()) if stacks[each][: len(frames)] == frames]
+            if len(found) == 1:
+                row = row._replace(origin=row.origin._replace(ustack=found[0]))
+        made.append(row)
+    return made
+
+
+def _place(row: Row) -> _Place:
+    origin = row.origin
+    return _Place(origin.tgid, origin.execs, origin.tid, origin.kstack)
