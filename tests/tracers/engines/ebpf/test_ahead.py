@@ -166,9 +166,7 @@ def test_files_that_cannot_be_open_are_a_failure(folder: Path, sleeper: subproce
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
     try:
         found = prepare([str(sleeper.pid)], silent)
-        with pytest.raises(
-            StallscopeError, match=rf"only {few} files .*: {found.refused} were left out"
-        ):
+        with pytest.raises(StallscopeError, match=rf"only {few} files .*: {found.refused} were left out"):
             found.check()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
