@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,14 @@ def require() -> Callable[[bool, str], None]:
         pytest.skip(reason)
 
     return check
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT is a KeyboardInterrupt, also where the tests were started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 import tutorial_pictures
-from test_layout import ROOT, console_scripts
+from test_layout import ROOT, command_module, console_scripts
 
 PAGES = [
     ROOT / "README.md",
@@ -70,8 +70,7 @@ def make_targets(text: str) -> list[str]:
 
 
 def load(command: str) -> click.Command:
-    module, function = console_scripts()[command]
-    found = getattr(__import__(module, fromlist=[function]), function)
+    found = __import__(command_module(command), fromlist=["main"]).main
     assert isinstance(found, click.Command)
     return found
 

@@ -29,12 +29,14 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/pprof/metadata.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/readers/base/options.py": "one dataclass without logic",
+    "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
     "tracers/engines/ebpf/ends.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/epochs.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/names.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
+    "tracers/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/engines/protocol.py": "declarations without logic",
     "converters/writers/perfetto/context.py": "private part: tests/converters/writers/perfetto/test_writer.py",
     "converters/writers/perfetto/events.py": "private part: tests/converters/writers/perfetto/test_writer.py",
@@ -62,6 +64,12 @@ def console_scripts() -> dict[str, tuple[str, str]]:
         module, function = target.split(":")
         scripts[command] = (module, function)
     return scripts
+
+
+def command_module(command: str) -> str:
+    """The module of a command's ``main``, which its console script runs."""
+    entry, stem = console_scripts()[command]
+    return f"{entry.rpartition('.')[0]}.{stem}"
 
 
 def modules(*rooms: str) -> list[Path]:
@@ -214,13 +222,14 @@ def test_no_two_packages_import_each_other() -> None:
 
 @pytest.mark.parametrize("command", console_scripts())
 def test_one_stem_names_a_command_everywhere(command: str) -> None:
-    module, function = console_scripts()[command]
+    entry, function = console_scripts()[command]
     stem = command.removeprefix("trace-").replace("-", "_")
     assert command.startswith("trace-")
-    assert module in {f"stallscope.{room}.{stem}" for room in ROOMS}
-    assert function == "main"
-    source = Path(*module.split(".")[1:]).with_suffix(".py")
+    assert entry in {f"stallscope.{room}.entry" for room in ROOMS}
+    assert function == stem
+    source = Path(*command_module(command).split(".")[1:]).with_suffix(".py")
     assert (ROOT / source).is_file()
+    assert f'run("{command_module(command)}")' in (ROOT / source).with_name("entry.py").read_text()
     if (ROOT / "bpf" / f"{stem}.bpf.c").exists():
         assert (ROOT / "docs" / f"{stem}.md").is_file()
         assert (ROOT / mirrored_test(source)).is_file()
@@ -304,7 +313,7 @@ def test_the_licence_is_there_and_named() -> None:
 
 @pytest.mark.parametrize("command", console_scripts())
 def test_command_starts_without_heavy_imports(command: str) -> None:
-    module, _ = console_scripts()[command]
+    module = command_module(command)
     code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY & set(loaded) == set()

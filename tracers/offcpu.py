@@ -26,6 +26,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
         ("sudo trace-offcpu -a -d 5 -o host.svg", "every process of the host"),
         ("sudo trace-offcpu -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
     ],
+    epilog=options.EXIT_STATUS,
 )
 @options.scope_options
 @click.option("--min-block", type=float, metavar="US", help="Leave out waits shorter than so many microseconds.")
@@ -42,7 +43,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
 @options.naming_options
 @options.engine_options
 @options.output_options
-def main(**given: Any) -> None:
+def main(**given: Any) -> int:
     """Counts every interval that a thread spends off the CPU, blocked or waiting for a core, with its user and kernel
     stack, and draws where the time went.
 
@@ -55,4 +56,4 @@ def main(**given: Any) -> None:
         raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     measure = OffCpu(shortest, longest, states or None)
-    run(given, scope, (measure, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")
+    return run(given, scope, (measure, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")

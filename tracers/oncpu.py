@@ -19,6 +19,7 @@ from .measures.oncpu import CLOCK, EVENTS, OnCpu
         ("sudo trace-oncpu -a -d 5 -F 49 -o host.svg", "every process of the host, 49 samples a second and core"),
         ("sudo trace-oncpu -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
     ],
+    epilog=options.EXIT_STATUS,
 )
 @options.scope_options
 @options.frequency_option
@@ -33,11 +34,11 @@ from .measures.oncpu import CLOCK, EVENTS, OnCpu
 @options.naming_options
 @options.engine_options
 @options.output_options
-def main(**given: Any) -> None:
+def main(**given: Any) -> int:
     """Samples the user and kernel stacks of threads that are on a CPU, and draws where their time went.
 
     The samples say how a thread's on-CPU time is shared out; the time itself is the scheduler's, exact. With --event,
     that event is counted instead. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
     measure = OnCpu(given["frequency"], given["event"])
     what = "On-CPU time" if given["event"] == CLOCK else f"{given['event']} on the CPU"
-    run(given, options.make_scope(given), (measure,), stem="oncpu", what=what)
+    return run(given, options.make_scope(given), (measure,), stem="oncpu", what=what)

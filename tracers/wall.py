@@ -18,6 +18,7 @@ from .measures.oncpu import OnCpu
         ("sudo trace-wall -n train -d 10 --per-thread", "each thread of the processes called train"),
         ("sudo trace-wall -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
     ],
+    epilog=options.EXIT_STATUS,
 )
 @options.scope_options
 @options.frequency_option
@@ -25,7 +26,7 @@ from .measures.oncpu import OnCpu
 @options.naming_options
 @options.engine_options
 @options.output_options
-def main(**given: Any) -> None:
+def main(**given: Any) -> int:
     """Shows where the wall-clock time of threads goes: running, blocked, or waiting for a core.
 
     A thread's stacks sum to its whole time. The label "state" of each says what the thread does: with `trace-convert
@@ -33,4 +34,4 @@ def main(**given: Any) -> None:
     Ctrl-C."""
     scope = options.make_scope(given)
     measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *options.make_timeline(given)
-    run(given, scope, measures, stem="wall", what="Wall-clock time")
+    return run(given, scope, measures, stem="wall", what="Wall-clock time")

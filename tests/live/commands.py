@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from default_signals import in_child
 from runner import FOLDER, Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
@@ -34,7 +35,7 @@ PATIENCE = 90.0
 """Seconds after which a process that did not do what it should has failed."""
 NOBODY = 65534
 
-_PROGRESS = re.compile(r"\r\x1b\[K(?:(?:tracing|compiling) [^\r\n]*)?")
+_PROGRESS = re.compile(r"\r\x1b\[K(?:(?:tracing|compiling|waiting) [^\r\n]*)?")
 _BPF_PROG_GET_FD_BY_ID = 13  # include/uapi/linux/bpf.h, enum bpf_cmd
 _SYS_BPF = {"x86_64": 321, "aarch64": 280}
 
@@ -115,6 +116,7 @@ class Tracer:
             stderr=slave,
             cwd=cwd,
             env=environment(**changes),
+            preexec_fn=in_child,  # noqa: PLW1509  # it only sets signals
         )
         os.close(slave)
 

@@ -83,7 +83,9 @@ class TestWhatIsNotThere:
         assert "ps -eL" in remedy
 
     def test_control_group(self, tmp_path: Path) -> None:
-        for path in (tmp_path, tmp_path / "no", "no/such/group"):
+        (tmp_path / "like").mkdir()
+        (tmp_path / "like" / "cgroup.procs").write_text(f"{os.getpid()}\n")
+        for path in (tmp_path, tmp_path / "no", "no/such/group", tmp_path / "like"):
             cause, remedy = run("--cgroup", path, "-o", "-").check_failed()
             assert cause == f"{path} is not a control group"
             assert "/sys/fs/cgroup" in remedy
@@ -139,6 +141,34 @@ def test_without_privileges(tmp_path: Path, prefix: tuple[str, ...], cause: str,
     assert said == cause
     assert "`sudo trace-offcpu …`" in remedy
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("live")
+class TestOpenFiles:
+    """The limit of open files is raised as far as it may be; where that is too little, it is named with its remedy."""
+
+    @staticmethod
+    def limited(soft: int, hard: int) -> tuple[str, ...]:
+        return ("prlimit", f"--nofile={soft}:{hard}", "--")
+
+    @pytest.mark.parametrize("most", [20, 64])
+    def test_too_few(self, tmp_path: Path, most: int) -> None:
+        path = tmp_path / "out.svg"
+        cause, remedy = run("-a", "-d", 1, "-o", path, prefix=self.limited(most, most)).check_failed()
+        assert re.fullmatch(rf"only {most} files may be open at a time, and tracing needs \d+", cause)
+        assert "`ulimit -n 65536`" in remedy
+        assert not path.exists()
+
+    def test_enough_for_the_probes_and_not_for_the_files(self, tmp_path: Path) -> None:
+        cause, _ = run("-a", "-d", 1, "-o", "-", prefix=self.limited(64, 64)).check_failed()
+        most = int(cause.split()[-1]) + 6
+        finished = run("-a", "-d", 1, "-o", tmp_path / "out.svg", prefix=self.limited(most, most)).check_succeeded()
+        assert re.search(rf"only {most} files may be open at a time, and [\d,]+ more were needed", finished.out)
+
+    def test_soft_limit_is_raised(self, tmp_path: Path) -> None:
+        options = ("-d", 1, "-o", tmp_path / "out.svg")
+        finished = run("-a", *options, prefix=self.limited(64, 4096)).check_succeeded()
+        assert "files may be open" not in finished.out
 
 
 @pytest.mark.usefixtures("live")

@@ -22,6 +22,7 @@ from commands import (
     program_ids,
     run,
 )
+from interrupted_imports import InterruptedImports
 from runner import Workload
 from tracing import Traced
 
@@ -81,6 +82,26 @@ def test_signal_while_the_probes_are_loaded(tmp_path: Path, number: int, delay: 
     assert "Traceback" not in finished.err
     assert "Exception" not in finished.err
     assert finished.status in (0, 128 + number, -number), finished.err
+
+
+def test_ctrl_c_at_any_stage_says_nothing(tmp_path: Path) -> None:
+    """It ends the process, or the trace; what there is of the outputs is whole."""
+    (tmp_path / "python").mkdir()
+    imports = InterruptedImports(tmp_path / "python", "stallscope.tracers.offcpu")
+    options = ("-p", os.getpid(), "-d", 0.1, "-o")
+    run(*options, tmp_path / "all.svg", **imports.at("never")).check_succeeded()
+    count = imports.count
+    seen = set()
+    for stage in range(10):
+        path = tmp_path / f"{stage}.svg"
+        finished = run(*options, path, **imports.at(count * stage // 10))
+        assert finished.err == "", stage
+        # A shell says 130 also of a process that died of SIGINT.
+        assert finished.status in (0, 130, -signal.SIGINT), stage
+        assert path.exists() or finished.status
+        assert not path.exists() or path.read_text().endswith("</svg>\n")
+        seen.add(finished.status)
+    assert len(seen) > 1  # it came before the trace, and during it
 
 
 def test_no_signal_is_taken_that_was_ignored(tmp_path: Path) -> None:

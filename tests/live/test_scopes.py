@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -105,6 +106,37 @@ def test_name_and_a_process_that_comes_later(tmp_path: Path) -> None:
         for wait in later_truth["waits"]:
             assert 0 < traced.blocks(wait["function"], later.pid) <= wait["blocks"]
         assert f"2 × {program.name}" in finished.out
+
+
+def test_name_that_nobody_has_yet(tmp_path: Path) -> None:
+    """It is waited for, and a terminal says so."""
+    program = unique_copy("sleeps", tmp_path)
+    path = tmp_path / "out.pb.gz"
+    with Tracer("-n", f"^{program.name}$", "-o", path) as tracer:
+        tracer.wait_until(lambda: b"waiting " in tracer._tty, "it waits")
+        assert f"for a process that matches '^{program.name}$'".encode() in tracer._tty
+        with Workload(str(program), 60, linger=True) as later:
+            tracer.ready()
+            later.release()
+            truth = later.truth()
+            tracer.interrupt().finish().check_succeeded()
+    traced = Traced(load(path), truth)
+    assert pids(traced.profile) == {later.pid}
+    for wait in truth["waits"]:
+        assert 0 < traced.blocks(wait["function"], later.pid) <= wait["blocks"]
+
+
+@pytest.mark.parametrize("end", ["duration", "Ctrl-C"])
+def test_name_that_nobody_ever_has(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "out.svg"
+    with Tracer("-n", "nobody[_]has_it", "-o", path, *(["-d", 0.6] if end == "duration" else [])) as tracer:
+        tracer.wait_until(lambda: b"waiting " in tracer._tty, "it waits")
+        if end == "Ctrl-C":
+            tracer.interrupt()
+        cause, remedy = tracer.finish().check_failed()
+    assert cause == "there was no process whose name or command line matches 'nobody[_]has_it'"
+    assert "ps -e" in remedy
+    assert not path.exists()
 
 
 def test_name_matches_the_command_line(tmp_path: Path) -> None:
@@ -215,6 +247,30 @@ def test_command_that_cannot_be_run(tmp_path: Path) -> None:
     cause, _ = run("-o", path, "--", no_program).check_failed()
     assert cause == f"cannot run '{no_program}': Permission denied"
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "said"),
+    [
+        ("sleep 0.05; exit 3", 3, "the command ended with status 3"),
+        ("kill -SEGV $$", 128 + signal.SIGSEGV, "the command was ended by SIGSEGV"),
+    ],
+)
+def test_status_of_a_command_is_that_of_the_trace(tmp_path: Path, script: str, status: int, said: str) -> None:
+    path = tmp_path / "out.pb.gz"
+    finished = run("-o", path, "--", "sh", "-c", script)
+    assert (finished.status, finished.err) == (status, "")
+    assert said in finished.out
+    assert load(path).samples
+
+
+def test_command_that_the_end_of_the_trace_ends_has_no_status(tmp_path: Path) -> None:
+    run("-d", 0.2, "-o", tmp_path / "a.svg", "--", "sleep", 60).check_succeeded()
+    with Tracer("-o", tmp_path / "b.svg", "--", "sleep", 60) as tracer:
+        tracer.ready()
+        (child,) = map(int, Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split())
+        os.kill(child, signal.SIGINT)  # as a terminal does it
+        tracer.interrupt().finish().check_succeeded()
 
 
 def test_command_does_not_hold_what_the_tracer_holds(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from default_signals import in_child
+
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "workloads"
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -39,6 +41,7 @@ class Workload:
             encoding="utf-8",
             errors="surrogateescape",  # thread names are any bytes
             env={**os.environ, "LC_ALL": "C"},
+            preexec_fn=in_child,  # noqa: PLW1509  # it only sets signals
         )
         try:
             ready = self._read_line()

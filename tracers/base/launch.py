@@ -62,16 +62,17 @@ class Launch:
             )
 
     def poll(self) -> int | None:
-        """Its exit status as a shell reports it (128 + signal), None while it runs."""
+        """Its exit status, -N where signal N ended it; None while it runs."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                self._status = _shell_status(status)
+                self._status = os.waitstatus_to_exitcode(status)
         return self._status
 
     def wait(self) -> int:
+        """Like `poll`, when it has ended."""
         if self._status is None:
-            self._status = _shell_status(os.waitpid(self.pid, 0)[1])
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
 
     def stop(self) -> None:
@@ -83,9 +84,25 @@ class Launch:
             os.kill(self.pid, signal.SIGTERM)
 
 
-def _shell_status(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+def ending(status: int) -> str:
+    """A command's end in words. ``status`` is from `Launch.poll`."""
+    if status < 0:
+        return f"the command was ended by {_signal(-status)}"
+    # A shell that ran it says so of a process that a signal ended.
+    by = f" (128 + {_signal(status - 128)})" if 128 < status <= 128 + signal.SIGRTMAX else ""
+    return f"the command ended with status {status}{by}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time one
+        return f"signal {number}"
+
+
+def shell_status(status: int) -> int:
+    """A status from `Launch.poll` as a shell reports it: 128 + N for signal N."""
+    return status if status >= 0 else 128 - status
 
 
 def _become_invoker() -> None:

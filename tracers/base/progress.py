@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
+from ...converters.base.text import printable
 from ...converters.base.units import plural
 
 _INTERVAL = 0.25
@@ -52,6 +53,11 @@ class Progress:
         """``threads`` and ``stacks`` seen so far, intervals ``lost`` so far."""
         self.show(_line(self._clock() - self._start, self._planned, threads, stacks, lost))
 
+    def wait_for(self, pattern: str) -> None:
+        """Nothing is traced yet: a process that matches the regular expression is still to come."""
+        elapsed = f"{self._clock() - self._start:.1f} s {_until(self._planned)}"
+        self.show(f"waiting {elapsed} for a process that matches {printable(repr(pattern))}")
+
     def show(self, line: str) -> None:
         """Shows any other line, if there is a terminal; limited in rate like `update`."""
         now = self._clock()
@@ -85,10 +91,13 @@ class Progress:
 
 
 def _line(elapsed: float, planned: float | None, threads: int, stacks: int, lost: int) -> str:
-    until = f"of {planned:g} s" if planned is not None else "(Ctrl-C ends it)"
     # Lost intervals come first among the counts: a narrow terminal must not hide them.
     counts = plural(lost, "lost interval"), plural(threads, "thread"), plural(stacks, "stack")
-    return f"tracing {elapsed:.1f} s {until}, {', '.join(counts)}"
+    return f"tracing {elapsed:.1f} s {_until(planned)}, {', '.join(counts)}"
+
+
+def _until(planned: float | None) -> str:
+    return f"of {planned:g} s" if planned is not None else "(Ctrl-C ends it)"
 
 
 def _is_capable(file: TextIO | None) -> bool:

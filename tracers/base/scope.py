@@ -11,6 +11,8 @@ from ...converters.base.errors import StallscopeError
 from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
+_CGROUP_FILE_SYSTEMS = (0x27E0EB, 0x63677270)
+"""CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of include/uapi/linux/magic.h: a folder of another may hold any text."""
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Scope:
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)
     """Processes that work for the tracer; always excluded."""
+    waits: bool = False
+    """Nothing of it has been there so far: it is for processes that come later, by ``name``."""
     _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False, compare=False)
 
     def resolve(self) -> None:
@@ -55,11 +59,7 @@ class Scope:
         if self.cgroup is not None:
             self.cgroup = _cgroup_folder(self.cgroup)
         self.tgids |= self.newcomers()
-        if self.name is not None and not (self.tgids or self.everything):
-            raise StallscopeError(
-                f"no process has a name or command line that matches {self.name.pattern!r}",
-                "see `ps -e -o pid,comm,args`; trace-offcpu's own process never counts",
-            )
+        self.waits = self.name is not None and not (self.tgids or self.tids or self.cgroup or self.everything)
 
     def newcomers(self) -> set[int]:
         """Processes that match the scope by name or cgroup and are not in it yet."""
@@ -68,7 +68,9 @@ class Scope:
             found |= {pid for pid in procfs.pids() if pid not in self.tgids and self.matches(pid)}
         if self.cgroup is not None:
             found |= _members(self.cgroup) - self.tgids
-        return found - {os.getpid()} - self.ours
+        found -= {os.getpid(), *self.ours}
+        self.waits = self.waits and not found
+        return found
 
     def matches(self, pid: int) -> bool:
         """Whether ``-n`` matches this process; ignores the command lines of sudo and the shell, which contain ours."""
@@ -77,6 +79,14 @@ class Scope:
         if self.name.search(procfs.comm(pid)):
             return True
         return pid not in self._callers and bool(self.name.search(procfs.command_line(pid)))
+
+    def check_met(self) -> None:
+        """StallscopeError when the trace ended before a process came that it was for."""
+        if self.waits and self.name is not None:
+            raise StallscopeError(
+                f"there was no process whose name or command line matches {self.name.pattern!r}",
+                "see `ps -e -o pid,comm,args`; trace-offcpu's own process never counts",
+            )
 
     @property
     def grows(self) -> bool:
@@ -94,11 +104,20 @@ def _cgroup_folder(path: Path) -> Path:
     relative = str(path).lstrip("/")
     candidates = [path, _CGROUP_MOUNT / relative, *(mount / relative for mount in sorted(_CGROUP_MOUNT.glob("*/")))]
     for candidate in candidates:
-        if (candidate / "cgroup.procs").is_file():
+        if (candidate / "cgroup.procs").is_file() and file_system(candidate) in _CGROUP_FILE_SYSTEMS:
             return candidate
     raise StallscopeError(
         f"{path} is not a control group", "give a folder below /sys/fs/cgroup, such as /sys/fs/cgroup/system.slice"
     )
+
+
+def file_system(path: Path) -> int:
+    """The type of the file system that holds ``path``, as statfs(2) tells it; 0 where that fails."""
+    import ctypes
+
+    status = (ctypes.c_long * 64)()  # struct statfs has 15 at most; f_type is the first
+    found = ctypes.CDLL(None).statfs(os.fsencode(path), status)
+    return status[0] & 0xFFFFFFFF if found == 0 else 0
 
 
 def _members(folder: Path) -> set[int]:

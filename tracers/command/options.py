@@ -31,6 +31,12 @@ PERFETTO = "perfetto"
 """The format that a profile without a timeline cannot have."""
 TIMELINES = (PERFETTO, "chrome", "speedscope")
 """Those that show one."""
+EXIT_STATUS = (
+    "Exit status: that of COMMAND if it ended by itself, 128 + N if signal N ended it; else 0. Of this program's own: "
+    "1 for a failure and 2 for wrong usage, both with the cause on standard error; 130 when Ctrl-C ended it without "
+    "results, 141 when nobody reads standard output."
+)
+"""For --help."""
 MOST = 100_000_000
 """Events of a timeline, at most: 64 bytes each."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...converters.base.errors import StallscopeError
 from ...converters.writers import output
+from ..base.launch import shell_status
 from ..base.scope import Scope
 from ..engines.protocol import Request
 from ..measures.protocol import Measure
@@ -14,8 +15,8 @@ from . import options
 from .results import Results
 
 
-def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> None:
-    """Traces ``scope``, prints the summary and writes the files.
+def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
+    """Traces ``scope``, prints the summary and writes the files. Returns the exit status: the command's, if it ended.
 
     ``given``: the values of all options of `options`. ``stem``: what an output is called by default. ``what`` is
     measured, as the title says it: "Off-CPU time". StallscopeError, before the trace, when an output cannot be written.
@@ -37,6 +38,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     )
     outcome = engine.trace(request)
     results.write(outcome.profile, outcome.details)
+    return shell_status(outcome.status or 0)
 
 
 def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:

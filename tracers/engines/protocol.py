@@ -43,6 +43,8 @@ class Outcome:
     profile: Profile
     details: Sequence[str] = field(default_factory=tuple)
     """How it was taken, for -v: lines."""
+    status: int | None = None
+    """How the command ended, -N by signal N; None where there was none, or the end of the trace ended it."""
 
 
 class Engine(Protocol):

@@ -61,7 +61,8 @@ class Map:
 
     def lookup_percpu_u64(self, index: int) -> int:
         """Sum over the CPUs of entry ``index`` of a per-CPU array of u64."""
-        values = ctypes.create_string_buffer(8 * int(library().libbpf_num_possible_cpus()))
+        cpus = check(library().libbpf_num_possible_cpus(), "number of cores")
+        values = ctypes.create_string_buffer(8 * cpus)
         check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
         return sum(memoryview(values.raw).cast("Q"))
 

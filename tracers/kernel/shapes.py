@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...converters.base.errors import StallscopeError
+from ..base import descriptors
 from .libbpf import BTF_KIND_ENUM, BTF_KIND_ENUM64, BpfError, BtfType, library
 
 OLDEST = "Linux 5.13 or newer"
@@ -126,11 +127,11 @@ def refusal(
         cause = f"this kernel ({release}) is too old for the probes: it lacks {lacks}; they need {OLDEST}"
         return StallscopeError(cause, WITHOUT_BPF)
     shape, error = (able or failures)[0]
+    if error.number == errno.EMFILE:
+        return descriptors.exhausted()
     details = "\n".join("\n".join(error.log).splitlines()[-_DETAILS:])
     if error.number in (errno.EPERM, errno.EACCES) and not root:
         remedy = "run as root on the host; in a container with --privileged --pid=host"
-    elif error.number == errno.EMFILE:
-        remedy = "allow more open files: `ulimit -n 4096`"
     elif own_btf:
         remedy = f"give --btf the BTF file of the running kernel ({release})"
     elif error.program:

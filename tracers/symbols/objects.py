@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...converters.model import Module
+from ..base.descriptors import Budget
 from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_left
@@ -24,10 +26,13 @@ class ObjectFile:
     """The file behind a mapping. Nothing is parsed before :meth:`names` or another query needs it.
 
     The object owns ``fd``, which is None when the file could not be opened (or kept open) in time; the file is
-    then looked up by path once more when needed. ``mapped_ns`` is when it was mapped (Unix epoch).
+    then looked up by path once more when needed, if ``descriptors`` has one for it. ``mapped_ns`` is when it was
+    mapped (Unix epoch).
     """
 
-    def __init__(self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int) -> None:
+    def __init__(
+        self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int, descriptors: Budget | None = None
+    ) -> None:
         self.path = mapping.file_path
         self.problem = ""
         """Why there are no names, "" if there is no problem."""
@@ -35,6 +40,7 @@ class ObjectFile:
         self._root = root
         self._fd = fd
         self._mapped_ns = mapped_ns
+        self._descriptors = descriptors or Budget()
         self._elf: ElfFile | None = None
         self._debug: tuple[ElfFile, int] | None = None
         """Its separate debug file."""
@@ -54,13 +60,22 @@ class ObjectFile:
         if self._elf is None and not self.problem:
             try:
                 if self._fd is None:
-                    self._fd = open_left([self._root, HOST], self._mapping, self._mapped_ns)
+                    self._fd = self._open_left()
                 self._elf = ElfFile(FileSource(self._fd))
             except (OSError, ValueError) as error:
                 self.problem = f"cannot be opened: {error}"
             except ElfError as error:
                 self.problem = str(error)
         return self._elf
+
+    def _open_left(self) -> int:
+        if not self._descriptors.take_late():
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        try:
+            return open_left([self._root, HOST], self._mapping, self._mapped_ns)
+        except BaseException:
+            self._descriptors.give_back_late()
+            raise
 
     @property
     def module(self) -> Module:
@@ -160,8 +175,11 @@ class ObjectFile:
     def _debug_file(self) -> tuple[ElfFile, int] | None:
         if not self._sought and self._elf is not None:
             self._sought = True
-            with suppress(ElfError):
-                self._debug = find_debug_file(self._elf, self.path, [self._root, HOST])
+            if self._descriptors.take_late():
+                with suppress(ElfError):
+                    self._debug = find_debug_file(self._elf, self.path, [self._root, HOST])
+                if self._debug is None:
+                    self._descriptors.give_back_late()
         return self._debug
 
     def _functions(self) -> Bounds:

@@ -9,11 +9,11 @@ different files, neither is used.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..base.descriptors import Budget
 from ..images.files import HOST, Root, open_mapped, wall_from_monotonic
 from ..images.maps import AddressSpace, Mapping, read_maps
 from .objects import ObjectFile
@@ -59,15 +59,14 @@ class ProcessSpaces:
     """All processes of a trace. Events must arrive in time order; times are CLOCK_MONOTONIC ns."""
 
     def __init__(self, fd_budget: int | None = None) -> None:
-        """At most ``fd_budget`` files are held open; the default is half of RLIMIT_NOFILE."""
+        """At most ``fd_budget`` files are held open; see `Budget` for the default."""
         self.processes: dict[int, Process] = {}
         self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED), 0)
         self.listeners: list[Callable[[int, Mapping], None]] = []
         """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
         self._roots: dict[tuple[str, int, int], Root] = {}
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._budget = fd_budget if fd_budget is not None else min(soft, 1 << 16) // 2
+        self.descriptors = Budget(fd_budget)
 
     def adopt(self, pid: int, time_ns: int = 0) -> Process | None:
         """Reads the maps of a live process and opens its files. None, and counted as lost, when it has exited.
@@ -219,15 +218,15 @@ class ProcessSpaces:
         if not mapping.is_file or mapping.key in self._objects:
             return
         fd = None
-        if self._budget <= 0:
+        if not self.descriptors.take():
             self.lost[NO_DESCRIPTORS] += 1
         else:
             try:
                 fd = open_mapped(process.pid, mapping, process.root)
-                self._budget -= 1
             except (OSError, ValueError):
+                self.descriptors.give_back()
                 self.lost[NOT_OPENED] += 1
-        self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns)
+        self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns, self.descriptors)
 
     def _describe(self, process: Process) -> None:
         """Fills in what /proc shows; what it no longer shows stays as it is."""

@@ -185,3 +185,18 @@ def test_comments_for_people_and_for_machines(wire: dict[int, list[Any]], string
     machine = json.loads(wire[STALLSCOPE][0])
     assert machine["lost"] == {"lost events": 0, "stacks cut short": 3}
     assert machine["threads"][0]["blocked"] == {"interruptible": 7}
+
+
+def test_thread_accounts_are_nothing_that_other_programs_print() -> None:
+    """`pprof -top` begins with all comments: a million threads must not be among them."""
+    content = profile()
+    content.threads = [
+        ThreadTimes(7, "pool", tid, f"worker-{tid}", 10, 1, 2, {"interruptible": 7}, 5, exited=True)
+        for tid in range(20_000)
+    ]
+    wire = fields(gzip.decompress(saved(content)))
+    assert len(wire[STALLSCOPE][0]) > 1_000_000
+    strings = [data.decode() for data in wire[6]]
+    assert sum(len(strings[i]) for i in packed(wire[13][0])) < 1000
+    assert not any("worker-" in text for text in strings)
+    assert loaded(saved(content)).threads == content.threads

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from default_signals import in_child
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
 from stallscope.converters.readers import detect, parallel
@@ -139,6 +140,7 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=in_child,  # noqa: PLW1509  # it only sets signals
     )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     end = time.monotonic() + 30

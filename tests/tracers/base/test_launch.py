@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.interrupts import Interrupts
-from stallscope.tracers.base.launch import Launch
+from stallscope.tracers.base.launch import Launch, ending, shell_status
 
 SCRIPT = "import sys; from stallscope.tracers.base.launch import Launch; made = Launch(sys.argv[1:]); made.go(); "
 
@@ -33,14 +33,30 @@ def run_as(environment: dict[str, str], *command: str, groups: list[int] | None 
 
 @pytest.mark.parametrize(
     ("command", "status"),
-    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143), ("exit 255", 255)],
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -TERM $$", -15), ("exit 255", 255)],
 )
-def test_exit_status_as_in_a_shell(command: str, status: int) -> None:
+def test_exit_status(command: str, status: int) -> None:
     made = Launch(["sh", "-c", command])
     assert made.poll() is None
     made.go()
     assert made.wait() == made.wait() == made.poll() == status
     made.stop()
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "as_shell"),
+    [
+        (3, "the command ended with status 3", 3),
+        (-11, "the command was ended by SIGSEGV", 139),
+        (139, "the command ended with status 139 (128 + SIGSEGV)", 139),
+        (-35, "the command was ended by signal 35", 163),
+        (128, "the command ended with status 128", 128),
+        (255, "the command ended with status 255", 255),
+    ],
+)
+def test_end_in_words(status: int, words: str, as_shell: int) -> None:
+    assert ending(status) == words
+    assert shell_status(status) == as_shell
 
 
 @pytest.mark.parametrize(
@@ -68,7 +84,7 @@ def test_nothing_happens_before_go(tmp_path: Path) -> None:
     time.sleep(0.1)
     assert not (tmp_path / "touched").exists()
     made.stop()
-    assert made.wait() in (127, 143)
+    assert made.wait() in (127, -signal.SIGTERM)
     assert not (tmp_path / "touched").exists()
 
 
@@ -92,7 +108,7 @@ def test_stop_ends_a_running_command() -> None:
     made.go()
     assert made.poll() is None
     made.stop()
-    assert made.wait() == 128 + signal.SIGTERM
+    assert made.wait() == -signal.SIGTERM
     made.stop()
 
 
@@ -101,7 +117,7 @@ def test_command_that_ended_at_the_gate_is_no_error() -> None:
     os.kill(made.pid, signal.SIGKILL)
     os.waitid(os.P_PID, made.pid, os.WEXITED | os.WNOWAIT)
     made.go()
-    assert made.poll() == 137
+    assert made.poll() == -signal.SIGKILL
 
 
 def test_no_descriptor_but_the_standard_ones_is_handed_down(tmp_path: Path) -> None:
@@ -190,7 +206,7 @@ def test_ctrl_c_before_it_begins_is_not_for_it(tmp_path: Path) -> None:
                 time.sleep(0.001)
             time.sleep(0.05)  # a handler of Python's would run now
         made.go()
-        assert made.wait() == 128 + signal.SIGINT
+        assert made.wait() == -signal.SIGINT
     assert (tmp_path / "out").read_text() == "began\n"
 
 
@@ -200,5 +216,5 @@ def test_sigterm_before_it_begins_ends_it() -> None:
         while not Path(f"/proc/{made.pid}/wchan").read_text().startswith(("pipe", "anon_pipe")):
             time.sleep(0.001)
         os.kill(made.pid, signal.SIGTERM)
-        assert made.wait() == 128 + signal.SIGTERM
+        assert made.wait() == -signal.SIGTERM
         assert not interrupts.requested

@@ -49,6 +49,12 @@ def test_one_line_is_rewritten_and_cleared(clock: Clock) -> None:
     )
 
 
+def test_what_it_waits_for_is_told(clock: Clock) -> None:
+    terminal = Terminal()
+    Progress(10.0, file=terminal, clock=clock).wait_for("\x1b[31m")
+    assert terminal.getvalue() == "\r\x1b[Kwaiting 0.0 s of 10 s for a process that matches '\\x1b[31m'"
+
+
 def test_without_a_planned_time_it_says_how_to_end(clock: Clock) -> None:
     terminal = Terminal()
     Progress(file=terminal, clock=clock).update(threads=1, stacks=2, lost=0)

@@ -46,8 +46,6 @@ def test_processes_and_threads(child: subprocess.Popen[bytes]) -> None:
         (Scope(pids=[GONE]), f"there is no process {GONE}"),
         (Scope(threads=[GONE]), f"there is no thread {GONE}"),
         (Scope(pids=[os.getpid(), GONE]), f"there is no process {GONE}"),
-        (Scope(name=re.compile("nobody is called [t]his")),
-         "no process has a name or command line that matches 'nobody is called [t]his'"),
         (Scope(cgroup=Path("/no/such/group")), "/no/such/group is not a control group"),
         (Scope(cgroup=Path("/etc")), "/etc is not a control group"),
     ],
@@ -96,6 +94,37 @@ def test_name_or_command_line(pattern: str, child: subprocess.Popen[bytes]) -> N
     finally:
         later.kill()
         later.wait()
+
+
+def test_name_that_nobody_has_yet() -> None:
+    mark = f"nobody-is-called-{os.getpid()}"
+    made = Scope(name=re.compile(f"{mark[:-1]}[{mark[-1]}]$"))
+    made.resolve()
+    assert (made.tgids, made.waits) == (set(), True)
+    with pytest.raises(StallscopeError) as caught:
+        made.check_met()
+    assert caught.value.cause == f"there was no process whose name or command line matches {made.name.pattern!r}"  # type: ignore[union-attr]
+    assert "ps -e" in caught.value.remedy
+    later = subprocess.Popen(["sh", "-c", "sleep 60 & wait", mark])
+    try:
+        while not made.newcomers():
+            time.sleep(0.001)
+        assert not made.waits
+    finally:
+        (child,) = map(int, Path(f"/proc/{later.pid}/task/{later.pid}/children").read_text().split())
+        for pid in (child, later.pid):
+            os.kill(pid, 9)
+        later.wait()
+    assert made.newcomers() == set()
+    made.check_met()  # it was there
+
+
+@pytest.mark.parametrize("also", [{"pids": [os.getpid()]}, {"threads": [os.getpid()]}, {"everything": True}])
+def test_name_beside_others_is_not_waited_for(also: dict[str, object]) -> None:
+    made = Scope(name=re.compile("nobody is called [t]his"), **also)  # type: ignore[arg-type]
+    made.resolve()
+    assert not made.waits
+    made.check_met()
 
 
 def test_we_ourselves_never_match() -> None:
@@ -162,12 +191,20 @@ def test_control_group_that_goes_away(group: Path) -> None:
     assert made.newcomers() == set()
 
 
+def test_folder_that_only_looks_like_a_control_group(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    with pytest.raises(StallscopeError) as caught:
+        Scope(cgroup=tmp_path).resolve()
+    assert caught.value.cause == f"{tmp_path} is not a control group"
+
+
 def test_tracer_in_the_group_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "g" / "below").mkdir(parents=True)
     (tmp_path / "g" / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
     (tmp_path / "g" / "below" / "cgroup.procs").write_text("2\n3\n")
     (tmp_path / "g" / "loop").symlink_to(tmp_path / "g")
     monkeypatch.setattr(scope, "_CGROUP_MOUNT", tmp_path)
+    monkeypatch.setattr(scope, "_CGROUP_FILE_SYSTEMS", (scope.file_system(tmp_path),))
     made = Scope(cgroup=Path("g"), ours={3})
     made.resolve()
     assert made.tgids == {1, 2}

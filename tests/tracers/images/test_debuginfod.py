@@ -181,7 +181,7 @@ def test_a_slow_server_is_asked_no_more(serve: Callable[[int], Server], monkeypa
     assert len(server.asked) == 1
 
 
-def test_ctrl_c_only_ends_the_asking(silent: Silent) -> None:
+def test_ctrl_c_only_ends_the_asking(silent: Silent, ctrl_c: None) -> None:
     def interrupt() -> None:
         silent.take()
         os.kill(os.getpid(), signal.SIGINT)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from stallscope.tracers.base import descriptors
 from stallscope.tracers.kernel import shapes
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, Shape, kernel_helpers, refusal
@@ -98,6 +99,7 @@ def test_helpers_of_the_running_kernel() -> None:
 
 def test_remedies_for_too_few_files_and_for_a_wrong_btf_file() -> None:
     told = refusal(failures(errno.EMFILE, ["libbpf: map 'waits': x"]), ALL, release="6.1", root=True)
-    assert told.remedy == "allow more open files: `ulimit -n 4096`"
+    assert told.cause == f"{descriptors.limit()} files are open, and no more may be"
+    assert "`ulimit -n 65536`" in told.remedy
     told = refusal(failures(), frozenset(), release="6.1.0-50", root=True, own_btf=True)
     assert told.remedy == "give --btf the BTF file of the running kernel (6.1.0-50)"

@@ -171,7 +171,7 @@ def test_limits_hold(tmp_path: Path, opened: int) -> None:
     assert int(limits["Max cpu time"][0]) <= 120
 
 
-def test_ctrl_c_only_ends_the_looking_up(tmp_path: Path, opened: int) -> None:
+def test_ctrl_c_only_ends_the_looking_up(tmp_path: Path, opened: int, ctrl_c: None) -> None:
     tool = script(tmp_path, f"kill -{int(signal.SIGINT)} {os.getpid()}; exec sleep 600")
     began = time.monotonic()
     assert tool.look_up(opened, [16]) == {}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ....converters.base.units import plural
-from ...base import procfs
+from ...base import descriptors, procfs
 from ...base.programs import find_program, programs
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
@@ -58,6 +58,8 @@ class Prepared:
     rows: int = 0
     seconds: float = 0.0
     uncached: str = ""
+    refused: int = 0
+    """Files that were left out because too many were open."""
 
     def summary(self) -> str:
         """One line."""
@@ -76,6 +78,9 @@ class Prepared:
                 f"the tables cannot be kept in {self.folder}: {self.uncached}",
                 "make room there, or name another folder with STALLSCOPE_CACHE=/path for this and for the tracers",
             )
+        if self.refused:
+            few = f"only {descriptors.limit():,} files may be open at a time"
+            raise StallscopeError(f"{few}: {self.refused:,} were left out", descriptors.REMEDY)
         if self.rows * ROW_SIZE > MAX_BYTES:
             raise StallscopeError(
                 f"{self.folder} holds {MAX_BYTES >> 20} MB at most: some of the tables have left again",
@@ -99,6 +104,7 @@ def prepare(what: Sequence[str], show: Callable[[str], None]) -> Prepared:
     finally:
         compiling.close()
         spaces.close()
+    prepared.refused = spaces.descriptors.refused
     prepared.uncached = compiling.uncached
     prepared.seconds = time.monotonic() - begin
     return prepared

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...base import privilege
+from ...base import descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...kernel.records import RecordSink
@@ -18,6 +18,9 @@ from .probes import ProbeOptions, Probes
 
 if TYPE_CHECKING:
     from .session import Capture
+
+_PROBES = 64
+"""Descriptors of maps, programs and links; a measure has some more for each core."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +39,29 @@ class Ebpf(Engine):
         return {}
 
     def trace(self, request: Request) -> Outcome:
-        capture = self._capture(request)
+        capture, status = self._capture(request)
         from .assemble import Naming, profile_of
         from .remarks import details
 
         try:
+            request.scope.check_met()
             profile = profile_of(capture, request.what, Naming(request.lines, request.container_pids))
-            return Outcome(profile, details(capture))
+            return Outcome(profile, details(capture), status)
         finally:
             capture.spaces.close()
 
-    def _capture(self, request: Request) -> Capture:
+    def _capture(self, request: Request) -> tuple[Capture, int | None]:
+        """Also how the command ended, if it did so by itself."""
         privilege.require()
         privilege.require_host_pids()
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, descriptors.told():
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
+                descriptors.allow_many()  # the command, which waits already, has the limit that it was given
+                require_descriptors(len(request.measures))
                 request.scope.resolve()
-                return self._run(request, launch, interrupts)
+                capture = self._run(request, launch, interrupts)
+                return capture, None if interrupts.requested else capture.exit_status
             finally:
                 if launch:
                     launch.stop()
@@ -67,15 +75,17 @@ class Ebpf(Engine):
             from ...base.progress import Progress
             from .session import Session
 
+            scope = request.scope
             session = Session(probes, launch, request.duration)
             with Progress(request.duration) as progress:
-                return session.run(
-                    sink,
-                    lambda t, s, lost: progress.update(threads=t, stacks=s, lost=lost),
-                    interrupts,
-                    progress,
-                    wait=request.wait,
-                )
+
+                def show(threads: int, stacks: int, lost: int) -> None:
+                    if scope.waits and scope.name is not None:
+                        progress.wait_for(scope.name.pattern)
+                    else:
+                        progress.update(threads=threads, stacks=stacks, lost=lost)
+
+                return session.run(sink, show, interrupts, progress, wait=request.wait)
         finally:
             probes.close()
 
@@ -92,21 +102,17 @@ class Ebpf(Engine):
         )
 
 
+def require_descriptors(measures: int) -> None:
+    """StallscopeError where the limit of open files is too low for so many measures."""
+    descriptors.require(_PROBES + measures * (os.cpu_count() or 1))
+
+
 def get_ready() -> None:
     """Before numpy is imported, and many files are opened."""
     # numpy's BLAS, which nobody uses here, would start a thread per core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    _allow_many_files()
+    descriptors.allow_many()
     _give_memory_back()
-
-
-def _allow_many_files() -> None:
-    """Mapped files are held open so that processes that ended keep their names: up to the hard limit."""
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = min(hard, 1 << 16) if hard != resource.RLIM_INFINITY else 1 << 16
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, os.sysconf("SC_OPEN_MAX")), hard))
 
 
 def _give_memory_back() -> None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
-from ...base import privilege, procfs
+from ...base import descriptors, privilege, procfs
 
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
+_MEASURES = 2
+"""Of trace-wall."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def check_all(btf: Path | None = None) -> Iterator[Finding]:
     yield _privilege()
     yield _pid_namespace()
     yield _lockdown()
+    yield _open_files()
     yield _libbpf()
     yield _btf(btf)
     yield _programs(btf)
@@ -69,6 +72,17 @@ def _lockdown() -> Finding:
     found = mode[1] if mode else text.strip()
     remedy = "boot without lockdown=confidentiality (Secure Boot can switch it on)"
     return Finding("kernel lockdown", found != "confidentiality", True, found, remedy)
+
+
+def _open_files() -> Finding:
+    from .engine import require_descriptors
+
+    descriptors.allow_many()
+    try:
+        require_descriptors(_MEASURES)
+    except StallscopeError as error:
+        return Finding("open files", False, True, error.cause, error.remedy)
+    return Finding("open files", True, True, f"{descriptors.limit():,} at a time")
 
 
 def _libbpf() -> Finding:

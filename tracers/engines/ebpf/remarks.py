@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ....converters.base.units import plural
+from ...base import descriptors
+from ...base.launch import ending
 from ...kernel.records import ENDS, MAX_FRAMES
 from .session import Capture
 from .stacks import Stacks
@@ -69,7 +71,7 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
     """What the reader should know, and which option would have helped."""
     comments = [*capture.notes, *stacks.problems]
     if capture.exit_status:
-        comments.append(f"the command ended with status {capture.exit_status}")
+        comments.append(ending(capture.exit_status))
     counters = capture.counters
     if unseen := missed_switches(counters):
         comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
@@ -79,14 +81,24 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
         if wrong := counters[f"{name}_wrong"]:
             checked = counters[f"{name}_checks"]
             comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
-    if capture.tables and capture.tables.no_room:
-        comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(capture.losses.values()) or counters["stack_table_full"]:
-        comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
-    if lost["stacks"] or lost["exit and exec records"]:
-        comments.append("the ring buffer was full: raise --buffer")
+    comments += _shortages(capture, lost)
     if stacks.unnamed:
         where = [f"{count} in {place}" for place, count in stacks.unnamed.most_common(3)]
         rest = stacks.unnamed.total() - sum(count for _, count in stacks.unnamed.most_common(3))
         comments.append(f"frames without a name: {', '.join(where)}{f', {rest} elsewhere' if rest else ''}")
+    return comments
+
+
+def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
+    """What was too small, and how it gets larger."""
+    comments = []
+    if refused := capture.spaces.descriptors.refused:
+        files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"
+        comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
+    if capture.tables and capture.tables.no_room:
+        comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
+    if any(capture.losses.values()) or capture.counters["stack_table_full"]:
+        comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
+    if lost["stacks"] or lost["exit and exec records"]:
+        comments.append("the ring buffer was full: raise --buffer")
     return comments

@@ -72,9 +72,12 @@ class Unwinding:
 
     def expect_file(self, path: str) -> None:
         """Somebody will map this file, if it is one."""
+        if not self._spaces.descriptors.take():
+            return
         try:
             fd = HOST.open_regular(path)
         except (OSError, ValueError):
+            self._spaces.descriptors.give_back()
             return
         self._expected.append(fd)
         with contextlib.suppress(ElfError):
@@ -142,6 +145,7 @@ class Unwinding:
         self._store.close()
         for fd in self._expected:
             os.close(fd)
+            self._spaces.descriptors.give_back()
         self._expected = []
 
     def _advance(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.descriptors import RESERVE
 from stallscope.tracers.engines.ebpf import ahead
 from stallscope.tracers.engines.ebpf.ahead import Prepared, prepare
 from stallscope.tracers.images.maps import read_maps
@@ -156,6 +158,19 @@ def test_summary() -> None:
     )
     found.check()
     assert Prepared("/x", 1).summary().startswith("1 file: 1 compiled, 0 were there already; 0 rows, 0.0 MB in /x; ")
+
+
+def test_files_that_cannot_be_open_are_a_failure(folder: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/proc/self/fd")) + RESERVE + (os.cpu_count() or 1) + 2  # one now, one later
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+    try:
+        found = prepare([str(sleeper.pid)], silent)
+        with pytest.raises(StallscopeError, match=rf"only {few} files .*: {found.refused} were left out"):
+            found.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert found.refused == found.without.total() > 0
 
 
 def test_tables_that_cannot_be_kept_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

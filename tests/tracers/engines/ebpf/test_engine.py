@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -45,7 +47,7 @@ def test_nothing_is_started_that_cannot_be_traced(launches: list[str], monkeypat
     assert launches == []
 
 
-@pytest.mark.parametrize("error", [StallscopeError("refused"), KeyboardInterrupt(), OSError(24, "x")])
+@pytest.mark.parametrize("error", [StallscopeError("refused"), KeyboardInterrupt(), OSError(5, "x")])
 def test_command_is_ended_whatever_happens(
     error: BaseException, launches: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,17 +106,39 @@ def test_command_that_does_not_exist(root: None) -> None:
         Ebpf().trace(request(Scope(), "no-such-command", duration=30))
 
 
-@pytest.mark.parametrize(
-    ("soft", "hard", "expected"),
-    [(1024, 4096, 4096), (1024, 1 << 20, 1 << 16), (1 << 18, 1 << 20, 1 << 18), (4096, 4096, 4096),
-     (1024, resource.RLIM_INFINITY, 1 << 16)],
-)  # fmt: skip
-def test_descriptor_limit_is_raised_and_never_lowered(
-    soft: int, hard: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[int, int]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(os, "sysconf", lambda _: soft)
-    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: seen.append(limits))
-    engine._allow_many_files()
-    assert seen == [(expected, hard)]
+def test_too_low_a_limit_of_open_files_is_told_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "require", lambda: None)
+    monkeypatch.setattr(privilege, "require_host_pids", lambda: None)
+    monkeypatch.setattr(engine, "Probes", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    with pytest.raises(StallscopeError, match=r"only 64 files may be open at a time, and tracing needs [1-9]"):
+        Ebpf().trace(request(Scope(everything=True)))
+
+
+def test_command_has_the_limit_that_it_was_given(root: None) -> None:
+    """A program that uses select() breaks above 1024."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (500, before[1]))
+    try:
+        traced = Ebpf().trace(request(Scope(), "sh", "-c", "exit $(($(ulimit -Sn) / 100))", duration=30))
+        assert traced.status == 5
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 500
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 5", 5), ("kill -SEGV $$", -11), ("exit 0", 0)])
+def test_status_of_a_command_that_ended_by_itself(root: None, command: str, status: int) -> None:
+    assert Ebpf().trace(request(Scope(), "sh", "-c", command, duration=30)).status == status
+
+
+def test_command_that_the_end_of_the_trace_ended_has_no_status(root: None) -> None:
+    assert Ebpf().trace(request(Scope(), "sleep", "60", duration=0.2)).status is None
+
+
+def test_name_that_nobody_has(root: None) -> None:
+    """It is waited for; the duration counts from the start."""
+    begin = time.monotonic()
+    with pytest.raises(StallscopeError, match=r"there was no process whose name or command line matches 'nobody_.s'"):
+        Ebpf().trace(request(Scope(name=re.compile("nobody_.s")), duration=0.5))
+    assert time.monotonic() - begin >= 0.5

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +13,15 @@ from stallscope.tracers.engines.ebpf import health, probes
 from stallscope.tracers.engines.ebpf.health import Finding
 from stallscope.tracers.kernel import bpfobject, libbpf, process_events, shapes
 
-NEEDED = ["privilege", "pid namespace", "kernel lockdown", "libbpf", "type information (BTF)", "BPF programs"]
+NEEDED = [
+    "privilege",
+    "pid namespace",
+    "kernel lockdown",
+    "open files",
+    "libbpf",
+    "type information (BTF)",
+    "BPF programs",
+]
 USEFUL = [
     "perf events",
     "samples",
@@ -51,6 +60,14 @@ def test_pid_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     found = health._pid_namespace()
     assert (found.ok, found.needed) == (False, True)
     assert "--pid=host" in found.remedy
+
+
+def test_too_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    found = health._open_files()
+    assert (found.ok, found.needed) == (False, True)
+    assert found.detail.startswith("only 64 files may be open at a time")
+    assert "ulimit -n" in found.remedy
 
 
 @pytest.mark.parametrize(

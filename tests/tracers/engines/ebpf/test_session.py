@@ -459,7 +459,7 @@ def test_duration_ends_it(root: None) -> None:
     assert sum(record.thread.blocked) == 0  # all of it in the interval that is still open
 
 
-def test_interrupt_ends_it_with_a_result(root: None) -> None:
+def test_interrupt_ends_it_with_a_result(root: None, ctrl_c: None) -> None:
     child = sleeper()
     try:
         capture = trace(Scope(tgids={child.pid}), None, None, on_poll=lambda *_: os.kill(os.getpid(), signal.SIGINT))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stallscope.tracers.base.descriptors import Budget
 from stallscope.tracers.engines.ebpf import unwinding as module
 from stallscope.tracers.engines.ebpf.unwinding import Unwinding
 from stallscope.tracers.images.elf import ElfFile, FileSource
@@ -37,6 +38,7 @@ class Recorder:
         self.cost = 0.0
         self.clock = clock
         self.processes: dict[int, object] = {7: object()}
+        self.descriptors = Budget(4)
         self.restacks = 0
 
     def read(self, pid: int) -> bool:
@@ -140,6 +142,15 @@ def test_files_that_are_expected_are_open_until_the_end(made: Unwinding, told: R
     assert set(os.listdir("/proc/self/fd")) > before
     made.close()
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_more_files_are_expected_than_may_be_open(made: Unwinding, told: Recorder) -> None:
+    told.descriptors = Budget(1)
+    for path in ("/", sys.executable, sys.executable):
+        made.expect_file(path)
+    assert told.take() == [("expect file", sys.executable)]
+    made.close()
+    assert told.descriptors.take()
 
 
 def test_nobody_is_walked_before_the_trace_begins(made: Unwinding, told: Recorder) -> None:

@@ -1,0 +1,53 @@
+"""Sends SIGINT to a command at a chosen import: Ctrl-C comes at every stage of its start, however fast the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_SITE = """
+import atexit, os, signal, sys
+
+class Interrupting:
+    count = -1
+
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPT_FROM"] or self.count >= 0:
+            self.count += 1
+            if str(self.count) == os.environ["INTERRUPT_AT"]:
+                os.kill(os.getpid(), signal.SIGINT)
+
+hook = Interrupting()
+sys.meta_path.insert(0, hook)
+
+def at_exit():
+    with open(os.environ["INTERRUPT_COUNT"], "w") as file:
+        file.write(str(hook.count))
+    if os.environ["INTERRUPT_AT"] == "exit":
+        os.kill(os.getpid(), signal.SIGINT)
+
+atexit.register(at_exit)
+"""
+
+
+class InterruptedImports:
+    """Changes of the environment that make Python do so; the modules are counted from the command's own on."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        """``folder`` has nothing that Python would import; ``module`` is the command's."""
+        self._count = folder / "count"
+        (folder / "sitecustomize.py").write_text(_SITE)
+        self._module, self._folder = module, folder
+
+    def at(self, number: int | str) -> dict[str, str]:
+        """The signal comes with this import (the first is 0), when Python ends ("exit"), or not at all ("never")."""
+        return {
+            "PYTHONPATH": str(self._folder),
+            "INTERRUPT_FROM": self._module,
+            "INTERRUPT_AT": str(number),
+            "INTERRUPT_COUNT": str(self._count),
+        }
+
+    @property
+    def count(self) -> int:
+        """How many imports the last command made that was not interrupted."""
+        return int(self._count.read_text())

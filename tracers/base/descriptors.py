@@ -1,0 +1,97 @@
+"""How many files this process may have open: the limit, and what is to be said where it is too low."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+from collections.abc import Iterator
+
+from ...converters.base.errors import StallscopeError
+
+_ENOUGH = 1 << 16
+RESERVE = 32
+"""Open for a moment: /proc, tables on their way from the compiling processes, what ctypes and libbpf read."""
+REMEDY = (
+    "allow more before it starts: `ulimit -n 65536` as root; LimitNOFILE= of a service, --ulimit nofile= of a container"
+)
+
+
+def limit() -> int:
+    """Files that may be open at a time."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _ENOUGH if soft == resource.RLIM_INFINITY else soft
+
+
+def allow_many() -> None:
+    """Raises the limit as far as that needs no privilege: the mapped files of all processes are held open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def available() -> int:
+    """Files that may still be opened, without `RESERVE`; 0 where that is used up."""
+    return max(limit() - len(os.listdir("/proc/self/fd")) - RESERVE, 0)
+
+
+def require(count: int) -> None:
+    """StallscopeError unless so many files can be opened."""
+    if available() < count:
+        needed = count + len(os.listdir("/proc/self/fd")) + RESERVE
+        raise StallscopeError(f"only {limit()} files may be open at a time, and tracing needs {needed}", REMEDY)
+
+
+def exhausted() -> StallscopeError:
+    """The error for EMFILE."""
+    return StallscopeError(f"{limit()} files are open, and no more may be", REMEDY)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turns an error of any kind that comes from EMFILE into one that says so."""
+    try:
+        yield
+    except (OSError, StallscopeError) as error:
+        for reason in (error, error.__cause__):
+            # errno of the system's errors, number of libbpf's.
+            if errno.EMFILE in (getattr(reason, "errno", 0), getattr(reason, "number", 0)):
+                raise exhausted() from error
+        raise
+
+
+class Budget:
+    """Descriptors that are held for long: some for files while they are mapped, as many for what is opened later."""
+
+    def __init__(self, count: int | None = None) -> None:
+        """``count`` for mapped files; half of what is `available` by default, less one for each core: perf events."""
+        half = max(available() - (os.cpu_count() or 1), 0) // 2
+        self._left = half if count is None else count
+        self._late = half
+        self.refused = 0
+        """Files that could not be opened for want of a descriptor."""
+
+    def take(self) -> bool:
+        """One for a file while it is mapped. False where none is left: the file may be opened later."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        return True
+
+    def give_back(self) -> None:
+        """One from `take` is not needed any more."""
+        self._left += 1
+
+    def take_late(self) -> bool:
+        """One for a file that is opened when it is needed. False, and counted as refused, where none is left."""
+        if self._late <= 0:
+            self.refused += 1
+            return False
+        self._late -= 1
+        return True
+
+    def give_back_late(self) -> None:
+        """One from `take_late` is not needed any more."""
+        self._late += 1

@@ -1,0 +1,25 @@
+"""What the console scripts call: little is imported before Ctrl-C can be silent. See `starting`."""
+
+from __future__ import annotations
+
+from ..converters.base.starting import run
+
+
+def offcpu() -> int:
+    """``trace-offcpu``."""
+    return run("stallscope.tracers.offcpu")
+
+
+def oncpu() -> int:
+    """``trace-oncpu``."""
+    return run("stallscope.tracers.oncpu")
+
+
+def wall() -> int:
+    """``trace-wall``."""
+    return run("stallscope.tracers.wall")
+
+
+def doctor() -> int:
+    """``trace-doctor``."""
+    return run("stallscope.tracers.doctor")
