@@ -51,6 +51,9 @@ NSEC = 1_000_000_000
 HZ = 499
 TIMES = 0.10
 """Share by which a function's time may differ from the workload's own clock, and 10 ms."""
+COUNTS = 0.02
+"""Share by which the number of waits may differ from the kernel's own count of voluntary switches, and one: on 7.2 the
+kernel has been seen to count one wait of 50 in nanosleep(2) as involuntary."""
 SHARES = 0.06
 """By which a function's share of the samples may differ from its share of the thread's own clock."""
 CLOSURE = 0.01
@@ -174,7 +177,7 @@ def truth() -> str:
         inside = spinners.samples("spin", thread["tid"])
         waited = sum(sample.values[0] for sample in inside if sample.label("state") == "runnable-preempted")
         assert abs(waited - thread["runnable_ns"]) <= _slack(thread["runnable_ns"]), (waited, thread)
-    return f"sleeps within {worst:.1%} of their own clock, counts exact, accounts closed within {CLOSURE:.0%}"
+    return f"sleeps within {worst:.1%} of their own clock, counts within {COUNTS:.0%}, accounts closed within {CLOSURE:.0%}"
 
 
 @check
@@ -274,7 +277,8 @@ def _check_times(found: Traced, *, per_thread: bool) -> float:
         tid = wait["tid"] if per_thread else None
         function, ns = wait["function"], wait["ns"]
         blocks = found.blocks(function, tid)
-        if not blocks <= wait["blocks"] <= blocks + found.unseen:
+        most = max(1, COUNTS * blocks)
+        if not blocks - most <= wait["blocks"] <= blocks + found.unseen + most:
             for sample in found.samples(function, tid):
                 print(sample.values, sample.labels, " → ".join(frame.name for frame in sample.stack[-12:]))
             raise AssertionError((function, blocks, wait, found.counters))
