@@ -19,6 +19,8 @@ _MOST = 2
 _CROWDED, _WAITING, _CORE = 1.2, 0.2, 0.05
 """Threads outnumber cores when so many times as many want one as there are, wait for such a share of the time in which
 they could run, and for so much of a core's time."""
+_HAVE = 0.6
+"""They are not what crowds the cores when they have less than such a share of them."""
 _THROTTLED = 0.02
 """A quota matters when it is used up in such a share of its periods, or costs such a share of the trace."""
 _ANEW, _AT_LEAST, _GENERATIONS = 10, 20, 5
@@ -122,6 +124,13 @@ def _is_crowd(group: Contention) -> bool:
 def _crowd_sentence(group: Contention, whom: str) -> str:
     assert group.wanted is not None and group.allowed is not None
     quota = "" if group.allowed >= len(group.cpus) else " by quota"
+    used = group.on_cpu / group.span
+    if not quota and used < _HAVE * group.allowed:
+        return (
+            f"Others have most of the cores: the threads of {whom} want {group.wanted:.1f} on average, and get "
+            f"{used:.1f} of the {_cores(group.allowed)} that they may use; "
+            f"{share(group.runnable, group.wall)} of their time they wait for one."
+        )
     return (
         f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
         f"{_cores(group.allowed)} may be used{quota}; {share(group.runnable, group.wall)} of their time they wait for "

@@ -94,7 +94,7 @@ def test_table_is_bounded(names: int) -> None:
 def test_hostile_names() -> None:
     made = profile()
     process(made, 7, "\x1b[2J[bold]x\n", environment={"OMP_NUM_THREADS": "\x1b[31m"}, cpus="0")
-    threads(made, 7, "\x1b[2J[bold]x\n", "x", 4, on_cpu=SECOND, runnable=9 * SECOND)
+    threads(made, 7, "\x1b[2J[bold]x\n", "x", 4, on_cpu=2 * SECOND, runnable=8 * SECOND)
     text = shown(made)
     assert "\x1b" not in text
     assert "\\x1b[2J[bold]x\\x0a" in text

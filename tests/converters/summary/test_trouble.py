@@ -34,6 +34,17 @@ def test_threads_outnumber_the_cores() -> None:
     )
 
 
+def test_others_have_the_cores() -> None:
+    """Fewer threads would not help much."""
+    made = profile()
+    process(made, 7, "train", cpus="0-3")
+    threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
+    assert told(made) == (
+        "Others have most of the cores: the threads of train want 5.4 on average, and get 0.6 of the 4 cores that they "
+        "may use; 80.0 % of their time they wait for one.",
+    )
+
+
 @pytest.mark.parametrize(
     ("environments", "expected"),
     [
