@@ -58,8 +58,8 @@ def tenants(scheduling: Scheduling) -> Array:
     changed["prev_tid"] = np.where(broken & ~prev_traced, somebody, switches["prev_tid"])
     replaced = np.flatnonzero(inner & ~holder_traced)
     changed["next_tid"][replaced - 1] = somebody[replaced]
-    untraced_last = last[lost_after & ~next_traced[last]]
-    changed["next_tid"][untraced_last] = LOST
+    unknown = ~next_traced[last] & (lost_after | (not scheduling.every_switch))
+    changed["next_tid"][last[unknown]] = np.where(lost_after[unknown], LOST, OTHERS)
     closing = last[lost_after & next_traced[last]]
 
     openings = _changes(switches[first], np.where((broken | late)[first], somebody[first], switches["prev_tid"][first]))

@@ -85,7 +85,7 @@ class Scope:
         if self.waits and self.name is not None:
             raise StallscopeError(
                 f"there was no process whose name or command line matches {self.name.pattern!r}",
-                "see `ps -e -o pid,comm,args`; trace-offcpu's own process never counts",
+                "see `ps -e -o pid,comm,args`; a tracer's own process never counts",
             )
 
     @property

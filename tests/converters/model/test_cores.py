@@ -73,14 +73,14 @@ def test_a_command_has_its_core_from_its_exec_on() -> None:
     assert chain((0, 30, 2, 1, 0), begin=5, threads=threads, every_switch=False) == [
         (0, 5, OTHERS, 0, OTHERS),
         (0, 25, OTHERS, 0, 2),
-        (0, 30, 2, 1, 0),
+        (0, 30, 2, 1, OTHERS),
     ]
     # The core was seen before: the same, after what was seen.
     assert chain((0, 10, 1, 1, 7), (0, 30, 2, 1, 0), threads=threads, every_switch=False) == [
         (0, 0, 1, 0, 1),
         (0, 10, 1, 1, OTHERS),
         (0, 25, OTHERS, 0, 2),
-        (0, 30, 2, 1, 0),
+        (0, 30, 2, 1, OTHERS),
     ]
 
 
@@ -91,7 +91,7 @@ def test_a_created_thread_had_no_core_from_its_creation_on() -> None:
         (0, 0, 1, 0, 1),
         (0, 10, 1, 1, OTHERS),
         (0, 30, OTHERS, 0, 2),
-        (0, 30, 2, 1, 0),
+        (0, 30, 2, 1, OTHERS),
     ]
 
 
@@ -121,7 +121,7 @@ def test_who_is_not_traced_is_nobody_in_particular(between: tuple[int, int]) -> 
         (0, 0, 1, 0, 1),
         (0, 10, 1, 1, OTHERS),
         (0, 30, OTHERS, 0, 1),
-        (0, 40, 1, 1, 98),
+        (0, 40, 1, 1, OTHERS),
     ]
 
 

@@ -136,7 +136,7 @@ def test_who_is_not_known_is_nobody_else() -> None:
         (BOOT, 0, 0, 7),
         (BOOT + 40, 7, 2, nobody),
         (BOOT + 60, nobody, 0, 7),
-        (BOOT + 80, 7, 1, 0),
+        (BOOT + 80, 7, 1, nobody),
     ]
     assert trace.names[nobody] == {"[not traced]"}
     assert trace.wakeups == [(BOOT + 50, 97, 7, 3)]
