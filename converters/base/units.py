@@ -71,7 +71,7 @@ def _singular(ending: re.Match[str]) -> str:
     return "y" if ending[0] == "ies" else ""
 
 
-_PLURAL = re.compile(r"(?<=\w)ies\b|(?<=[^\Ws])s\b")
+_PLURAL = re.compile(r"(?<=\w)ies\b|(?<=ss)es\b|(?<=[^\Ws])s\b")
 """The ending of the first noun in the plural."""
 
 

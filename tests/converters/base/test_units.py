@@ -110,6 +110,7 @@ def test_parts_add_up_to_the_total_that_is_asked_for(parts: list[int], step: int
         (1_234, "waits that did not end", "1,234 waits that did not end"),
         (1, "lost events (before)", "1 lost event (before)"),
         (1, "loss", "1 loss"),
+        (1, "processes gone", "1 process gone"),
     ],
 )
 def test_counted(number: int, kinds: str, text: str) -> None:
