@@ -256,7 +256,11 @@ def test_larger_tables_hold_all(tmp_path: Path) -> None:
     profile = load(path)
     assert {kind: profile.lost[kind] for kind in LOST_KINDS} == dict.fromkeys(LOST_KINDS, 0)
     assert "--table-size" not in finished.check_succeeded().out
-    assert Traced(profile, {}).blocks("child_sleep") == 300
+    # A child can also wait for a page there.
+    sleeps = [s for s in Traced(profile, {}).samples("child_sleep") if s.label("state") == "interruptible"]
+    assert sum(s.values[1] for s in sleeps) == 300, [
+        (s.values, [frame.name for frame in s.stack[-5:]]) for s in sleeps if s.values[1] > 1
+    ]
 
 
 def test_two_traces_at_once(tmp_path: Path) -> None:
