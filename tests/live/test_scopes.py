@@ -253,7 +253,7 @@ def test_command_that_cannot_be_run(tmp_path: Path) -> None:
     ("script", "status", "said"),
     [
         ("sleep 0.05; exit 3", 3, "the command ended with status 3"),
-        ("kill -SEGV $$", 128 + signal.SIGSEGV, "the command was ended by SIGSEGV"),
+        ("sleep 0.05; kill -SEGV $$", 128 + signal.SIGSEGV, "the command was ended by SIGSEGV"),
     ],
 )
 def test_status_of_a_command_is_that_of_the_trace(tmp_path: Path, script: str, status: int, said: str) -> None:

@@ -193,19 +193,27 @@ NAMED int descend(int depth, wait_truth *w)
 
 thread_local wait_truth *signal_truth;
 thread_local std::atomic<unsigned> signals_seen;
+thread_local volatile bool spinning;
+thread_local timer_t timer;
+const itimerspec soon = { {}, { 0, 300000 } };
 
 void on_signal(int)
 {
 	const int saved = errno;
 
-	doze(signal_truth);
-	signals_seen++;
+	if (spinning) {
+		doze(signal_truth);
+		signals_seen++;
+	} else { /* on a busy machine it comes before timer_settime() has returned */
+		timer_settime(timer, 0, &soon, nullptr);
+	}
 	errno = saved;
 }
 
 /* Without a frame of its own, and with one that changes: the signal comes at any instruction. */
 NAMED unsigned spin(unsigned seen, unsigned value)
 {
+	spinning = true;
 	while (signals_seen == seen)
 		value = value * 1664525u + 1013904223u;
 	return value;
@@ -214,8 +222,6 @@ NAMED unsigned spin(unsigned seen, unsigned value)
 NAMED void wait_in_handler(wait_truth *w, bool alternate)
 {
 	thread_local std::unique_ptr<char[]> stack;
-	thread_local timer_t timer;
-	const itimerspec soon = { {}, { 0, 300000 } };
 
 	if (!signal_truth) {
 		struct sigaction action = {};
@@ -238,6 +244,7 @@ NAMED void wait_in_handler(wait_truth *w, bool alternate)
 	}
 	const unsigned seen = signals_seen;
 
+	spinning = false;
 	timer_settime(timer, 0, &soon, nullptr);
 	spin(seen, 1);
 	KEEP_FRAME();

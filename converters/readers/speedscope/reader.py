@@ -278,13 +278,13 @@ class _Document:
             return (("thread", name),) if name and len(self._parts) > 1 else ()
         match = _OURS.match(name)
         if not match:
-            return (("process", name),) if name != UNKNOWN else ()
+            return (("process", name),) if name not in ("", UNKNOWN) else ()
         labels: dict[str, str | int] = {"pid": int(match["pid"])}
-        if match["process"] != UNKNOWN:
+        if match["process"] not in ("", UNKNOWN):
             labels["process"] = match["process"]
         if match["tid"]:
             labels["tid"] = int(match["tid"])
-            if match["thread"] != UNKNOWN:
+            if match["thread"] not in ("", UNKNOWN):
                 labels["thread"] = match["thread"]
         return tuple(sorted(labels.items()))
 

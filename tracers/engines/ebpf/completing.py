@@ -9,8 +9,9 @@ from typing import NamedTuple
 from ...kernel.records import ENDS
 from ...measures.protocol import Row
 
-_CUT = frozenset(map(ENDS.index, ("no unwind table", "no unwind rule", "memory not readable")))
-"""Up to where such walks came they are right. One that lost its way may have done so earlier."""
+_CUT = frozenset((ENDS.index("no unwind table"),))
+"""Up to where such walks came they are right, and once the table is there, they go on. One that ends for another reason
+ends there each time: a complete stack with the same inner part is of another wait."""
 
 
 class _Place(NamedTuple):

@@ -8,7 +8,7 @@ from stallscope.tracers.kernel.records import ENDS, Origin
 from stallscope.tracers.measures.protocol import Row
 
 STACKS = {1: (10, 20, 30, 40), 2: (10, 20, 31, 41), 3: (10, 20), 4: (10, 20, 30), 5: (11,)}
-NO_TABLE, LOST = ENDS.index("no unwind table"), ENDS.index("lost its way")
+NO_TABLE = ENDS.index("no unwind table")
 
 
 def row(ustack: int, ns: int = 5, *, tid: int = 7, kstack: int = 100, execs: int = 0, is_open: bool = False) -> Row:
@@ -45,8 +45,11 @@ def test_others_do_not_count(other: dict[str, int]) -> None:
     assert ids(complete([row(1, **other), row(4)], STACKS, {4: NO_TABLE})) == [1, 4]
 
 
-def test_a_walk_that_lost_its_way_stays() -> None:
-    assert ids(complete([row(1), row(4)], STACKS, {4: LOST})) == [1, 4]
+@pytest.mark.parametrize("end", ENDS[1:])
+def test_only_a_table_that_was_late_counts(end: str) -> None:
+    """What ends a walk for another reason ends it there each time."""
+    late = end == "no unwind table"
+    assert ids(complete([row(1), row(4)], STACKS, {4: ENDS.index(end)})) == [1, 1 if late else 4]
 
 
 def test_a_cut_stack_completes_nothing() -> None:
