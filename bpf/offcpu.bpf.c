@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Off-CPU time: what a thread waits for between switch-out and switch-in, and how long. sched.bpf.c calls it when a
- * wait ends. The functions are global: the verifier checks each once, and not once for every path that leads to it. */
+/* Off-CPU time: what a thread waits for between switch-out and switch-in, and how long. sched.bpf.c calls these
+ * functions when a wait ends. They are global, so that the verifier checks each once, and not once per path to it. */
 #include "maps.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -25,8 +25,8 @@ static __always_inline bool same_key(const struct origin *a, const struct origin
 	       a->state == b->state && a->execs == b->execs && a->tgid == b->tgid;
 }
 
-/* Moves the thread's running sum into the map of waits. Before 6.2 (d1673304097c) memory behind an argument can be
- * neither key nor value of a map: both are copied to the stack. */
+/* Moves the thread's running sum into the map of waits. Before 6.2 (d1673304097c), memory behind an argument cannot
+ * be the key or the value of a map: both are copied to the stack. */
 int offcpu_flush(struct thread *t)
 {
 	struct origin key;
@@ -39,7 +39,7 @@ int offcpu_flush(struct thread *t)
 	sum = t->sum;
 	old = bpf_map_lookup_elem(&waits, &key);
 	if (old) {
-		/* Only the thread itself updates its keys, so nobody else writes here. */
+		/* Only the thread itself updates its keys, so there is no other writer. */
 		if (sum.blocked_min < old->blocked_min)
 			old->blocked_min = sum.blocked_min;
 		if (sum.blocked_max > old->blocked_max)
@@ -64,7 +64,7 @@ int offcpu_flush(struct thread *t)
 	return 0;
 }
 
-/* The interval that began at t->out ends now; `waits` is 1 unless some waits were not seen. */
+/* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
 	u64 blocked = 0, runnable, woken;
@@ -75,7 +75,7 @@ int offcpu_ended(struct thread *t, u64 now, u64 waits)
 	if (now - t->out < min_wait || now - t->out > max_wait || !(state_mask & (1U << (t->key.state & 31))))
 		return 0;
 	if (t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW) {
-		/* No wake-up seen: happens only if it preceded the thread's state. */
+		/* No wake-up seen: it came before the thread's state was set. */
 		if (!woken)
 			woken = now;
 		if (woken < t->out)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* On-CPU samples: a clock, or a counter of the hardware, interrupts a thread, and its stacks are counted.
+/* On-CPU samples: a clock or a hardware counter interrupts a thread, and its stacks are counted.
  *
- * The program runs in an interrupt or an NMI, perhaps in the midst of a walk that another program makes on this CPU: it has
- * scratch memory of its own, and its map is allocated beforehand. */
+ * The program runs in an interrupt or an NMI, possibly during a stack walk of another program on this CPU: it has its
+ * own scratch memory, and its map is preallocated. */
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct sample_sum {
 	u64 samples;
-	u64 events; /* that they stand for */
+	u64 events; /* represented by them */
 };
 
 struct sample_table {
@@ -32,7 +32,7 @@ struct sample_losses {
 };
 struct sample_losses lost_samples SEC(".maps");
 
-/* struct bpf_perf_event_data of linux/bpf_perf_event.h; the registers are those that were interrupted
+/* struct bpf_perf_event_data of linux/bpf_perf_event.h; the registers are those of the interrupted code
  * (arch/x86/include/uapi/asm/ptrace.h). */
 struct sample_context {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
@@ -45,7 +45,7 @@ static __always_inline bool in_user_code(const struct sample_context *ctx)
 	return (u16)ctx->cs == USER_CS || (u16)ctx->cs == USER32_CS;
 }
 
-/* From the registers that were interrupted, or those that the thread had when it came into the kernel. */
+/* Walks from the interrupted registers, or from those that the thread had when it entered the kernel. */
 static __always_inline u64 sampled_user_stack(struct sample_context *ctx, struct task_struct *task, u32 tgid,
 					      struct stack_record *record)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The scheduler's events, for every measure: one program each, which keeps the accounts of the traced threads and tells the
- * measures that are on.
+/* Scheduler events, for every measure: one program per event, which keeps the accounts of the traced threads and calls
+ * the enabled measures.
  *
- * sched_switch ends and begins the phases of a thread; sched_wakeup splits a wait into blocked and runnable. All three run
+ * sched_switch ends and begins the phases of a thread; sched_wakeup splits a wait into blocked and runnable. Both run
  * under the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread
  * comes after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and
- * before its switch-in. sched_waking, which fires earlier and without that lock, would not be. */
+ * before its switch-in. sched_waking fires earlier and without that lock: it would not be ordered. */
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -13,14 +13,14 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The time off the CPU that began at t->out ends; `waits` is 1 unless some of them were not seen. */
+/* The off-CPU time that began at t->out ends; `waits` is above 1 if some waits were not seen. */
 static __always_inline void wait_ended(struct thread *t, u64 now, u64 waits)
 {
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 }
 
-/* Which of a thread's `latencies` a wait for a core belongs to. Global, so that its ways are not multiplied by its callers'. */
+/* Index into `latencies` for a wait for a core. Global, so that its paths are not multiplied by its callers'. */
 __weak int latency_bucket(u64 ns)
 {
 	u64 rest = ns >> LATENCY_SHIFT;
@@ -69,10 +69,10 @@ static __always_inline void end_phase(struct thread *t, u64 now)
 	t->since = now;
 }
 
-/* Some kernels do not report every switch through sched_switch. What a thread's own counts of switches and of CPU time
- * tell then is used, and counted. */
+/* Some kernels do not report every switch through sched_switch. Missing ones are inferred from the kernel's counts of
+ * the thread's switches and CPU time, and are counted. */
 
-/* Coming off the CPU, never seen to get on it: its CPU time since it was last seen says when. */
+/* Switched out, but no switch-in was seen: the CPU time since its last event says when it was. */
 static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -91,7 +91,7 @@ static __always_inline void without_stack(struct thread *t)
 	t->key.state = WAIT_OTHER;
 }
 
-/* Getting on the CPU, never seen to come off it: where and why it waited is not known. */
+/* Switched in, but no switch-out was seen: where and why it waited is not known. */
 static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -106,7 +106,7 @@ static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 	t->switches++;
 }
 
-/* Coming off the CPU, as it seems after one stretch on it, but it was off `waits` times in between. */
+/* Switched out after what looks like one stretch on the CPU, but it was off `waits` times in between. */
 static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -122,7 +122,7 @@ static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtim
 	wait_ended(t, now, waits);
 }
 
-/* Getting on the CPU, as it seems after one wait, but it ran in between. */
+/* Switched in after what looks like one wait, but it ran in between. */
 static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
@@ -160,12 +160,12 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
 
-/* A thread is sent twice: on its way out, while it is sure to be seen, and at its last switch, when its time is complete.
- * The last switch can come after the end of a trace that its process's end has ended.
+/* A thread is sent twice: when it begins to exit, which is sure to be seen, and at its last switch, when its time is
+ * complete. If the end of its process ends the trace, its last switch can come later than that.
  *
  * Kernels that call programs at this tracepoint with preemption on (those with "tracing: Guard __DECLARE_TRACE() use of
- * __DO_TRACE_CALL() with SRCU-fast") can switch the thread out in the midst of this. on_switch() then leaves the thread
- * alone, and its next switch tells of one that was not seen. */
+ * __DO_TRACE_CALL() with SRCU-fast") can switch the thread out in the middle of this. on_switch() then ignores the
+ * thread, and its next switch shows that one was not seen. */
 static __always_inline int on_exit(bool trusted)
 {
 	struct task_struct *task = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
@@ -191,7 +191,7 @@ static __always_inline int on_exit(bool trusted)
 	return 0;
 }
 
-/* With trace_all every thread is in scope from the start of the trace on, whether the iterator has been there or not. */
+/* With trace_all, every thread is in scope from the start of the trace, even before the iterator has visited it. */
 static __always_inline struct thread *first_seen(struct task_struct *task, bool trusted, u8 phase, u32 state)
 {
 	struct origin key = { .state = state };
@@ -221,7 +221,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 		t->key.kstack = kernel_stack_at_switch(ctx, t->key.state == WAIT_PREEMPTED, record);
 }
 
-/* The iterator, on another CPU, can take a thread into the scope when its switch has begun. */
+/* The iterator, on another CPU, can add a thread to the scope after its switch has begun. */
 static __always_inline u64 not_before(const struct thread *t, u64 now)
 {
 	return now < t->since ? t->since : now;
@@ -250,8 +250,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	else if (t) {
 		now = not_before(t, now);
 		state = task_state(prev, trusted);
-		/* It runs again already: a signal was pending, or __schedule() let go of the run queue's lock while it looked
-		 * for other work, and somebody woke the thread. */
+		/* It is runnable again: a signal was pending, or __schedule() released the run queue's lock while it
+		 * looked for other work, and the thread was woken. */
 		woken = !state;
 		/* The state may be TASK_WAKING by now; prev_state is what __schedule() acted on (9c2136be0878, 5.18). */
 		if (switch_has_state)

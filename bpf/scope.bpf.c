@@ -46,8 +46,8 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	now = bpf_ktime_get_ns();
 	t = new_thread(child, trusted, SLOT_FORK, now, PHASE_RUNNABLE, &key);
 	if (t) {
-		/* Once more: where preemption is on (see on_exit()), another fork may have used the slot meanwhile. The child
-		 * does not run yet, so nobody else writes here. */
+		/* Once more: with preemption on (see on_exit()), another fork may have used the slot meanwhile. The
+		 * child does not run yet, so there is no other writer. */
 		begin_thread(t, child, trusted, now, PHASE_RUNNABLE, &key);
 		t->creator = TASK_FIELD(trusted, parent, pid);
 	}
@@ -66,8 +66,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	if (!t) {
 		u32 tgid = TASK_FIELD(trusted, task, tgid);
 
-		/* In the hash by tid a thread that is not the leader takes the leader's id at exec. Otherwise: a command
-		 * that was started for the trace, and added to the scope while it waited to begin. */
+		/* A thread that is not the leader takes the leader's id at exec: the hash by tid has it under its old
+		 * id. Otherwise: a command that was started for the trace, and joins the scope at its exec. */
 		if (bpf_map_delete_elem(&thread_hash, &old_tid) && !bpf_map_lookup_elem(&scope_expected, &tgid))
 			return 0;
 		t = new_thread(task, trusted, SLOT_EXEC, bpf_ktime_get_ns(), PHASE_ON_CPU, &key);
@@ -148,7 +148,7 @@ struct request_array {
 
 /* Results of such walks, by thread id. */
 struct walked_stack {
-	u64 out; /* of the wait to which it belongs */
+	u64 out; /* when its wait began */
 	u64 id;
 	u64 end;
 };
@@ -160,7 +160,7 @@ struct walked_hash {
 	__type(value, struct walked_stack);
 } walked_stacks SEC(".maps");
 
-/* Runs rounds of a walk in the current window; whether it is over or has to wait for a word. */
+/* Runs rounds of a walk in the current window; returns the enum walk_next of the last one. */
 __weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
 {
 	int next = WALK_GOES_ON;
@@ -173,7 +173,7 @@ __weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
 	return next;
 }
 
-/* Run by user space, as a test: continues the walk in `walk_request`. */
+/* Run by user space (BPF_PROG_TEST_RUN): continues the walk in `walk_request`. */
 SEC("raw_tp")
 int scope_walk(void *ctx)
 {
@@ -267,7 +267,7 @@ static __always_inline bool wanted(struct task_struct *task)
 	return trace_all || bpf_map_lookup_elem(&scope_tgids, &tgid) || bpf_map_lookup_elem(&scope_tids, &tid);
 }
 
-/* An int, and a u8 by 7.2: read with the size that the kernel's BTF gives. */
+/* An int, in 7.2 a u8: read with the size that the kernel's BTF gives. */
 static __always_inline bool on_cpu(struct task_struct *task)
 {
 	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu);
@@ -300,7 +300,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 			else
 				end = WALK_FAULT; /* to be walked by scope_walk */
 		}
-		/* Woken while its stack was read: the stack may mix two moments. */
+		/* Woken while its stack was read: the stack may be inconsistent. */
 		if (on_cpu(task) || task_state(task, true) != state) {
 			phase = on_cpu(task) ? PHASE_ON_CPU : PHASE_RUNNABLE;
 			key.ustack = 0;
@@ -315,7 +315,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		t->end = end;
 }
 
-/* Set while the iterator only walks stacks again. The id of a process that exited may by then be another's. */
+/* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
 u32 restacking;
 
 /* Walks an incomplete user stack of a waiting thread again: more tables may be available. The result is stored beside
@@ -335,7 +335,7 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 		return;
 	switches = kernel_switches(task, true);
 	id = task_user_stack(task, record, &end);
-	/* It ran meanwhile: the data may mix two moments. */
+	/* It ran meanwhile: the data may be inconsistent. */
 	if (!id || on_cpu(task) || kernel_switches(task, true) != switches || t->out != out)
 		return;
 	t->late_ustack = id;
@@ -364,7 +364,7 @@ static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
 	state = task_state(task, true);
 	if (state & TASK_DEAD)
 		return 0;
-	/* The kernel shows a task again if the reader's buffer was full: its state then exists already. */
+	/* The kernel visits a task again if the reader's buffer was full: its entry then exists already. */
 	if (!t)
 		seed(task, state, may_sleep);
 	out.tid = task->pid;
@@ -426,7 +426,7 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Every traced thread that still exists when the trace ends. */
+/* Reports every traced thread that still exists when the trace ends. */
 SEC("iter/task")
 int scope_dump(struct bpf_iter__task *ctx)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The scheduler's events one by one, for a timeline. sched.bpf.c tells of switches and wake-ups, with the times that go into
+/* Individual scheduler events, for a timeline. sched.bpf.c passes switches and wake-ups, with the times that it uses in
  * the accounts, so that both agree.
  *
- * A ring buffer of the kernel's takes a lock for each record, and user space is called for each. Here every core has a ring
- * of its own in one array, which user space maps and reads in bulk; nobody is woken. All of its writers run with interrupts
- * off: under the lock of a run queue. So none of them interrupts another one. */
+ * A kernel ring buffer takes a lock and calls user space for each record. Here every core has its own ring in one
+ * array, which user space maps and reads in bulk; there are no wake-ups. All writers run with interrupts off, under the
+ * lock of a run queue, so that none interrupts another. */
 #include "maps.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -29,7 +29,7 @@ struct event_rings {
 };
 struct event_rings timeline_rings SEC(".maps");
 
-/* This core's ring, if it has room; else what is lost is counted: `events`, for one slot can tell of two. */
+/* This core's ring if it has room; else NULL, and `events` are counted as lost (a slot can hold two). */
 static __always_inline struct event_ring *ring_with_room(u32 cpu, u32 events)
 {
 	struct event_ring *ring = bpf_map_lookup_elem(&timeline_rings, &cpu);
@@ -56,7 +56,7 @@ static __always_inline void written(struct event_ring *ring, struct sched_event 
 	event->cpu = cpu;
 	event->lost = ring->pending;
 	ring->pending = 0;
-	/* User space reads what is before the head; x86 keeps stores in their order. */
+	/* User space reads the slots before the head; x86 keeps stores in order. */
 	barrier();
 	*(volatile u64 *)&ring->head = ring->head + 1;
 }
@@ -114,7 +114,7 @@ int timeline_wakeup(struct thread *t, u64 now, u64 where)
 	return 0;
 }
 
-/* Where the waker is: sched_wakeup can come from another core, in an interrupt. */
+/* Notes the waker and its core: sched_wakeup can fire on another core, in an interrupt. */
 static __always_inline int on_waking(struct task_struct *task, bool trusted)
 {
 	struct thread *t;
@@ -129,7 +129,7 @@ static __always_inline int on_waking(struct task_struct *task, bool trusted)
 	return 0;
 }
 
-/* A new thread, with its first wake-up: that of sched_process_fork comes with interrupts on. */
+/* A new thread and its first wake-up. Not at sched_process_fork, which fires with interrupts on. */
 static __always_inline int on_new(struct task_struct *task, bool trusted)
 {
 	u32 cpu = bpf_get_smp_processor_id();

@@ -1,4 +1,4 @@
-"""``trace-doctor``: what this machine allows, what not, why, and what mends it."""
+"""``trace-doctor``: what this machine allows and what not, why, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console scripts call: little is imported before Ctrl-C can be silent. See `starting`."""
+"""Entry points of the console scripts: few imports before Ctrl-C can be silent. See `starting`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ enum {
 	BPF_RB_FORCE_WAKEUP = 2,
 };
 
-/* include/linux/sched.h; those used here are unchanged since 4.14. */
+/* include/linux/sched.h; the values used here are unchanged since 4.14. */
 enum {
 	TASK_INTERRUPTIBLE = 0x1,
 	TASK_UNINTERRUPTIBLE = 0x2,

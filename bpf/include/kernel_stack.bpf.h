@@ -5,7 +5,7 @@
  * are at fixed distances above it: their frames have constant size. The places found by a full walk are therefore kept
  * per thread, and the words there are compared at the next switch. If all are the same, so is the stack: where two
  * paths diverge, the last common function calls from different addresses, which are stored at the same place. A stale
- * word that happened to match when the places were searched could still deceive; one match in `memo_check` is therefore
+ * word that happened to match when the places were searched could still mislead; one match in `memo_check` is therefore
  * walked in full, and differences are counted. */
 #ifndef STALLSCOPE_KERNEL_STACK_BPF_H
 #define STALLSCOPE_KERNEL_STACK_BPF_H
@@ -68,7 +68,7 @@ static __always_inline u64 outermost(const struct memo_words *stack)
 	return address;
 }
 
-/* The id of the stack if it is the memo's; else 0. */
+/* The memo's id if the stack is still the same; else 0. */
 __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 {
 	u32 words, end, i;
@@ -97,7 +97,7 @@ struct place_search {
 	u32 words;
 };
 
-/* Whether the search is over. */
+/* Checks one word; returns whether the search is over. */
 __weak int find_place(struct place_search *search, struct kernel_memo *memo, struct memo_words *stack, u32 word)
 {
 	u32 frame;

@@ -90,7 +90,7 @@ enum context {
 	CONTEXTS,
 };
 
-/* One entry for each context in use, which are the first ones. */
+/* One entry for each context in use: the first ones of the enum. */
 struct stack_scratch {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Calls from the scheduler's programs to the measures. A measure is defined in the file of its name; a constant says
- * whether it is on, so that the verifier removes the calls of those that are off. */
+ * whether it is on, so that the verifier removes calls to disabled ones. */
 #ifndef STALLSCOPE_MEASURES_BPF_H
 #define STALLSCOPE_MEASURES_BPF_H
 
@@ -14,9 +14,9 @@ extern int offcpu_ended(struct thread *t, u64 now, u64 waits);
 /* The thread is about to exit: moves its pending sum into the map. */
 extern int offcpu_flush(struct thread *t);
 
-/* A core goes from one thread to another: tid | prio << 32 of who comes; `next`: his entry, if he is traced. */
+/* A core switches threads. `comes`: tid | prio << 32 of the next thread; `next`: its entry, if it is traced. */
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);
-/* A thread is woken: its prio | core << 32. */
+/* A thread is woken. `where`: its prio | core << 32. */
 extern int timeline_wakeup(struct thread *t, u64 now, u64 where);
 
 #endif

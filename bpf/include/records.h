@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What crosses from kernel to user space. tracers/kernel/records.py mirrors it; tests/tracers/kernel/test_records.py compares
- * both with the BTF of the compiled object. All times are CLOCK_MONOTONIC nanoseconds. */
+/* Data passed from the kernel to user space. tracers/kernel/records.py mirrors it; tests/tracers/kernel/test_records.py
+ * compares both with the BTF of the compiled object. All times are CLOCK_MONOTONIC nanoseconds. */
 #ifndef STALLSCOPE_RECORDS_H
 #define STALLSCOPE_RECORDS_H
 
 #define MAX_FRAMES 127
 #define COMM_LEN 16
-/* Waits for a core are counted by their length: bucket 0 up to 1,024 ns, each next one up to twice as much, the last all
- * others. */
+/* Waits for a core are counted by length: bucket 0 is up to 1,024 ns, each next one up to twice as much, the last
+ * one all longer waits. */
 #define LATENCY_BUCKETS 24
 #define LATENCY_SHIFT 10
 
@@ -22,7 +22,7 @@ enum wait_state {
 	WAIT_OTHER,
 	WAIT_NEW, /* created, has not run yet */
 	WAIT_STATES,
-	RUNNING = WAIT_STATES, /* on a CPU, as a sample found it */
+	RUNNING = WAIT_STATES, /* on a CPU when sampled */
 };
 
 enum phase {
@@ -32,17 +32,17 @@ enum phase {
 	PHASE_GONE, /* exited, and reported */
 };
 
-/* Where a walk up a stack ended, and what a step of it says. */
+/* Where, or why, a walk up a stack ended. */
 enum walk_end {
 	WALK_COMPLETE, /* at the thread's start */
 	WALK_TOO_DEEP, /* there were more frames */
 	WALK_NO_TABLE, /* code without unwind rules, and rbp leads nowhere */
-	WALK_NO_RULE,  /* code that its rules leave out, or do not tell enough of */
+	WALK_NO_RULE,  /* code that its rules do not cover, or not sufficiently */
 	WALK_FAULT,    /* memory of the stack could not be read */
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
 };
 
-/* Where something happened: what every measure counts by. A stack is the hash of its frames; 0 for none (kernel thread,
+/* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
 struct origin {
 	u64 ustack;
@@ -50,7 +50,7 @@ struct origin {
 	u64 python;
 	u32 tid;
 	u32 tgid;
-	u32 execs; /* how many execs of the process had been seen: says which address space ustack belongs to */
+	u32 execs; /* execs of the process seen so far: identifies the address space of ustack */
 	u32 state; /* enum wait_state, or RUNNING */
 };
 
@@ -71,7 +71,7 @@ struct thread {
 	u64 out;	     /* last switched out */
 	u64 woken;	     /* woken from the present wait; 0: not yet */
 	u64 exec_runtime;    /* the kernel's count of the thread's CPU time, when its last switch was seen */
-	u64 kernel_switches; /* the kernel's count of its switches, then */
+	u64 kernel_switches; /* the kernel's count of its switches, at that time */
 	u64 on_cpu;	     /* sums of ended phases */
 	u64 runnable;
 	u64 blocked[WAIT_STATES];
@@ -81,15 +81,15 @@ struct thread {
 	/* Waits with equal key in a row are summed here; the map is updated when the key changes. */
 	struct origin sum_key;
 	struct wait_sum sum;
-	/* The user stack of the wait that began at `late_out`, walked again when more tables were there. */
+	/* The user stack of the wait that began at `late_out`, walked again when there were more tables. */
 	u64 late_out;
 	u64 late_ustack;
 	u8 phase;    /* enum phase */
 	u8 end;	     /* enum walk_end of key.ustack */
 	u8 late_end; /* … and of late_ustack */
-	u8 exiting;  /* on_exit() is at work on it */
-	u32 creator; /* the thread that created it while it was traced; 0: nobody did */
-	u32 waker;   /* who woke it last, and where that was: with a timeline */
+	u8 exiting;  /* on_exit() is working on it */
+	u32 creator; /* the thread that created it during the trace; 0: none */
+	u32 waker;   /* last thread that woke it, and its core: with a timeline */
 	u32 waker_cpu;
 };
 
@@ -104,7 +104,7 @@ struct stack_record {
 	u16 count; /* of frames */
 	u16 end;   /* enum walk_end */
 	u64 id;
-	u64 frames[MAX_FRAMES + 1]; /* leaf first; one to spare, so that a full walk is told from a cut one */
+	u64 frames[MAX_FRAMES + 1]; /* leaf first; one extra, to distinguish a full walk from a cut one */
 };
 
 struct exec_record {
@@ -115,7 +115,7 @@ struct exec_record {
 	u32 pad;
 };
 
-/* The last word on a thread: at its exit, or from the iterator when the trace ends. */
+/* The final state of a thread: at its exit, or from the iterator when the trace ends. */
 struct thread_record {
 	u32 type;
 	u32 cpu;
@@ -124,24 +124,24 @@ struct thread_record {
 	struct thread thread;
 };
 
-/* An event of the scheduler, for a timeline: one line of the cache. `left` and `wait` are of enum wait_state; of who leaves
- * also WAIT_NEW, who can run again already, and LEFT_FOR_EVER. */
+/* A scheduler event for a timeline: one cache line. `left` and `wait` are of enum wait_state. `left` is WAIT_NEW if the
+ * thread that leaves can run again already, and can also be LEFT_FOR_EVER. */
 struct sched_event {
 	u64 time;
-	u64 out; /* SWITCHED: the wait of `tid` that ends now began; 0: none. WOKEN: the core of `other`. MADE: when */
-	u64 woken;  /* … was woken from it. Others: the core where `tid` is going to run */
-	u64 ustack; /* … with these stacks */
+	u64 out;   /* SWITCHED: start of the wait of `tid` that ends now; 0: none. WOKEN: core of `other`. MADE: when */
+	u64 woken; /* … its wake-up. Others: the core where `tid` is going to run */
+	u64 ustack; /* … its stacks */
 	u64 kstack;
-	u32 tid;   /* who gets the core, is woken, or is new */
-	u32 other; /* who leaves it, or does it */
+	u32 tid;   /* thread that gets the core, is woken, or is new */
+	u32 other; /* thread that leaves it, wakes or creates */
 	u32 what;  /* SWITCHED: struct origin's execs. MADE: the process */
-	u32 lost;  /* events of this core, just before this one */
+	u32 lost;  /* events of this core lost just before this one */
 	s16 prio;  /* of `tid` */
 	u16 cpu;
 	u8 left;
 	u8 wait;
 	u8 kind;  /* enum sched_event_kind */
-	u8 first; /* the wait began before it was seen */
+	u8 first; /* the wait began before the thread was seen */
 };
 
 enum sched_event_kind {
@@ -156,20 +156,20 @@ enum sched_event_kind {
 struct event_ring {
 	u64 head;    /* events written so far */
 	u64 tail;    /* … and read */
-	u64 lost;    /* for want of room */
-	u64 pending; /* … since the last one that was written */
-	u64 first;   /* place of its slots among those of all cores */
+	u64 lost;    /* … and lost, for want of room */
+	u64 pending; /* … lost since the last one that was written */
+	u64 first;   /* index of its first slot in the array of all cores */
 	u64 slots;   /* a power of two; 0: the core has none */
 	u64 pad[2];
 };
 
-/* One per thread that the seeding iterator took into the scope. */
+/* One per thread that the seeding iterator added to the scope. */
 struct seed_record {
 	u32 tid;
 	u32 tgid;
 };
 
-/* A thread that waits and whose user stack is not complete: what a walk up its stack begins with. */
+/* A waiting thread whose user stack is incomplete, with the registers where a walk begins. */
 struct sleeper_record {
 	u32 tid;
 	u32 tgid;
@@ -185,18 +185,18 @@ enum counter {
 	LOST_THREADS,	  /* no memory for a thread's state: not traced */
 	LOST_RECORDS,	  /* ring buffer full: exec or exit not reported */
 	STACK_TABLE_FULL, /* a stack was sent again, because the table of known ones is full */
-	STACKS_FAILED,	  /* nothing could be read of a user stack */
+	STACKS_FAILED,	  /* no part of a user stack could be read */
 	MISSED_INS, /* switches that the tracepoint did not report: their time follows from the thread's CPU time */
 	MISSED_OUTS,
-	MISSED_WAITS,	/* neither of the two was reported: the kernel's count of switches tells */
+	MISSED_WAITS,	/* neither was reported: inferred from the kernel's count of switches */
 	MEMO_HITS,	/* kernel stacks recognised without unwinding, see kernel_stack.bpf.h */
-	MEMO_CHECKS,	/* recognised, and unwound nevertheless */
-	MEMO_WRONG,	/* … and they differed */
-	USER_MEMO_HITS, /* as these, user stacks: see user_stack.bpf.h */
+	MEMO_CHECKS,	/* recognised, but unwound to check */
+	MEMO_WRONG,	/* … with a different result */
+	USER_MEMO_HITS, /* the same for user stacks: see user_stack.bpf.h */
 	USER_MEMO_CHECKS,
 	USER_MEMO_WRONG,
 	LATE_STACKS, /* user stacks walked again */
-	NEW_THREADS, /* taken into the scope */
+	NEW_THREADS, /* added to the scope */
 	NEW_WAITS,   /* entries in the map of waits */
 	NEW_STACKS,
 	COUNTERS,

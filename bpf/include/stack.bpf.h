@@ -24,7 +24,7 @@ static __always_inline u64 hash_frames(const u64 *frames, u32 n, u32 salt)
 	return h | 1; /* 0 means none */
 }
 
-/* The id of the `n` frames in `record`, whose `end` is set; sent if they are new. 0 when there are none. */
+/* The id of the `n` frames in `record`, whose `end` is set; new ones are sent. 0 when there are none. */
 __weak u64 stack_id(struct stack_record *record, u32 n)
 {
 	u32 one = 1;

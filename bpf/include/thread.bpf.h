@@ -7,7 +7,7 @@
 #include <bpf/bpf_core_read.h>
 
 /* `trusted`: a compile-time constant, true in BTF-typed programs, whose task pointers are read directly (no helper
- * call) and can key task storage. Raw tracepoints know their arguments as plain numbers. */
+ * call) and can key task storage. In raw tracepoints the arguments are plain numbers. */
 #define TASK_FIELD(trusted, task, field) ((trusted) ? (task)->field : BPF_CORE_READ(task, field))
 
 static __always_inline u32 task_state(struct task_struct *task, bool trusted)
@@ -21,7 +21,7 @@ static __always_inline u32 task_state(struct task_struct *task, bool trusted)
 
 static __always_inline enum wait_state wait_state(u32 state)
 {
-	/* As the kernel's task_state_index(): TASK_IDLE is UNINTERRUPTIBLE | NOLOAD. */
+	/* Like the kernel's task_state_index(): TASK_IDLE is UNINTERRUPTIBLE | NOLOAD. */
 	if ((state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) == (TASK_UNINTERRUPTIBLE | TASK_NOLOAD))
 		return WAIT_IDLE;
 	if (state & TASK_INTERRUPTIBLE)
@@ -35,7 +35,7 @@ static __always_inline enum wait_state wait_state(u32 state)
 	return WAIT_OTHER;
 }
 
-/* The core on which a task was put last, and is going to run. */
+/* The core that a task was last placed on, and will run on. */
 static __always_inline u32 next_cpu(struct task_struct *task, bool trusted)
 {
 	if (!bpf_core_field_exists(task->wake_cpu)) /* a kernel for one core */
@@ -73,7 +73,7 @@ static __always_inline void begin_thread(struct thread *t, struct task_struct *t
 	t->key.tgid = TASK_FIELD(trusted, task, tgid);
 }
 
-/* The thread's entry, made unless there is one: the iterator, which looks at a thread for microseconds, must not undo
+/* The thread's entry, created if there is none: the iterator, which examines a thread for microseconds, must not undo
  * what the scheduler's events have written meanwhile. NULL: no memory (counted). */
 static __always_inline struct thread *new_thread(struct task_struct *task, bool trusted, enum thread_slot slot,
 						 u64 start, u8 phase, const struct origin *key)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* User stacks without frame pointers: one step from a frame to its caller, by the rows of the code's unwind table.
  *
- * A step reads no user memory itself: it works on a window of the stack, and says which word it wants when that lies
- * outside. So the same step serves the current task and, in a program that may sleep, any other. It is a global function:
- * the verifier looks at it once, and the loop around it needs no bpf_loop(). */
+ * A step reads no user memory itself: it works on a window of the stack, and reports a word that it needs from
+ * outside. So the same step serves the current task and, in a sleepable program, any other. It is a global function:
+ * the verifier checks it once, and the loop around it needs no bpf_loop(). */
 #ifndef STALLSCOPE_UNWIND_BPF_H
 #define STALLSCOPE_UNWIND_BPF_H
 
@@ -13,23 +13,23 @@
 
 #define WINDOW_WORDS 2048
 #define WINDOW_FIRST 192 /* words that are read at a time, unless more are known to be needed */
-#define WINDOW_SMALL 8	 /* … where only the frames' own words are, and few of these are in a cache */
+#define WINDOW_SMALL 8	 /* … for the frames' own words only, few of which are in a cache */
 #define WINDOW_MASK (WINDOW_WORDS - 1)
 #define PLACES 128
 #define USER_PAGE 4096
-/* More frames than MAX_FRAMES, and for each at most three words outside the window. */
+/* For more than MAX_FRAMES frames, each with at most three words outside the window. */
 #define WALK_ROUNDS 384
 #define SOME_ROUNDS 16
 #define THREAD_SIZE 16384
 #define USER_CS 0x33		      /* __USER_CS, arch/x86/include/asm/segment.h */
 #define USER32_CS 0x23		      /* __USER32_CS */
-#define FRAME_POINTER_REACH (1 << 20) /* how far a frame may lie above its callee's where only rbp tells */
+#define FRAME_POINTER_REACH (1 << 20) /* maximum distance to the callee's frame, if only rbp is known */
 
 struct shard_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	/* By size: of an inner map's types clang describes but the names. */
+	/* Sizes, not types: clang gives only the names of an inner map's types. */
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(struct shard));
 };
@@ -51,8 +51,8 @@ struct table_array {
 };
 SHARED struct table_array unwind_tables SEC(".maps");
 
-/* By process id. Allocated at once: before 6.1 programs that sleep take no other hash, and for raw tracepoints that use one
- * the kernel puts a warning into its log. */
+/* By process id. Preallocated: before 6.1, sleepable programs accept no other hash, and the kernel logs a warning for
+ * raw tracepoints that use one. */
 struct space_hash {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -71,15 +71,15 @@ struct wanted_hash {
 };
 SHARED struct wanted_hash unwind_wanted SEC(".maps");
 
-/* Rules that were found: a thread comes by the same callers again and again, and each search of the tables touches memory
- * that is in no cache. Of code that was interrupted by its page, for a rule is often that of much code; of callers by
+/* A cache of rules: a thread has the same callers again and again, and each search of the tables touches uncached
+ * memory. Rules of interrupted code are found by its page, because a rule often covers much code; rules of callers by
  * address. */
 #define RULES 512
 struct found_rule {
-	u64 from; /* where the row applies, in a page of the table */
+	u64 from; /* start of the row's range, within a page of the table */
 	u64 row;
 	u64 bias;    /* of the mapping */
-	u32 version; /* of the process's mappings: no other process has it */
+	u32 version; /* of the process's mappings: unique among processes */
 	u32 size;
 	u32 table;
 	u32 epoch; /* in which the table was last marked as used */
@@ -98,12 +98,12 @@ struct rule_caches {
 SHARED struct rule_caches rule_caches SEC(".maps");
 
 SHARED u32 unwind_epoch;
-SHARED u32 unwind_generation; /* grows when tables were loaded; never 0 */
+SHARED u32 unwind_generation; /* incremented when tables were loaded; never 0 */
 
 enum walk_next {
 	WALK_DONE,
 	WALK_GOES_ON,
-	WALK_READS, /* the word at `want` first */
+	WALK_READS, /* after reading the word at `want` */
 };
 
 /* What the walk is about to do. */
@@ -114,7 +114,7 @@ enum walk_stage {
 	STAGE_RETURN,
 };
 
-/* Words from the innermost frame's sp up. */
+/* Positions of words, counted from the innermost frame's sp up. */
 struct places {
 	u16 place[PLACES];
 };
@@ -132,7 +132,7 @@ struct unwind_walk {
 	u64 map_end;
 	u64 map_bias;
 	u64 window; /* address of word[0] */
-	u64 want;   /* word that a step has to have read */
+	u64 want;   /* address of the word that a step needs */
 	u32 window_words;
 	u32 map_table;
 	u32 tgid;
@@ -141,18 +141,18 @@ struct unwind_walk {
 	u32 places;
 	u32 span;  /* words from `start` up to the last place */
 	u32 reads; /* words that are read at a time */
-	u32 from;  /* where the row that was found applies, up to `until` */
+	u32 from;  /* the row that was found applies from here to `until` */
 	u32 until;
 	u32 pad;
-	u32 caches; /* the number of its rule_cache; none where it is too high */
+	u32 caches; /* index of its rule_cache; out of range: none */
 	u8 stage;
 	u8 exact;      /* pc was interrupted, not returned to */
-	u8 signal;     /* the rule in hand is CFA_SIGNAL */
-	u8 add;	       /* to what STAGE_CFA reads */
-	u8 rbp_lost;   /* … and rbp cannot be known from here on */
-	u8 by_pointer; /* the rule in hand is a guess by rbp */
-	u8 guessed;    /* one was */
-	u8 missed;     /* … for want of a mapping or a table that may yet come */
+	u8 signal;     /* the current rule is CFA_SIGNAL */
+	u8 add;	       /* added to what STAGE_CFA reads */
+	u8 rbp_lost;   /* rbp is not known from here on */
+	u8 by_pointer; /* the current rule is a guess from rbp */
+	u8 guessed;    /* at least one rule was a guess */
+	u8 missed;     /* a mapping or a table was missing, but may still come */
 	struct unwind_space space;
 	struct places where; /* of the words in `hash` */
 	u64 word[WINDOW_WORDS];
@@ -166,7 +166,7 @@ struct walk_scratch {
 };
 SHARED struct walk_scratch walk_scratch SEC(".maps");
 
-/* As iter_scratch. */
+/* For the iterators, like iter_scratch. */
 struct iter_walk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -231,11 +231,11 @@ __weak int find_mapping(struct unwind_walk *walk, u64 pc)
 	return 0;
 }
 
-/* Instead of a row; CFA_GAP rows, too. */
+/* Returned instead of a row; as rows, both are CFA_GAP. */
 #define NOT_IN_MEMORY 1
 #define NO_TABLE 2
 
-/* The row for the place `pc` of a chunk: 0, which is a CFA_GAP row, where there is none. */
+/* The row for the place `pc` of a chunk; 0, which is a CFA_GAP row, if there is none. */
 __weak u64 find_row(u32 number, u32 pc, struct unwind_walk *walk)
 {
 	u32 page = pc >> PAGE_SHIFT, row, count, half, end, i;
@@ -287,12 +287,12 @@ __weak u64 find_row(u32 number, u32 pc, struct unwind_walk *walk)
 
 static __always_inline int stop_walk(struct unwind_walk *walk, u32 end)
 {
-	/* A guess by rbp skips the callers of code that keeps no frame pointer. */
+	/* A guess from rbp skips the callers of code without frame pointers. */
 	walk->end = end == WALK_COMPLETE && walk->missed ? WALK_NO_TABLE : end;
 	return WALK_DONE;
 }
 
-/* Whether the word at `address` lies in the window; if so it is put into `value` and becomes part of the memo. */
+/* Returns whether the word at `address` is in the window; if so, stores it in `value` and adds it to the memo. */
 static __always_inline bool read_word(struct unwind_walk *walk, u64 address, u64 *value)
 {
 	u64 index = (address - walk->window) >> 3;
@@ -316,7 +316,7 @@ static __always_inline bool read_word(struct unwind_walk *walk, u64 address, u64
 	return true;
 }
 
-/* Without a row: as if the code kept frame pointers. */
+/* Without a row: assumes that the code keeps frame pointers. */
 static __always_inline int rule_by_pointer(struct unwind_walk *walk, u32 otherwise)
 {
 	if (walk->rbp_lost || (walk->bp & 7) || walk->bp < walk->sp || walk->bp - walk->sp > FRAME_POINTER_REACH)
@@ -338,7 +338,7 @@ static __always_inline struct found_rule *place_of_rule(struct unwind_walk *walk
 	return cache ? &cache->of[(hash >> 16) & (RULES - 1)] : NULL;
 }
 
-/* A table that nobody uses would have to leave. */
+/* Marks a table as used: unused tables are evicted. */
 static __always_inline void keep_table(struct found_rule *found)
 {
 	struct unwind_table *table;
@@ -352,7 +352,7 @@ static __always_inline void keep_table(struct found_rule *found)
 		table->used = unwind_epoch;
 }
 
-/* The row for pc, or what stands for none; and what to subtract from pc for its place in the table. */
+/* The row for pc, or NOT_IN_MEMORY or NO_TABLE. `bias`: pc minus its place in the table. */
 static __always_inline u64 search_rule(struct unwind_walk *walk, u64 pc, u64 *bias)
 {
 	struct found_rule *found = place_of_rule(walk, pc);
@@ -381,7 +381,7 @@ static __always_inline u64 search_rule(struct unwind_walk *walk, u64 pc, u64 *bi
 	return row;
 }
 
-/* Chooses the rule for pc: sets cfa, or at; rbp_at; and the next stage. */
+/* Chooses the rule for pc: sets cfa or at, rbp_at, and the next stage. */
 static __always_inline int choose_rule(struct unwind_walk *walk)
 {
 	u64 pc = walk->exact ? walk->pc : walk->pc - 1;
@@ -422,7 +422,7 @@ static __always_inline int choose_rule(struct unwind_walk *walk)
 	walk->signal = kind == CFA_SIGNAL;
 	walk->add = kind == CFA_RSP_DEREF_8 || kind == CFA_RBP_DEREF_8 ? 8 : 0;
 	walk->cfa = walk->at;
-	/* Where rbp is relative to the CFA, and that is still to be read, STAGE_CFA adds it. */
+	/* If rbp is relative to a CFA that is still to be read, STAGE_CFA adds the CFA. */
 	walk->rbp_at = 0;
 	if (rbp_kind == RBP_AT_RSP)
 		walk->rbp_at = walk->sp + rbp_offset;
@@ -437,12 +437,12 @@ static __always_inline int choose_rule(struct unwind_walk *walk)
 		return WALK_GOES_ON;
 	}
 	if (rbp_kind == RBP_AT_CFA)
-		walk->rbp_at = rbp_offset | 1; /* not an address, which are even */
+		walk->rbp_at = rbp_offset | 1; /* odd: not an address yet */
 	walk->stage = STAGE_CFA;
 	return WALK_GOES_ON;
 }
 
-/* One step, or the part of it for which the words are there. */
+/* One step, or the part of it whose words are in the window. */
 __weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
 {
 	u64 value = 0, at;
@@ -508,7 +508,7 @@ static __always_inline u16 task_registers(struct task_struct *task, u64 *ip, u64
 	return cs;
 }
 
-/* Fits out a walk from the saved registers. */
+/* Initialises a walk from the saved registers. */
 static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_record *record, u64 ip, u64 sp, u64 bp,
 				       u32 tgid)
 {
@@ -542,7 +542,7 @@ static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_re
 	record->frames[0] = ip;
 }
 
-/* Of 32-bit code, whose words are half as wide and whose files have no tables, the innermost frame. */
+/* Only the innermost frame of 32-bit code, whose words are half as wide and whose files have no tables. */
 static __always_inline u64 stack_of_32_bits(struct stack_record *record, u64 ip, u8 *end)
 {
 	record->frames[0] = ip;
@@ -551,7 +551,7 @@ static __always_inline u64 stack_of_32_bits(struct stack_record *record, u64 ip,
 	return stack_id(record, 1);
 }
 
-/* Reads the window from `walk->want` on; `words` at best, else as far as the page goes. */
+/* Reads the window from `walk->want` on; `words` if possible, else up to the end of the page. */
 static __always_inline bool read_window(struct unwind_walk *walk, u32 words)
 {
 	u64 address = walk->want;
@@ -594,7 +594,7 @@ static __always_inline bool read_task_window(struct unwind_walk *walk, struct ta
 	return true;
 }
 
-/* One round of a walk up the current task's stack; whether it was the last. */
+/* One round of a walk up the current task's stack; returns whether it was the last. */
 __weak int unwind_current_round(struct unwind_walk *walk, struct stack_record *record)
 {
 	int next;
@@ -609,7 +609,7 @@ __weak int unwind_current_round(struct unwind_walk *walk, struct stack_record *r
 	return next == WALK_DONE;
 }
 
-/* Some rounds: two loops of few are looked at by the verifier in less time than one of many. */
+/* Some rounds: the verifier checks two nested short loops faster than one long loop. */
 __weak int unwind_current_some(struct unwind_walk *walk, struct stack_record *record)
 {
 	u32 i;

@@ -2,8 +2,8 @@
 /* The user stack of the current task: recognised, or unwound.
  *
  * A walk depends only on its initial registers, on the tables, and on the words of the stack that it reads. The places
- * of those words are therefore kept with a hash of the words: if the registers are the same, and the words at these
- * places, so is the stack, and nothing is unwound. One match in `user_memo_check` is walked nevertheless, and
+ * of those words are therefore kept with a hash of the words: if the registers and the words at these places are
+ * the same, so is the stack, and nothing is unwound. One match in `user_memo_check` is walked nevertheless, and
  * differences are counted. */
 #ifndef STALLSCOPE_USER_STACK_BPF_H
 #define STALLSCOPE_USER_STACK_BPF_H
@@ -68,7 +68,7 @@ static __always_inline struct user_memo *memo_of(u64 ip, u64 sp, u64 bp)
 	return memos ? &memos->of[choose_memo(memos, ip, sp, bp) & (USER_MEMOS - 1)] : NULL;
 }
 
-/* The id of the stack if it is the memo's; else 0. Leaves the words that it has read in the window. */
+/* The memo's id if the stack is still the same; else 0. Leaves the words that it has read in the window. */
 __weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
 {
 	u32 end, i;
@@ -100,7 +100,7 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	memo->ip = 0;
 	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &id))
 		return 0;
-	if (walk->end == WALK_FAULT) /* memory that is missing now may be there the next time */
+	if (walk->end == WALK_FAULT) /* unreadable memory may be readable the next time */
 		return 0;
 	memo->where = walk->where;
 	memo->id = id;
@@ -118,7 +118,7 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 }
 
 /* The id of the current task's user stack, starting at these registers. `cs`: its code segment. `lasting`: it waits,
- * and may do so again. */
+ * and may wait there again. */
 static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 sp, u64 bp, u32 tgid, bool lasting,
 				     struct stack_record *record, u8 *end)
 {
@@ -145,7 +145,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 		memo = memo_of(ip, sp, bp);
 	} else {
 		walk->reads = WINDOW_SMALL;
-		walk->places = PLACES + 1; /* nobody asks for them */
+		walk->places = PLACES + 1; /* not needed */
 	}
 	if (memo)
 		recalled = recall_user(memo, walk);
@@ -159,14 +159,14 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	record->end = walk->end;
 	id = stack_id(record, walk->frames);
 	if (recalled) {
-		if (walk->missed) { /* a table has been evicted since: the memo knows more */
+		if (walk->missed) { /* a table has been evicted since: the memo is more complete */
 			*end = memo->end;
 			return recalled;
 		}
 		count(USER_MEMO_CHECKS);
 		if (recalled == id)
 			return id;
-		/* If it was cut short, and the missing table is now there, the memo was not wrong. */
+		/* If the memo was cut short, and the missing table is now loaded, it was not wrong. */
 		if (!memo->generation)
 			count(USER_MEMO_WRONG);
 	}

@@ -1,4 +1,4 @@
-"""How much of the cores control groups may use, versions 1 and 2, and how often that was not enough."""
+"""CPU limits of control groups, versions 1 and 2, and how often groups were throttled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...converters.model.processes import CpuLimit
 from .procfs import PROC
 
 _MOST = 4096
-"""Groups that are known at a time; of more, nothing is said."""
+"""Maximum number of known groups; others are not reported."""
 _MOST_ABOVE = 64
-"""Groups above one, itself included."""
+"""Maximum number of a group's ancestors, itself included."""
 _BYTES = 1 << 16
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
@@ -21,13 +21,13 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 class _Hierarchy:
     version: int
     root: bytes
-    """The group that is mounted: of a container, perhaps its own."""
+    """The group that is mounted; in a container perhaps its own."""
     mount: bytes
 
 
 @dataclass(slots=True)
 class _Group:
-    """One group, whether it has a quota or not; what is counted is as the kernel counts it, since the group began."""
+    """One group, with or without a quota. The counts are the kernel's, since the group was created."""
 
     name: str
     folder: bytes
@@ -36,11 +36,11 @@ class _Group:
     """0: none."""
     period_us: int = 0
     first: tuple[int, int, int] | None = None
-    """Periods, those throttled, ns throttled, when it was seen first."""
+    """Periods, throttled periods and throttled ns, when first seen."""
     last: tuple[int, int, int] | None = None
 
     def look(self) -> None:
-        """A group that is gone stays as it was."""
+        """Reads quota and counts; a group that is gone keeps its values."""
         quota, period = _quota(self)
         if quota and period:
             self.quota_us, self.period_us = quota, period
@@ -51,7 +51,7 @@ class _Group:
             self.last = now
 
     def limit(self) -> CpuLimit:
-        """As of the last look."""
+        """The limit, as of the last look."""
         counted = [0, 0, 0]
         if self.first and self.last:
             counted = [max(now - then, 0) for then, now in zip(self.first, self.last, strict=True)]
@@ -59,16 +59,16 @@ class _Group:
 
 
 class Cgroups:
-    """Those that were asked for, with what they had used up when they were seen first."""
+    """The requested groups, with their counts when they were first seen."""
 
     def __init__(self, mountinfo: Path = PROC / "self" / "mountinfo") -> None:
         self._hierarchies = _hierarchies(_read(mountinfo))
         self._groups: dict[bytes, _Group] = {}
 
     def of(self, membership: bytes) -> tuple[bytes, ...]:
-        """The groups, the innermost first, that a process is in: the folders that `limits` takes.
+        """The groups of a process, innermost first: the folders that `limits` takes.
 
-        ``membership``: what /proc/PID/cgroup says.
+        ``membership``: the content of /proc/PID/cgroup.
         """
         found: list[bytes] = []
         for line in membership.splitlines():
@@ -90,7 +90,7 @@ class Cgroups:
         if path != root and not path.startswith(root + b"/"):
             return []
         parts = [part for part in path[len(root) :].split(b"/") if part]
-        if b".." in parts or len(parts) >= _MOST_ABOVE:  # outside of what we are shown
+        if b".." in parts or len(parts) >= _MOST_ABOVE:  # outside of the visible groups
             return []
         folders = []
         for depth in range(len(parts), -1, -1):
@@ -106,18 +106,18 @@ class Cgroups:
         return folders
 
     def look(self) -> None:
-        """What groups with a quota have used up by now: they may be gone before the end."""
+        """Updates the counts of groups with a quota: they may be gone before the end."""
         for group in self._groups.values():
             if group.quota_us:
                 group.look()
 
     def limits(self, folders: tuple[bytes, ...]) -> tuple[CpuLimit, ...]:
-        """Of the groups with a quota, as of the last look."""
+        """Limits of the groups with a quota, as of the last look."""
         return tuple(self._groups[folder].limit() for folder in folders if self._groups[folder].quota_us)
 
 
 def _quota(group: _Group) -> tuple[int | None, int]:
-    """µs, 0 for none, in a period of µs; None where it cannot be read."""
+    """Quota (0: none; None: cannot be read) and period, in µs."""
     if group.version == 2:
         words = _read(group.folder + b"/cpu.max").split()  # "max 100000"
     else:
@@ -129,7 +129,7 @@ def _quota(group: _Group) -> tuple[int | None, int]:
 
 
 def _counted(group: _Group) -> tuple[int, int, int] | None:
-    """Documentation/scheduler/sched-bwc.rst of the kernel; version 2 tells the time in µs."""
+    """Periods, throttled periods, throttled ns: the kernel's Documentation/scheduler/sched-bwc.rst; v2 has µs."""
     fields = {}
     for line in _read(group.folder + b"/cpu.stat").splitlines():
         name, _, number = line.partition(b" ")
@@ -156,7 +156,7 @@ def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
         else:
             continue
         root, mount = (_ESCAPE.sub(lambda m: bytes([int(m[1], 8) & 255]), words[i]) for i in (3, 4))
-        # What is mounted from the top shows most.
+        # A mount of the topmost group shows most.
         if version not in found or len(root) < len(found[version].root):
             found[version] = _Hierarchy(version, root, mount)
     return list(found.values())

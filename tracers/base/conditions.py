@@ -1,8 +1,8 @@
-"""Under which conditions processes run: the cores they may use, what their control groups allow, and how many threads
-their environment tells libraries to make.
+"""Conditions under which processes run: the cores they may use, the limits of their control groups, and the number of
+threads that their environment tells libraries to create.
 
-Processes change these, and end while they are traced: each is looked at when it is seen first, now and then, and at the
-end if it is still there.
+Processes change these, and may end during the trace: each is examined when first seen, now and then, and at the end if
+it still exists.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from .cgroups import Cgroups
 from .procfs import PROC, tids
 
 _MOST = 1 << 14
-"""Processes; of more, nothing is said."""
+"""Maximum number of processes; others are not reported."""
 _THREADS = 256
-"""Threads of a process whose cores are asked for."""
+"""Maximum number of threads of a process that are asked for their cores."""
 _ENVIRONMENT = 1 << 18
-"""Bytes of it that are searched."""
+"""Maximum bytes that are searched."""
 _VALUE = 40
 """Bytes of a variable's value that are kept."""
 _GRACE, _SHARE = 0.2, 0.03
-"""Seconds, and the share of the trace's time, that go into looking, at most."""
+"""Maximum time spent examining processes: seconds, plus a share of the trace's time."""
 _FINAL = 0.5
-"""Seconds for the last look at all."""
+"""Maximum seconds for the last look at all processes."""
 _REFRESH = 0.5
-"""Seconds between two looks at processes and groups that are known."""
+"""Seconds between two looks at known processes and groups."""
 _SLICE = 0.01
-"""Seconds for looking, until something else is done."""
+"""Maximum seconds of examining processes at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Of one process; see `ProcessTimes`."""
+    """Conditions of one process; see `ProcessTimes`."""
 
     cpus: str = ""
     limits: tuple[CpuLimit, ...] = ()
@@ -48,20 +48,20 @@ _UNKNOWN = Condition()
 
 
 class Conditions:
-    """Of all processes of a trace."""
+    """Conditions of all processes of a trace."""
 
     def __init__(self, cgroups: Cgroups | None = None) -> None:
         self._cgroups = cgroups or Cgroups()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
-        """With the folders of their control groups."""
+        """By pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
         self._alive: deque[int] = deque()
-        """Longest not looked at first."""
+        """Least recently examined first."""
         self._began = self._looked = time.monotonic()
         self._spent = 0.0
 
     def look(self, pid: int) -> None:
-        """A process came, or began another program. Where there is no time for it, what was known of it stays."""
+        """Examines a process that is new or began another program. If there is no time for it, known values stay."""
         if self._is_spent():
             return
         begin, is_new = time.monotonic(), pid not in self._known
@@ -70,7 +70,7 @@ class Conditions:
         self._spent += time.monotonic() - begin
 
     def look_soon(self, pids: Iterable[int]) -> None:
-        """At processes that are taken in together, if they are not known yet: a host has thousands."""
+        """Examines unknown processes that are added together, as time permits: a host has thousands."""
         self._waiting.extend(pid for pid in pids if pid not in self._known)
         self._look_at_waiting()
 
@@ -92,7 +92,7 @@ class Conditions:
             self.look(pid)
 
     def poll(self) -> None:
-        """While the trace runs."""
+        """Called repeatedly while the trace runs."""
         self._look_at_waiting()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
@@ -106,7 +106,7 @@ class Conditions:
             self._looked = time.monotonic()
 
     def finish(self, pids: Iterable[int]) -> dict[int, Condition]:
-        """The last look at those of ``pids`` that are still there, the first ones first; what is known of all."""
+        """Examines those of ``pids`` that still exist a last time, in order; returns what is known of all."""
         until = time.monotonic() + _FINAL
         self._cgroups.look()
         pids = list(pids)
@@ -121,7 +121,7 @@ class Conditions:
         return found
 
     def _look(self, pid: int) -> bool:
-        """Whether it is there, and known."""
+        """Examines a process; returns whether it exists and is known."""
         if pid not in self._known and len(self._known) >= _MOST:
             return False
         cpus = allowed_cpus(pid)
@@ -129,14 +129,14 @@ class Conditions:
             return False
         environment = thread_variables(pid)
         if environment is None and pid in self._known:
-            return False  # one of the kernel's, or on its way out, and in no group any more
+            return False  # a kernel thread, or exiting and no longer in a group
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
         self._known[pid] = Condition(cpus, environment=environment), groups
         return True
 
 
 def allowed_cpus(pid: int) -> str:
-    """The cores that any of its threads may use, by its affinity and its cpuset; "" when it is gone."""
+    """The cores that any of its threads may use, by affinity and cpuset; "" when the process is gone."""
     found: set[int] = set()
     for tid in tids(pid)[:_THREADS]:
         try:
@@ -147,12 +147,12 @@ def allowed_cpus(pid: int) -> str:
 
 
 def thread_variables(pid: int) -> dict[str, str] | None:
-    """Those of `THREAD_VARIABLES` that the process was started with; None when that cannot be read.
+    """The `THREAD_VARIABLES` that the process was started with; None when they cannot be read.
 
-    What it set itself later is not seen. The text is the process's own: any bytes.
+    Variables that it set later are not seen. Their values may be any bytes.
     """
     data = _read(pid, "environ", _ENVIRONMENT)
-    if not data:  # of a zombie, or one of the kernel's, it is empty
+    if not data:  # empty for zombies and kernel threads
         return None
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):

@@ -1,4 +1,4 @@
-"""How many files this process may have open: the limit, and what is to be said where it is too low."""
+"""Number of files that this process may have open: the limit, and the error if it is too low."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...converters.base.errors import StallscopeError
 
 _ENOUGH = 1 << 16
 RESERVE = 32
-"""Open for a moment: /proc, tables on their way from the compiling processes, what ctypes and libbpf read."""
+"""For files open briefly: /proc, tables sent by the compiling processes, files read by ctypes and libbpf."""
 REMEDY = (
     "allow more before it starts: `ulimit -n 65536` as root; LimitNOFILE= of a service, --ulimit nofile= of a container"
 )
@@ -51,22 +51,22 @@ def exhausted() -> StallscopeError:
 
 @contextlib.contextmanager
 def told() -> Iterator[None]:
-    """Turns an error of any kind that comes from EMFILE into one that says so."""
+    """Turns any error caused by EMFILE into one that says so."""
     try:
         yield
     except (OSError, StallscopeError) as error:
         for reason in (error, error.__cause__):
-            # errno of the system's errors, number of libbpf's.
+            # System errors have errno, libbpf's have number.
             if errno.EMFILE in (getattr(reason, "errno", 0), getattr(reason, "number", 0)):
                 raise exhausted() from error
         raise
 
 
 class Budget:
-    """Descriptors that are held for long: some for files while they are mapped, as many for what is opened later."""
+    """Descriptors that are held for long: some for files while they are mapped, as many for files opened later."""
 
     def __init__(self, count: int | None = None) -> None:
-        """``count`` for mapped files; half of what is `available` by default, less one for each core: perf events."""
+        """``count`` is for mapped files; default: half of what is `available` beside one perf event per core."""
         half = max(available() - (os.cpu_count() or 1), 0) // 2
         self._left = half if count is None else count
         self._late = half
@@ -74,18 +74,18 @@ class Budget:
         """Files that could not be opened for want of a descriptor."""
 
     def take(self) -> bool:
-        """One for a file while it is mapped. False where none is left: the file may be opened later."""
+        """Takes one for a file while it is mapped. False if none is left: the file may be opened later."""
         if self._left <= 0:
             return False
         self._left -= 1
         return True
 
     def give_back(self) -> None:
-        """One from `take` is not needed any more."""
+        """Gives back one from `take`."""
         self._left += 1
 
     def take_late(self) -> bool:
-        """One for a file that is opened when it is needed. False, and counted as refused, where none is left."""
+        """Takes one for a file that is opened when needed. False, and counted as refused, if none is left."""
         if self._late <= 0:
             self.refused += 1
             return False
@@ -93,5 +93,5 @@ class Budget:
         return True
 
     def give_back_late(self) -> None:
-        """One from `take_late` is not needed any more."""
+        """Gives back one from `take_late`."""
         self._late += 1

@@ -70,7 +70,7 @@ class Launch:
         return self._status
 
     def wait(self) -> int:
-        """Like `poll`, when it has ended."""
+        """Waits for its end; returns the status like `poll`."""
         if self._status is None:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
@@ -88,7 +88,7 @@ def ending(status: int) -> str:
     """A command's end in words. ``status`` is from `Launch.poll`."""
     if status < 0:
         return f"the command was ended by {_signal(-status)}"
-    # A shell that ran it says so of a process that a signal ended.
+    # How a shell reports a process that was ended by a signal.
     by = f" (128 + {_signal(status - 128)})" if 128 < status <= 128 + signal.SIGRTMAX else ""
     return f"the command ended with status {status}{by}"
 
@@ -96,7 +96,7 @@ def ending(status: int) -> str:
 def _signal(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # a real-time one
+    except ValueError:  # a real-time signal
         return f"signal {number}"
 
 
@@ -106,7 +106,7 @@ def shell_status(status: int) -> int:
 
 
 def _become_invoker() -> None:
-    """In the child: switches to the user who called sudo, with his groups and home."""
+    """In the child: switches to the user who called sudo, with their groups and home."""
     uid, gid = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
     if os.geteuid() != 0 or not (uid.isascii() and uid.isdigit()) or int(uid) == 0:
         return

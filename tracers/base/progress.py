@@ -54,7 +54,7 @@ class Progress:
         self.show(_line(self._clock() - self._start, self._planned, threads, stacks, lost))
 
     def wait_for(self, pattern: str) -> None:
-        """Nothing is traced yet: a process that matches the regular expression is still to come."""
+        """Shows that nothing is traced yet: no process has matched the regular expression so far."""
         elapsed = f"{self._clock() - self._start:.1f} s {_until(self._planned)}"
         self.show(f"waiting {elapsed} for a process that matches {printable(repr(pattern))}")
 

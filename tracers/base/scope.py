@@ -12,7 +12,7 @@ from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
 _CGROUP_FILE_SYSTEMS = (0x27E0EB, 0x63677270)
-"""CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of include/uapi/linux/magic.h: a folder of another may hold any text."""
+"""CGROUP_SUPER_MAGIC and CGROUP2_SUPER_MAGIC of include/uapi/linux/magic.h: others may hold any text."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Scope:
     ours: set[int] = field(default_factory=set)
     """Processes that work for the tracer; always excluded."""
     waits: bool = False
-    """Nothing of it has been there so far: it is for processes that come later, by ``name``."""
+    """No process has matched so far: the scope waits for processes by ``name``."""
     _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False, compare=False)
 
     def resolve(self) -> None:
@@ -81,7 +81,7 @@ class Scope:
         return pid not in self._callers and bool(self.name.search(procfs.command_line(pid)))
 
     def check_met(self) -> None:
-        """StallscopeError when the trace ended before a process came that it was for."""
+        """StallscopeError when the trace ended before a process matched."""
         if self.waits and self.name is not None:
             raise StallscopeError(
                 f"there was no process whose name or command line matches {self.name.pattern!r}",
@@ -112,10 +112,10 @@ def _cgroup_folder(path: Path) -> Path:
 
 
 def file_system(path: Path) -> int:
-    """The type of the file system that holds ``path``, as statfs(2) tells it; 0 where that fails."""
+    """The type of the file system that holds ``path``, as given by statfs(2); 0 if that fails."""
     import ctypes
 
-    status = (ctypes.c_long * 64)()  # struct statfs has 15 at most; f_type is the first
+    status = (ctypes.c_long * 64)()  # struct statfs has at most 15; f_type is the first
     found = ctypes.CDLL(None).statfs(os.fsencode(path), status)
     return status[0] & 0xFFFFFFFF if found == 0 else 0
 

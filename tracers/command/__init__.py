@@ -1,1 +1,1 @@
-"""What the commands share: their options, and what becomes of a result."""
+"""Code shared by the commands: options and the output of results."""

@@ -1,4 +1,4 @@
-"""Options that tracers share: the scope, how long, and what becomes of the result."""
+"""Options shared by the tracers: the scope, the duration, and the output."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ else:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PERFETTO = "perfetto"
-"""The format that a profile without a timeline cannot have."""
+"""The format that requires a timeline."""
 TIMELINES = (PERFETTO, "chrome", "speedscope")
-"""Those that show one."""
+"""Formats that show a timeline."""
 EXIT_STATUS = (
     "Exit status: that of COMMAND if it ended by itself, 128 + N if signal N ended it; else 0. Of this program's own: "
     "1 for a failure and 2 for wrong usage, both with the cause on standard error; 130 when Ctrl-C ended it without "
@@ -38,7 +38,7 @@ EXIT_STATUS = (
 )
 """For --help."""
 MOST = 100_000_000
-"""Events of a timeline, at most: 64 bytes each."""
+"""Maximum number of events of a timeline, 64 bytes each."""
 
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +57,7 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_scope(given: Mapping[str, Any]) -> Scope:
-    """The scope as asked for with `scope_options`; usage errors for none and for contradictions."""
+    """The scope given with `scope_options`; usage errors if it is missing or contradictory."""
     pids, tids, name, cgroup = given["pids"], given["tids"], given["name"], given["cgroup"]
     everything, command = given["everything"], given["command"]
     if not (pids or tids or name or cgroup or everything or command):
@@ -74,7 +74,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --merge --json -v: what `report.Output` is made from."""
+    """-o --force --per-thread --merge --json -v: what `results.Results` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -137,7 +137,7 @@ class _MaxEvents(_Type):
 
 
 def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
-    """The measure, if an output or an option asks for it. Usage errors where it would be of no use."""
+    """The measure, if an output or an option needs it. Usage errors if it would be useless."""
     shown = [path for path in given["outputs"] if format_of(path) in TIMELINES]
     if not given["timeline"] and not any(format_of(path) == PERFETTO for path in shown):
         return ()
@@ -165,7 +165,7 @@ def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--lines --container-pid: what is said of frames and processes."""
+    """--lines --container-pid: how frames and processes are named."""
     options: list[Decorator] = [
         click.option(
             "--lines",
@@ -183,7 +183,7 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
-    """What answers --lines. StallscopeError when nothing can: better now than after the trace."""
+    """The tool for --lines. StallscopeError if there is none: better now than after the trace."""
     if given["merge"] and given["container_pid"]:
         raise click.UsageError("--merge puts processes of one name together, --container-pid tells them apart")
     if not given["lines"]:
@@ -234,7 +234,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_engine(given: Mapping[str, Any]) -> Engine:
-    """The engine, with what `engine_options` were given. Usage error when no stacks would be left."""
+    """The engine, from the values of `engine_options`. Usage error when no stacks would be left."""
     if given["user_only"] and given["kernel_only"]:
         raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
     return Ebpf(
@@ -248,7 +248,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
 
 
 def microseconds(value: float | None, default: int) -> int:
-    """An option in microseconds as ns. StallscopeError below 0."""
+    """An option in microseconds, converted to ns. StallscopeError below 0."""
     if value is None:
         return default
     if not 0 <= value < 1e15:

@@ -1,4 +1,4 @@
-"""What becomes of a profile: the summary for a person (or as JSON), then the files."""
+"""Output of a profile: the summary as text or JSON, then the files."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Results:
         return self.as_json or any(map(output.is_stdout, self.paths))
 
     def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
-        """The summary (on standard error when folded text goes to standard output), then every file. With -v also the
-        ``details``."""
-        # Standard output may be closed (>&-): the files are wanted all the same.
+        """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
+        -v also prints the ``details``."""
+        # Standard output may be closed (>&-): the files are still written.
         stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
             self._print_summary(profile, stream)
-        finally:  # nobody may read the summary to its end: the files are written all the same
+        finally:  # the summary may not be read to its end: the files are still written
             self._write_files(profile, stream)
         for line in details if self.verbose else ():
             print(printable(line), file=sys.stderr)
@@ -86,7 +86,7 @@ class Results:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """Which file has this name; None: no file. One that replaces another may get the number that became free."""
+    """Identifies the file of this name; None: no file. A file that replaces another may reuse its inode number."""
     try:
         status = os.lstat(path)
     except OSError:

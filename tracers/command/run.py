@@ -1,4 +1,4 @@
-"""What every tracing command does between its options and its end."""
+"""Steps that every tracing command takes after parsing its options."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .results import Results
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
     """Traces ``scope``, prints the summary and writes the files. Returns the exit status: the command's, if it ended.
 
-    ``given``: the values of all options of `options`. ``stem``: what an output is called by default. ``what`` is
-    measured, as the title says it: "Off-CPU time". StallscopeError, before the trace, when an output cannot be written.
+    ``given``: the values of all options of `options`. ``stem``: the default name of an output. ``what``: the
+    measured quantity, as in the title: "Off-CPU time". StallscopeError before the trace if an output cannot be written.
     """
     results = Results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
@@ -42,7 +42,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
 
 
 def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:
-    """StallscopeError for an output that shows nothing but a timeline, where none is recorded."""
+    """StallscopeError for an output that shows only a timeline, if none is recorded."""
     if any(measure.name == "timeline" for measure in measures):
         return
     if any(output.format_of(path) == options.PERFETTO for path in paths):

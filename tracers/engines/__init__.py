@@ -1,1 +1,1 @@
-"""Who captures: each takes a scope and measures, and returns a profile."""
+"""The engines, which capture: each takes a scope and measures, and returns a profile."""

@@ -1,4 +1,4 @@
-"""Who captures. A command says what it wants; an engine says whether it can, and returns a profile."""
+"""Interface of an engine: a command makes a request; the engine says whether it can, and returns a profile."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Request:
     scope: Scope
     measures: tuple[Measure, ...]
     what: str
-    """That is measured; the title begins with it: "Off-CPU time"."""
+    """The measured quantity, which begins the title: "Off-CPU time"."""
     command: tuple[str, ...] = ()
     """Started for the trace, and traced from its first instruction to its end."""
     duration: float | None = None
     """Seconds; None: until the scope's processes end, or Ctrl-C."""
     wait: bool = True
-    """For unwind tables that are to be compiled, before it begins."""
+    """Whether to wait for unwind tables before the trace begins."""
     quiet: bool = False
     """Standard output is for our own data; the command's goes to standard error."""
     lines: LineTool | None = None
     """Names source lines."""
     container_pids: bool = False
-    """Processes are also told by the pid inside their container."""
+    """Processes are also named with the pid inside their container."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Outcome:
 
     profile: Profile
     details: Sequence[str] = field(default_factory=tuple)
-    """How it was taken, for -v: lines."""
+    """Lines for -v: how it was taken."""
     status: int | None = None
     """How the command ended, -N by signal N; None where there was none, or the end of the trace ended it."""
 
@@ -53,11 +53,11 @@ class Engine(Protocol):
     name: str
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
-        """Names of the measures that it never takes, and why not. What this machine lacks for others, `trace` says."""
+        """Names of measures that it never supports, and why not. `trace` reports what this machine lacks for others."""
         ...
 
     def trace(self, request: Request) -> Outcome:
-        """Traces until it ends. StallscopeError when the scope is not there, or the machine does not allow it.
+        """Traces until the trace ends. StallscopeError when the scope is not there, or the machine does not allow it.
 
         Whatever happens, no probe stays, and a command that still runs gets SIGTERM.
         """

@@ -1,1 +1,1 @@
-"""Things that can be measured; each says what it needs of the kernel and turns it into rows."""
+"""The measures; each states what it needs from the kernel and turns it into rows."""

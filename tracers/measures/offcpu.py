@@ -31,7 +31,7 @@ class OffCpu(Measure):
     ) -> None:
         """Intervals from ``shortest`` to ``longest`` ns, and parts of them in ``states`` (None: all).
 
-        ``time``: what the column of time is called; that of another measure with the same name is added to it.
+        ``time``: the name of the time column; columns of this name of other measures are added to it.
         """
         self.columns = (
             ValueType(time, "nanoseconds"),
@@ -77,7 +77,7 @@ class OffCpu(Measure):
         return counters["lost_waits"]
 
     def _closed(self, ended: Ended) -> dict[Origin, WaitSum]:
-        """The map of waits, and what threads that are still there had not written to it yet."""
+        """The map of waits, plus the sums that existing threads had not written to it yet."""
         waits = dict(self._waits)
         for record in ended.threads:
             thread = record.thread
@@ -115,7 +115,7 @@ def _parts(origin: Origin, total: WaitSum) -> Iterator[tuple[str, tuple[int, int
 
 
 def _state_mask(states: frozenset[str] | None) -> int:
-    """The `enum wait_state` values that can lead to rows in ``states``; the finer choice is made on the rows."""
+    """The `enum wait_state` values that can lead to rows in ``states``; the rows are filtered further."""
     if not states or WOKEN in states:
         return _ANY_STATE
     names = {"preempted" if state == PREEMPTED else state for state in states}

@@ -1,4 +1,4 @@
-"""On-CPU samples: what a thread executes when a clock, or a counter of the hardware, interrupts it."""
+"""On-CPU samples: what a thread executes when a clock or a hardware counter interrupts it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .protocol import SCHEDULER, Ended, Measure, Row
 
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
-"""Places to work in, one per context up to CONTEXT_SAMPLE: enum context of bpf/include/maps.bpf.h."""
+"""Entries of scratch maps, one per context up to CONTEXT_SAMPLE: enum context of bpf/include/maps.bpf.h."""
 _DISABLED, _EXCLUDE_IDLE = 1 << 0, 1 << 7
 _NSEC = 1_000_000_000
 
@@ -54,7 +54,7 @@ EVENTS = {
     "LLC-load-misses": _cache(2, 1),
     "dTLB-load-misses": _cache(3, 1),
 }
-"""Named as perf names them."""
+"""Names as in perf."""
 
 
 class _Sum(NamedTuple):
@@ -65,7 +65,7 @@ class _Sum(NamedTuple):
 class OnCpu(Measure):
     """Columns: with the clock, time and samples; with another event, its count and samples.
 
-    With the clock the samples only say how a thread's time is shared out: the time itself, exact, is the scheduler's.
+    With the clock, the samples only give the shares of a thread's time: the time itself is the scheduler's, and exact.
     """
 
     name = "oncpu"
@@ -75,7 +75,7 @@ class OnCpu(Measure):
     def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
         """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
 
-        ``time``: what the column of time is called; that of another measure with the same name is added to it.
+        ``time``: the name of the time column; columns of this name of other measures are added to it.
         """
         self._frequency = frequency
         self._event = event
@@ -109,7 +109,7 @@ class OnCpu(Measure):
         return links
 
     def _open(self, cpu: int) -> int | None:
-        """The event's descriptor; None of a CPU that went away just now."""
+        """The event's descriptor; None for a CPU that just went offline."""
         event = EVENTS[self._event]
         flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_IDLE
         attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self._frequency, flags=flags)
@@ -155,7 +155,7 @@ class OnCpu(Measure):
         return rows
 
     def _shared_out(self, origins: list[Origin], time: int | None) -> list[Row]:
-        """``time`` by the numbers of samples: the parts sum to it. None: not known; each sample stands for a period."""
+        """Splits ``time`` by numbers of samples; the parts sum to it. None: unknown; a sample counts as a period."""
         counts = [self._samples[origin].samples for origin in origins]
         if time is None:
             time = sum(counts) * _NSEC // self._frequency

@@ -1,4 +1,4 @@
-"""What a measure is: one thing that is taken from the kernel, such as waits or samples. A trace carries several."""
+"""Interface of a measure: one kind of data from the kernel, such as waits or samples. A trace can have several."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from ...converters.model.scheduling import Scheduling
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
-"""Programs that keep the threads' accounts, and tell the measures that are on."""
+"""Programs that keep the threads' accounts, and call the enabled measures."""
 
 
 class Row(NamedTuple):
-    """What was counted at one origin. ``values``: of the measure's columns, in their order."""
+    """What was counted at one origin. ``values``: one per column of the measure, in order."""
 
     origin: Origin
     state: str
     """The label ``state``: see `converters.model.states`."""
     values: tuple[int, ...]
     is_open: bool = False
-    """It had not ended when the trace did."""
+    """The wait had not ended when the trace did."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A trace that has ended, as far as measures ask. Times are CLOCK_MONOTONIC ns."""
+    """What measures need of a trace that has ended. Times are CLOCK_MONOTONIC ns."""
 
     began: int
     stopped: int
@@ -40,26 +40,26 @@ class Ended:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What happened when: goes beside the samples."""
+    """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Without names and stacks: ``name`` of a thread is an index of ``lives``, ``stack`` of a span one of ``waits``."""
+    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``waits``."""
     lives: Sequence[ThreadRecord]
     waits: Sequence[Row]
 
 
 class Measure(Protocol):
-    """Says what it needs of the kernel side, takes its own records, and gives rows. For one trace.
+    """States what it needs from the kernel side, takes its own records, and returns rows. For one trace.
 
-    What a class that inherits from it leaves out does nothing. Names of programs are without the ``_raw`` of their
-    second form. bpf/NAME.bpf.c is its kernel side.
+    Methods that a subclass does not define do nothing. Names of programs are without the ``_raw`` of their second
+    form. bpf/NAME.bpf.c is the kernel side.
     """
 
     name: str
     columns: tuple[ValueType, ...]
-    """Of its rows' values. Columns of several measures that are equal become one."""
+    """Columns of the rows' values. Equal columns of several measures become one."""
     programs: tuple[str, ...]
-    """Loaded, and attached where they say themselves."""
+    """Loaded, and attached as their sections say."""
     placed: tuple[str, ...] = ()
     """Loaded, and attached by `attach`."""
     period: float | None = None
@@ -70,15 +70,15 @@ class Measure(Protocol):
         return {}
 
     def sizes(self, entries: int) -> Mapping[str, int]:
-        """Its maps, and how many entries they have where the user allows ``entries``."""
+        """The number of entries of each of its maps, if the user allows ``entries``."""
         return {}
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
-        """Attaches what is ``placed``; program names end in ``suffix``. BpfError or StallscopeError."""
+        """Attaches the ``placed`` programs; their names end in ``suffix``. BpfError or StallscopeError."""
         return []
 
     def on_record(self, data: bytes) -> bool:
-        """A record of the ring buffer that nobody has taken yet; whether it is this measure's."""
+        """Receives a ring buffer record that is still unclaimed; returns whether it is this measure's."""
         return False
 
     def consume(self) -> None:
@@ -90,7 +90,7 @@ class Measure(Protocol):
         return
 
     def read(self, loaded: Object) -> None:
-        """The programs are detached: what its maps hold is read now."""
+        """Reads its maps, after the programs were detached."""
 
     def rows(self, ended: Ended) -> list[Row]:
         """What it has counted."""
@@ -101,11 +101,11 @@ class Measure(Protocol):
         return None
 
     def losses(self) -> Mapping[str, int]:
-        """What is missing, by kind, zeros included. After `read`."""
+        """Number of losses by kind, zeros included. After `read`."""
         return {}
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:
-        """While the trace runs, for the line of progress. ``counters``: those of the probes."""
+        """Losses so far, for the progress line. ``counters``: those of the probes."""
         return 0
 
     def remarks(self) -> Iterable[str]:
@@ -114,12 +114,12 @@ class Measure(Protocol):
 
 
 def columns_of(measures: Iterable[Measure]) -> tuple[ValueType, ...]:
-    """Those of all, each once, in the order of their first sight."""
+    """The columns of all measures, each once, in order of first occurrence."""
     return tuple(dict.fromkeys(column for measure in measures for column in measure.columns))
 
 
 def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
-    """The rows of all, their values those of `columns_of`; 0 in columns that a measure does not have."""
+    """The rows of all measures, with values for `columns_of`; 0 in columns that a measure lacks."""
     measures = list(measures)
     columns = columns_of(measures)
     rows = []

@@ -1,4 +1,4 @@
-"""Reads the rings of scheduler events, keeps what is wanted in blocks of memory, and makes a `Scheduling` of it."""
+"""Reads the rings of scheduler events, keeps the wanted ones in blocks of memory, and makes a `Scheduling` of them."""
 
 from __future__ import annotations
 
@@ -44,41 +44,41 @@ SWITCHED, WOKEN, MADE = range(3)
 """enum sched_event_kind."""
 
 BITS = np.array([PREEMPTED_BIT, 0x01, 0x02, 0x04, 0x08, 0x80, 0x40, 0, 0, 0x10], np.uint16)
-"""``left`` and ``wait`` of an event as SWITCH has them: enum wait_state, RUNNING, LEFT_FOR_EVER."""
+"""SWITCH's bits for an event's ``left`` and ``wait``: enum wait_state, RUNNING, LEFT_FOR_EVER."""
 
 _BLOCK = 1 << 16
 _FOREVER = np.iinfo(np.int64).max
 
 _WAIT = np.dtype([("begin", "<i8"), ("woken", "<i8"), ("end", "<i8"), ("id", "<u8"), ("tid", "<i4"), ("state", "<u2")])
-"""As model.BLOCKED, with the id of a place."""
+"""Like model.BLOCKED, with the id of a place."""
 
 
 class Recorder:
-    """Of all events read it keeps the newest ones, or the first ones: about ``limit``, to be cut to it in the end."""
+    """Keeps about ``limit`` of the events read, the newest or the first; they are cut to ``limit`` in the end."""
 
     def __init__(self, events: Any, rings: Any, limit: int, kept: Literal["newest", "first"], now: int) -> None:
-        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``now``: threads were there when it began."""
+        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``now``: later threads are new ones."""
         self._events = np.frombuffer(events, EVENT)
         self._rings = np.frombuffer(rings, RING)
         self._tails = self._rings["tail"].copy()
         self._limit, self._kept, self._seeded = limit, kept, now
         self._blocks: deque[Array] = deque()
-        """Each of all that some looks at the rings have found: what is in one is newer than what is in those before."""
+        """Each holds all events from some reads of the rings: they are newer than the events of earlier blocks."""
         self._fresh: list[Array] = []
         """The next block."""
         self._fresh_count = self._stored = 0
         self._dropped = 0
         self._lost_outside = 0
         self._after, self._before = 0, _FOREVER
-        """Of later, and of earlier times than these nothing is dropped."""
+        """No event between these two times is dropped."""
         self._late_ends: list[Array] = []
-        """What ends waits that began before `_before`."""
+        """Events that end waits begun before `_before`."""
         self.lost = 0
-        """Events."""
+        """Number of lost events."""
         self._pending: Array = np.zeros(0, model.LOSS)
 
     def take(self) -> None:
-        """Reads what is there, and makes room for more."""
+        """Reads the new events, and makes room for more."""
         heads = self._rings["head"].copy()
         full = self._kept == "first" and self._stored >= self._limit
         for core in np.flatnonzero(heads != self._tails):
@@ -100,7 +100,7 @@ class Recorder:
             self._seal()
 
     def close(self) -> None:
-        """Lets go of the buffers: nothing is written any more."""
+        """Releases the buffers: nothing is written any more."""
         lost = np.flatnonzero(self._rings["pending"])
         self._pending = np.zeros(len(lost), model.LOSS)
         self._pending["cpu"], self._pending["count"] = lost, self._rings["pending"][lost]
@@ -113,7 +113,7 @@ class Recorder:
             self._stored += len(events)
 
     def _seal(self) -> None:
-        """Ends a block; older ones that the limit does not need are dropped."""
+        """Ends a block; older blocks beyond the limit are dropped."""
         self._blocks.append(np.concatenate(self._fresh))
         self._fresh, self._fresh_count = [], 0
         while self._kept == "newest" and self._stored - len(self._blocks[0]) >= self._limit:
@@ -134,7 +134,7 @@ class Recorder:
         self._lost_outside += int(events["lost"].sum())
 
     def finish(self, ended: Ended, exits: bytes, *, every_switch: bool) -> Recorded:
-        """What is left after the cut. ``exits``: rows of `model.EXIT`, their times CLOCK_MONOTONIC as all are here."""
+        """The events left after the cut. ``exits``: rows of `model.EXIT`. All times here are CLOCK_MONOTONIC."""
         parts = _Parts(self._seeded, ended.began)
         if self._fresh:
             self._seal()
@@ -189,7 +189,7 @@ class Recorder:
 
 
 def _cut(found: Scheduling) -> Scheduling:
-    """What ends, or is woken, after the last event is still as it was then."""
+    """Resets ends and wake-ups of waits that come after the last event."""
     found.blocked["end"][found.blocked["end"] > found.end] = model.OPEN
     found.blocked["woken"][found.blocked["woken"] > found.end] = 0
     return found
@@ -205,7 +205,7 @@ class _Parts:
         """User stack, kernel stack and execs, by a hash of them."""
 
     def array(self, name: str, dtype: np.dtype[Any]) -> Array:
-        """All of one kind."""
+        """All rows of one kind."""
         parts = self._parts.pop(name, [])
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
@@ -232,21 +232,21 @@ class _Parts:
         self.add_waits(events[events["out"] > 0])
 
     def add_waits(self, events: Array) -> None:
-        """What these switches end."""
+        """Adds the waits that these switches end."""
         began = self._began
-        # The wait of a thread that was there when it all began, began before.
+        # A wait of a thread that existed at the start began earlier.
         before = (events["first"] > 0) & (events["out"] <= self._seeded)
         woken = np.where(events["woken"] > 0, events["woken"] - began, 0)
         begin = np.where(before, -1, events["out"] - began)
         ids = self._numbered(events["ustack"], events["kstack"], events["what"].astype(np.uint64))
-        # Somebody who was woken before he left did not wait.
+        # A thread that was woken before it left did not wait.
         waited = before | (events["woken"] != events["out"])
         columns = {"begin": begin, "woken": woken, "end": events["time"] - began, "tid": events["tid"],
                    "state": BITS[events["wait"]], "id": ids}  # fmt: skip
         self._new("waits", _WAIT, events[waited], **{name: values[waited] for name, values in columns.items()})
 
     def _numbered(self, ustack: Array, kstack: Array, execs: Array) -> Array:
-        """Hashes; the same as those of stacks, they are taken for what they stand for."""
+        """Hashes of places; as with stacks, an equal hash is taken as the same place."""
         hashes: Array = ustack * np.uint64(0x9E3779B97F4A7C15) ^ kstack * np.uint64(0xC2B2AE3D27D4EB4F) ^ execs
         distinct, places = np.unique(hashes, return_index=True)
         for number, place in zip(distinct.tolist(), places.tolist(), strict=True):
@@ -262,15 +262,15 @@ class _Parts:
 
 
 def _lives(ended: Ended, created: Array, seeded: int) -> tuple[list[ThreadRecord], Array]:
-    """A row for each life of each thread id; ``name`` is which of them."""
+    """A row for each life of each thread id; ``name`` is the index of its record."""
     lives = sorted(ended.threads, key=lambda record: (record.thread.key.tid, record.thread.start))
     made = set(zip(created["tid"].tolist(), created["time"].tolist(), strict=True))
     threads = np.zeros(len(lives), model.THREAD)
     before = 0
     for i, record in enumerate(lives):
         key, start = record.thread.key, record.thread.start - ended.began
-        # Nobody knows of the first one of its id when it began, unless it was made here. A command that is started for
-        # the trace comes into it later than the others, with its exec.
+        # When the first life of an id began is unknown, unless it was created here. A command that is started for
+        # the trace joins it later than the others, at its exec.
         late = record.thread.start > seeded
         begin = start if late or key.tid == before or (key.tid, start) in made else 0
         threads[i] = key.tid, key.tgid, begin, i, 0
@@ -279,9 +279,9 @@ def _lives(ended: Ended, created: Array, seeded: int) -> tuple[list[ThreadRecord
 
 
 def _waits(waits: Array, origins: dict[int, tuple[int, int, int]], threads: Array) -> tuple[Array, list[Row]]:
-    """Those of traced threads as the model has them; and where they are, by the index of their stack."""
+    """Waits of traced threads in the form of the model; and their places, by the index of the stack."""
     rows = Threads(threads).rows(waits["tid"], waits["begin"])
-    # The others are our own helpers', or of threads whose last record is lost, which is counted there.
+    # The others are from our own helpers, or from threads whose last record was lost, which is counted elsewhere.
     waits, rows = waits[rows >= 0], rows[rows >= 0]
     spans = np.zeros(len(waits), model.BLOCKED)
     for name in ("begin", "woken", "end", "tid", "state"):
@@ -317,7 +317,7 @@ def _open(ended: Ended, where: list[Row], seeded: int) -> Iterable[tuple[int, in
         if thread.key.ustack or thread.key.kstack:
             stack = len(where)
             where.append(Row(thread.key, "", (), True))
-        # What was there when the trace began has waited since before.
+        # A thread that waited when the trace began has waited for longer.
         before = thread.out == thread.start and thread.out <= seeded
         begin = -1 if before else thread.out - ended.began
         state = int(BITS[thread.key.state])

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 LIMIT = 2_000_000
-"""Events that are kept."""
+"""Maximum number of events kept."""
 BUFFER = 64 << 20
-"""Bytes for events that wait to be read, of all cores together."""
+"""Bytes for events not yet read, for all cores together."""
 SLOT = 64
 """Bytes of a struct sched_event, and of a struct event_ring."""
 _FEWEST = 1 << 12
-"""Slots of a core."""
+"""Minimum number of slots of a core."""
 _PLACE = struct.Struct("<2Q")
 _PLACE_OFFSET = 32
-"""Of ``first`` and ``slots`` in struct event_ring."""
+"""Offset of ``first`` and ``slots`` in struct event_ring."""
 _EXIT_HEAD = struct.Struct("<IIQ16sQ")
-"""Of a struct thread_record, with ``thread.start``."""
+"""Begin of a struct thread_record, up to ``thread.start``."""
 _EXITED_TID = 32 + 8 * 8 + 8 * 8 + 8 + LATENCY_BUCKETS * 4 + 24
-"""Of ``thread.key.tid`` and ``thread.key.tgid``."""
+"""Offset of ``thread.key.tid`` and ``thread.key.tgid``."""
 
 
 class Timeline(Measure):
-    """Has no rows: what it gives is `Recorded`, beside those of other measures."""
+    """Has no rows: its result is `Recorded`, beside the rows of other measures."""
 
     name = "timeline"
     columns = ()
@@ -80,7 +80,7 @@ class Timeline(Measure):
         if int.from_bytes(data[:4], "little") == RECORD_EXIT:
             _, cpu, end, _, start = _EXIT_HEAD.unpack_from(data)
             tid, tgid = struct.unpack_from("<II", data, _EXITED_TID)
-            # It is sent on the thread's way out, and again at its last switch.
+            # It is sent when the thread begins to exit, and again at its last switch.
             if (tid, start) in self._leaving:
                 self._leaving.remove((tid, start))
             else:

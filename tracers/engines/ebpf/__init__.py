@@ -1,1 +1,1 @@
-"""The engine that is used by default: CO-RE BPF programs through libbpf."""
+"""The default engine: CO-RE BPF programs through libbpf."""

@@ -1,4 +1,4 @@
-"""`trace-doctor --prepare`: unwind tables compiled before anybody traces, for images and for hosts."""
+"""`trace-doctor --prepare`: compiles unwind tables ahead of traces, for images and for hosts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ...unwind.rows import ROW_SIZE
 from .preparing import line
 
 _AT_ONCE = 64
-"""Files of a folder that are open at the same time."""
+"""Maximum number of files open at the same time."""
 _MAX_FILES = 100_000
-"""In one folder and those below it."""
+"""Maximum in a folder and those below it."""
 _STEP = 0.1
-"""Seconds between two looks at how far it is."""
+"""Seconds between two updates of the progress."""
 
 
 class _Candidate(NamedTuple):
-    """A file, open already where a process has it mapped."""
+    """A file; already open if a process has it mapped."""
 
     path: str
     mapped: ObjectFile | None = None
@@ -42,12 +42,12 @@ class _Candidate(NamedTuple):
 @dataclass(eq=False)
 class _File(Request):
     fd: int = -1
-    """Ours to close."""
+    """We close it."""
 
 
 @dataclass
 class Prepared:
-    """What came of it. ``rows`` of all tables, 8 bytes each."""
+    """The result. ``rows``: of all tables, 8 bytes each."""
 
     folder: str
     compiled: int = 0
@@ -91,7 +91,7 @@ class Prepared:
 def prepare(what: Sequence[str], show: Callable[[str], None]) -> Prepared:
     """Compiles what is not in the cache. ``what``: process ids, programs, libraries, folders; empty: all processes.
 
-    StallscopeError when one of them is not there.
+    StallscopeError when one of them does not exist.
     """
     begin = time.monotonic()
     spaces = ProcessSpaces()
@@ -152,7 +152,7 @@ def _count(file: _File, found: int | str, prepared: Prepared) -> None:
 
 
 def _open(candidate: _Candidate, known: set[tuple[int, int]], prepared: Prepared) -> _File | None:
-    """None, and counted unless it is known already, when there is nothing to compile."""
+    """None if there is nothing to compile; counted unless the file is already known."""
     fd = -1
     try:
         if candidate.mapped is not None:
@@ -192,7 +192,7 @@ def _candidates(what: Sequence[str], spaces: ProcessSpaces) -> Iterator[_Candida
 
 
 def _of_processes(pids: Sequence[int], spaces: ProcessSpaces) -> list[_Candidate]:
-    """What most of them map comes first."""
+    """Files that most of them map come first."""
     users: Counter[tuple[int, int] | str] = Counter()
     mapped: dict[tuple[int, int] | str, _Candidate] = {}
     for pid in pids:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Naming:
-    """What is said of frames (source lines, by this tool) and of processes (the pid inside of their container)."""
+    """How frames (source lines, from this tool) and processes (the pid inside their container) are named."""
 
     lines: LineTool | None = None
     container_pids: bool = False
 
 
 def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
-    """The profile; ``what`` was measured begins its title: "Off-CPU time".
+    """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time".
 
     Labels pid, process, tid, thread, state and open, as the model lists them.
     """
@@ -79,7 +79,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
 
 
 def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
-    """With the names of its threads, which one id can have had several of, and with the stacks of its ``waits``."""
+    """Adds the names of its threads, of which an id can have had several, and the stacks of its ``waits``."""
     found = recorded.scheduling
     numbers: dict[str, int] = {}
     for thread in found.threads:

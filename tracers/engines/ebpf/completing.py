@@ -1,4 +1,4 @@
-"""Stacks that were cut short, and the complete stack that each is the inner part of, where only one can be meant."""
+"""Replaces stacks that were cut short by the complete stack of which each is the inner part, if there is only one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...kernel.records import ENDS
 from ...measures.protocol import Row
 
 _CUT = frozenset((ENDS.index("no unwind table"),))
-"""Up to where such walks came they are right, and once the table is there, they go on. One that ends for another reason
-ends there each time: a complete stack with the same inner part is of another wait."""
+"""Such walks are right as far as they go, and go on once the table is loaded. A walk that ends for another reason ends
+there every time: a complete stack with the same inner part is of another wait."""
 
 
 class _Place(NamedTuple):
-    """Where a thread waits, as the kernel tells it: a process's program, one of its threads, and a kernel stack."""
+    """Where a thread waits, as the kernel knows it: a process's program, one of its threads, and a kernel stack."""
 
     tgid: int
     execs: int
@@ -27,7 +27,7 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
     """Gives a row whose user stack was cut the complete stack that it is the inner part of.
 
     Only a stack of the same thread with the same kernel stack counts, and only if there is exactly one: the first wait
-    of a thread, taken before the unwind tables came, is mostly one that it repeats.
+    of a thread, taken before the tables were loaded, is usually one that it repeats.
 
     ``stacks``: frames by id, leaf first. ``ends``: by id, an index into `ENDS`; missing means complete.
     """

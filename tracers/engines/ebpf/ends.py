@@ -1,4 +1,4 @@
-"""Reasons of the traced processes' own for a trace to end."""
+"""Detects that the traced processes have ended, which ends a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ends:
                 continue  # a thread, or gone: reached() looks at /proc
 
     def wait(self, wakeup: int, timeout: float, also: Iterable[int] = ()) -> bool:
-        """Returns after ``timeout`` seconds, or earlier when something happened: whether it did."""
+        """Waits ``timeout`` seconds, or until something happens; returns whether it did."""
         return _poll_any([wakeup, *self._fds.values(), *also], timeout)
 
     def reached(self) -> bool:
@@ -56,7 +56,7 @@ class Ends:
 
 
 def _poll_any(fds: list[int], timeout: float) -> bool:
-    """Whether one of ``fds`` becomes readable within ``timeout`` seconds. Unlike select(), for any number of a file."""
+    """Whether one of ``fds`` becomes readable within ``timeout`` seconds. Unlike select(), takes any descriptor."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)

@@ -1,4 +1,4 @@
-"""A whole trace in one call: what comes between a command's options and its profile."""
+"""A whole trace in one call, from a command's options to its profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .session import Capture
 
 _PROBES = 64
-"""Descriptors of maps, programs and links; a measure has some more for each core."""
+"""Descriptors of maps, programs and links; a measure needs one more per core."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Ebpf(Engine):
             capture.spaces.close()
 
     def _capture(self, request: Request) -> tuple[Capture, int | None]:
-        """Also how the command ended, if it did so by itself."""
+        """Also returns the command's exit status, if it ended by itself."""
         privilege.require()
         privilege.require_host_pids()
         with Interrupts() as interrupts, descriptors.told():
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
-                descriptors.allow_many()  # the command, which waits already, has the limit that it was given
+                descriptors.allow_many()  # not for the command, which was forked before
                 require_descriptors(len(request.measures))
                 request.scope.resolve()
                 capture = self._run(request, launch, interrupts)
@@ -71,7 +71,7 @@ class Ebpf(Engine):
         probes = Probes(self._options(request), sink)
         try:
             get_ready()
-            # What is needed only from here on is imported only here: the first probe is attached by now.
+            # Modules that are needed only from here on are imported after the probes are attached.
             from ...base.progress import Progress
             from .session import Session
 
@@ -108,15 +108,15 @@ def require_descriptors(measures: int) -> None:
 
 
 def get_ready() -> None:
-    """Before numpy is imported, and many files are opened."""
-    # numpy's BLAS, which nobody uses here, would start a thread per core.
+    """To be called before numpy is imported and many files are opened."""
+    # numpy's BLAS, which is not used here, would start a thread per core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     descriptors.allow_many()
     _give_memory_back()
 
 
 def _give_memory_back() -> None:
-    """What is freed goes back to the kernel at once: unwind tables are compiled by the megabyte, in a thread."""
+    """Returns freed memory to the kernel at once: unwind tables are compiled by the megabyte, in a thread."""
     import ctypes
 
     m_mmap_threshold, m_arena_max = -3, -8  # malloc.h of glibc; other C libraries have no mallopt()

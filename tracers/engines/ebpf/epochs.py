@@ -1,4 +1,4 @@
-"""Execs: which address space of a process something belongs to."""
+"""Execs: finds the address space of a process that a wait belongs to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Epochs:
     """Which address space (epoch of `ProcessSpaces`) a wait's ``execs`` means.
 
     The probes count execs from when they first see a thread, the process events from when they first see the process;
-    the times of the execs bring both together.
+    the times of the execs match the two.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Epochs:
         self._seen.setdefault(pid, []).append(when)
 
     def forked(self, pid: int) -> None:
-        """A process began; what was seen of another one that had this pid before does not count for it."""
+        """A process began: forgets the execs of an earlier process with this pid."""
         self._seen.pop(pid, None)
 
     def counted(self, record: ExecRecord) -> None:

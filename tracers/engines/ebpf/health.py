@@ -1,4 +1,4 @@
-"""What this machine allows a tracer to do: each check says what it found and, where it failed, what mends it."""
+"""What this machine allows a tracer to do: each check says what it found and, if it failed, how to fix it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
 _MEASURES = 2
-"""Of trace-wall."""
+"""Number in trace-wall."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``needed``: no command can run without. ``detail`` is what was found, or why not."""
+    """``needed``: no command can run without it. ``detail``: what was found, or why it failed."""
 
     name: str
     ok: bool
@@ -31,11 +31,11 @@ class Finding:
     more: str = ""
     """Lines for -v."""
     lacking: tuple[str, ...] = ()
-    """Commands that cannot run either where it failed."""
+    """Commands that cannot run if it failed."""
 
 
 def check_all(btf: Path | None = None) -> Iterator[Finding]:
-    """Every check in turn. The later ones need what the earlier ones look for, and say so by failing too."""
+    """All checks in order. The later ones need what the earlier ones look for, and fail with them."""
     yield _privilege()
     yield _pid_namespace()
     yield _lockdown()
@@ -109,7 +109,7 @@ def _btf(btf: Path | None) -> Finding:
 
 
 def _programs(btf: Path | None) -> Finding:
-    """The real thing: load, attach, trace ourselves for a moment."""
+    """A real test: loads, attaches, and briefly traces this process."""
     from ...base.scope import Scope
     from ...measures.offcpu import OffCpu
     from .probes import ProbeOptions, Probes
@@ -144,7 +144,7 @@ def _process_events() -> Finding:
 
 
 def _samples(btf: Path | None) -> Finding:
-    """The real thing, too: a clock on every core, and the program that it calls."""
+    """Also a real test: a clock on every core, and the program that it calls."""
     from ...base.scope import Scope
     from ...measures.oncpu import OnCpu
     from .probes import ProbeOptions, Probes
@@ -161,7 +161,7 @@ def _samples(btf: Path | None) -> Finding:
 def _kernel_symbols() -> Finding:
     try:
         with open(_KALLSYMS, "rb") as file:
-            # Symbols of per-CPU data begin at 0 even where nothing is hidden.
+            # Symbols of per-CPU data begin at 0 even if nothing is hidden.
             hidden = all(line.startswith(b"0000000000000000 ") for line in file)
     except OSError as error:
         return Finding("kernel symbols", False, False, f"{_KALLSYMS}: {error.strerror}")
@@ -184,7 +184,7 @@ def _cache() -> Finding:
 
 
 def _optional() -> Iterator[Finding]:
-    """What other ways of tracing would find here."""
+    """What other ways of tracing would use."""
     checks = [
         ("kprobes", _PMUS / "kprobe", "a kernel with CONFIG_KPROBES=y"),
         ("uprobes", _PMUS / "uprobe", "a kernel with CONFIG_UPROBE_EVENTS=y"),

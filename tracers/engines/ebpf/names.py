@@ -54,7 +54,7 @@ class Names:
         return tuple([("open", "yes"), *pairs] if is_open else pairs)
 
     def times(self, record: ThreadRecord) -> ThreadTimes:
-        """The thread's accounting, the phase that it is in counted up to the end."""
+        """The thread's times, with its current phase counted up to the end."""
         thread = record.thread
         runnable = thread.runnable
         blocked = dict(zip(STATES, thread.blocked, strict=True))
@@ -79,7 +79,7 @@ class Names:
         )
 
     def processes(self, conditions: Mapping[int, Condition]) -> list[ProcessTimes]:
-        """All that have threads. A thread that waits for a core at the end is counted with what it waited so far."""
+        """All processes with threads. A wait for a core that is open at the end counts with its length so far."""
         latencies: dict[int, list[int]] = {}
         for record in self._records:
             thread = record.thread
@@ -99,7 +99,7 @@ class Names:
         return made
 
     def title(self, what: str) -> str:
-        """``what`` of whom, by the threads that were traced: "Off-CPU time of 3 × python3"."""
+        """``what`` and the processes that were traced: "Off-CPU time of 3 × python3"."""
         processes = Counter(self.process(pid) for pid in {record.thread.key.tgid for record in self._records})
         if len(processes) > 3:
             return f"{what} of {processes.total()} processes"

@@ -1,4 +1,4 @@
-"""What is done before a trace begins, so that its first stacks are complete: the unwind tables of what it is about."""
+"""Loads unwind tables before a trace begins, so that its first stacks are complete."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .unwinding import Unwinding
 
 PATIENCE = 60.0
-"""Seconds that tables may hold up the start of a trace of certain processes, or of a command."""
+"""Maximum seconds that tables may delay a trace of given processes, or of a command."""
 BRIEF = 1.0
-"""Seconds for the whole host: the rest comes while it is traced."""
+"""The same for the whole host: other tables come during the trace."""
 READING = 20.0
-"""Seconds in which what was compiled before is loaded for the whole host, however brief it is to be."""
+"""Seconds for loading tables compiled earlier, for the whole host even beyond `BRIEF`."""
 _STEP, _SLICE = 0.1, 0.05
-"""Seconds between two looks at what processes do; of which so many go into reading the mappings of more."""
+"""Seconds between two looks at process events; of these, seconds for reading mappings."""
 _LOOK = 1.0
-"""Seconds between two looks for processes that come into the scope."""
+"""Seconds between two searches for new processes in the scope."""
 
 
 def line(state: State) -> str:
-    """How far it is, for a terminal."""
+    """The progress, for a terminal."""
     name = printable(os.path.basename(state.at_work))
     return f"compiling unwind tables: {state.ready} of {plural(state.asked, 'file')}, {name} …"
 
@@ -52,7 +52,7 @@ class Preparation:
         *,
         reading: float = READING,
     ) -> None:
-        """``follow`` takes in what processes have done since the last time. ``reading``: instead of `READING`."""
+        """``follow`` handles the process events since the last time. ``reading``: instead of `READING`."""
         self._end_of_reading = time.monotonic() + reading
         self._unwinding = unwinding
         self._spaces = spaces
@@ -62,7 +62,7 @@ class Preparation:
         self._next_look = 0.0
 
     def command(self, words: list[str], environ: Mapping[str, str]) -> None:
-        """What a command that is held before its exec will map."""
+        """Requests tables for what a command, held before its exec, will map."""
         self._unwinding.expect_vdso()
         seen: set[str] = set()
         for program in programs(words, environ):
@@ -72,12 +72,12 @@ class Preparation:
                     self._unwinding.expect_file(path)
 
     def targets(self) -> None:
-        """What the processes of the scope have mapped, in the order of their ids."""
+        """Queues the processes of the scope in the order of their ids."""
         scope = self._scope
         self._to_take.extend(sorted(scope.tgids | {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid))}))
 
     def everything(self, until: float) -> None:
-        """What all processes have mapped: first what most of them have. ``until``: when to stop reading."""
+        """Requests tables for all processes, the most shared first. ``until``: when to stop reading."""
         until = max(until, self._end_of_reading)
         pids = [pid for pid in sorted(procfs.pids()) if pid != os.getpid()]
         users: Counter[tuple[int, int] | str] = Counter()
@@ -95,9 +95,9 @@ class Preparation:
         self._to_take.extend(pid for pid in pids if pid in self._spaces.processes)
 
     def wait(self, until: float, interrupts: Interrupts, show: Callable[[str], None]) -> None:
-        """For what was asked for: until then (time.monotonic()), or until somebody is not willing to.
+        """Waits for the requested tables until ``until`` (time.monotonic()), or an interrupt.
 
-        What needs no compiling is waited for longer.
+        Tables that need no compiling are waited for longer.
         """
         loader = self._unwinding.loader
         while not interrupts.requested:

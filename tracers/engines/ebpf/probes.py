@@ -1,4 +1,4 @@
-"""Loading the BPF object in the best shape that the kernel takes, and running it over a scope."""
+"""Loads the BPF object in the best shape that the kernel accepts, and runs it over a scope."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _SLEEPERS = 1 << 16
 _SCOPE = ("scope_fork", "scope_exec")
 """Programs that every trace has."""
 _MEMOS = {"user_memo": 1, "user_memo_check": 256, "memo_check": 256}
-"""Stacks that a thread had before are recognised; one of so many of them is walked nevertheless, and compared."""
+"""Stacks that a thread had before are recognised; one in this many is walked anyway, and compared."""
 
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """``knobs``: global variables of the programs that are to have other values than the measures give them."""
+    """``knobs``: global variables of the programs; they override the values from the measures."""
 
     scope: Scope
     measures: tuple[Measure, ...]
@@ -62,7 +62,7 @@ class ProbeOptions:
 
 
 class Probes:
-    """The programs in the kernel, from load to the last look at the threads.
+    """The programs in the kernel, from loading to the final dump of the threads.
 
     ``began`` and ``stopped`` bound the trace (CLOCK_MONOTONIC ns; 0: not yet).
     """
@@ -103,7 +103,7 @@ class Probes:
             raise
 
     def begin(self) -> list[tuple[int, int]]:
-        """Starts the clock and takes the scope's threads in; returns their (tid, tgid)."""
+        """Starts the clock and adds the scope's threads; returns their (tid, tgid)."""
         self.began = time.monotonic_ns()
         self.object.set_variable("run", self.began)
         threads = self.seed()
@@ -112,7 +112,7 @@ class Probes:
         return threads
 
     def seed(self) -> list[tuple[int, int]]:
-        """Takes in the threads that belong to the scope by now; returns (tid, tgid) of all."""
+        """Adds the threads that belong to the scope by now; returns (tid, tgid) of all."""
         self._set_ids("scope_tgids", self.options.scope.tgids)
         self._set_ids("scope_tids", self.options.scope.tids)
         if self._iterator:
@@ -120,7 +120,7 @@ class Probes:
         return self._seed_hash()
 
     def expect_exec(self, pid: int) -> None:
-        """Takes process ``pid`` in at its next exec."""
+        """Adds process ``pid`` to the scope at its next exec."""
         self._set_ids("scope_expected", {pid})
 
     def _set_ids(self, name: str, ids: set[int]) -> None:
@@ -135,7 +135,7 @@ class Probes:
         self._ids[name] = set(ids)
 
     def _seed_hash(self) -> list[tuple[int, int]]:
-        """What scope_seed does, from /proc: the stacks of threads that sleep already are not known."""
+        """Does what scope_seed does, from /proc: the stacks of sleeping threads are not known."""
         scope = self.options.scope
         wanted = set(procfs.pids()) - {os.getpid()} if scope.everything else scope.tgids
         threads = [(tid, tgid) for tgid in wanted for tid in procfs.tids(tgid)]
@@ -150,7 +150,7 @@ class Probes:
         return threads
 
     def restack(self) -> None:
-        """Walks the stacks of waiting threads again that were not complete."""
+        """Walks the incomplete stacks of waiting threads again."""
         if self._sleepers:
             self._sleepers.restack()
         elif self._iterator and self.options.user_stacks:
@@ -254,7 +254,7 @@ def _is_btf(path: Path) -> bool:
 
 
 def load_shape(options: ProbeOptions, shape: Shape) -> Object:
-    """The object loaded in one shape. BpfError when the kernel does not take it."""
+    """The object loaded in one shape. BpfError when the kernel rejects it."""
     loaded = Object(object_path(), options.btf)
     try:
         suffix = "_raw" if shape.raw else ""

@@ -1,4 +1,4 @@
-"""What is said of a trace besides its samples: what was lost, which option would have helped, how stacks were taken."""
+"""Remarks on a trace: what was lost, which option would have helped, how stacks were taken."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
 
 
 def missed_switches(counters: Mapping[str, int]) -> int:
-    """How often the kernel switched a thread without telling the probes."""
+    """Number of switches that the kernel did not report to the probes."""
     return counters["missed_ins"] + counters["missed_outs"] + counters["missed_waits"]
 
 
@@ -63,7 +63,7 @@ def completeness(reached: Counter[int]) -> list[str]:
     if not (total := reached.total()) or reached[0] == total:
         return []
     rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
-    whole = min(reached[0] / total, 0.9999)  # "100.00%" is all
+    whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
     return [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
 
 
@@ -90,7 +90,7 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
 
 
 def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
-    """What was too small, and how it gets larger."""
+    """What was too small, and how to enlarge it."""
     comments = []
     if refused := capture.spaces.descriptors.refused:
         files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"

@@ -32,18 +32,18 @@ from .unwinding import Unwinding
 _POLL = 0.1
 """Seconds between two looks at the rings."""
 _QUIET = 0.004
-"""Seconds after a look at the rings in which no news wakes us, lest a storm of it keeps us busy."""
+"""Seconds after a look at the rings in which events do not wake us, so that many do not keep us busy."""
 _LAST_SWITCH = 0.5
-"""Seconds in which a thread that exits is waited for, when the traced processes have ended."""
+"""Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 _LOOK_SHARE = 0.1
-"""Of the time, at most, goes into looking for processes that come into the scope: a host may have thousands."""
+"""Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
 
 @dataclass
 class Capture:
-    """What came out of the kernel. Times are CLOCK_MONOTONIC ns, ``wall_ns`` is the Unix epoch at ``began``."""
+    """The data from the kernel. Times are CLOCK_MONOTONIC ns, ``wall_ns`` is the Unix epoch at ``began``."""
 
     began: int
     stopped: int
@@ -51,7 +51,7 @@ class Capture:
     columns: tuple[ValueType, ...]
     rows: list[Row]
     losses: dict[str, int]
-    """By the measures: what is missing of what they count."""
+    """From the measures: number of losses by kind."""
     threads: list[ThreadRecord]
     stacks: dict[int, tuple[int, ...]]
     counters: dict[str, int]
@@ -62,18 +62,18 @@ class Capture:
     exit_status: int | None = None
     """Of the launched command."""
     ends: dict[int, int] = field(default_factory=dict)
-    """Why stacks are not complete: by id, an index into `records.ENDS`."""
+    """Why stacks are incomplete: by id, an index into `records.ENDS`."""
     tables: Counts | None = None
-    """What the loader of unwind tables did."""
+    """Counts of the loader of unwind tables."""
     reused: int = 0
-    """How often a thread id came back for another thread: their names and times are not told apart."""
+    """How often a thread id was reused by another thread: their names and times are not separated."""
     recorded: Recorded | None = None
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
 
 
 class Session:
-    """Runs an engine until the duration is over, the targets are gone, the command ended, or someone asks."""
+    """Runs an engine until the duration is over, the targets are gone, the command ended, or a signal."""
 
     def __init__(self, engine: Probes, launch: Launch | None, duration: float | None) -> None:
         """Takes over an engine made with `on_record` of `RecordSink`."""
@@ -83,7 +83,7 @@ class Session:
         self._duration = duration
         self._spaces = ProcessSpaces()
         self._conditions = Conditions()
-        # Most measures do not care, and a host has many mappings.
+        # Most measures do not use mappings, and a host has many.
         for measure in engine.options.measures:
             if type(measure).mapped is not Measure.mapped:
                 self._spaces.listeners.append(measure.mapped)
@@ -103,7 +103,7 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, show: Callable[[str], None], wait: bool) -> None:
-        """Tables for what the trace begins with, before it does. Ctrl-C meanwhile means: begin."""
+        """Prepares tables for the first processes before the trace begins. Ctrl-C starts it at once."""
         if interrupts.requested:
             return
         scope = self._scope
@@ -131,7 +131,7 @@ class Session:
     ) -> Capture:
         """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second.
 
-        Before that unwind tables are waited for, if ``wait``; ``progress`` tells how far they are.
+        If ``wait``, it first waits for unwind tables; ``progress`` shows how far they are.
         """
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
@@ -167,7 +167,7 @@ class Session:
         return self._finish(sink, records, wall)
 
     def _await_last_switches(self, sink: RecordSink) -> None:
-        """The kernel tells of a process's end before its last thread is switched out, which completes its account."""
+        """The kernel reports a process's end before its last thread is switched out, which completes its account."""
         until = time.monotonic() + _LAST_SWITCH
         self._engine.consume()
         while sink.exiting and time.monotonic() < until:
@@ -175,7 +175,7 @@ class Session:
             self._engine.consume()
 
     def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
-        """Until something happens, or so long; measures with small buffers are seen to meanwhile."""
+        """Waits until something happens, or so long; reads measures with small buffers meanwhile."""
         hasty = [measure for measure in self._engine.options.measures if measure.period]
         period = min((measure.period for measure in hasty if measure.period), default=seconds)
         until = time.monotonic() + seconds
@@ -202,7 +202,7 @@ class Session:
         launch.go()
 
     def _news(self) -> list[int]:
-        """Descriptors that tell of new programs and new tables at once, for the first stacks to be complete."""
+        """Descriptors that report new programs and tables at once, so that first stacks are complete."""
         if not self._unwinding:
             return []
         return [self._unwinding.fd, *(self._process_events.fds if self._process_events else ())]
@@ -233,7 +233,7 @@ class Session:
         known = self._spaces.processes
         tgids = {tgid for _, tgid in threads}
         self._to_adopt.extend(sorted(tgids - known.keys()))
-        # What is known was mapped before the trace began; its conditions are those of the trace.
+        # Mappings of known processes were read before the trace began, but not their conditions.
         self._conditions.look_soon(sorted(tgids & known.keys()))
         if len(self._to_adopt) <= 64:
             self._adopt_some()
@@ -289,7 +289,7 @@ class Session:
                 unwinding.exited(event.pid)
 
     def _follow_without_events(self, sink: RecordSink) -> None:
-        """Where there are no perf events: the probes' own exec records, and /proc while it lasts."""
+        """Without perf events: uses the probes' exec records, and /proc while a process exists."""
         for record in sink.take_execs():
             self._epochs.counted(record)
             if self._process_events is None:
@@ -341,7 +341,7 @@ class Session:
 
 
 def _by_demand(threads: list[ThreadRecord]) -> list[int]:
-    """The processes, that which wanted a core for longest first."""
+    """The processes, sorted by time on a core or waiting for one."""
     wanted: Counter[int] = Counter()
     for record in threads:
         wanted[record.thread.key.tgid] += record.on_cpu + record.thread.runnable
@@ -349,7 +349,7 @@ def _by_demand(threads: list[ThreadRecord]) -> list[int]:
 
 
 def _silent(_line: str) -> None:
-    """For whom nobody shows anything."""
+    """Used where no progress is shown."""
 
 
 def _mapping(event: Mmap) -> Mapping:

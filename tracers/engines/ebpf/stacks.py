@@ -24,11 +24,11 @@ _NOT_BEGUN = Frame("[not started yet]", "other")
 _NOT_SAMPLED = Frame("[not sampled]", "other")
 _SCHEDULE = "__schedule"
 _UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not)")
-"""Names of the symboliser for frames that have none: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
+"""The symboliser's names for frames without a symbol: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
 _STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
 _SCHEDULER_FRAMES = 6
-"""At most so many frames from where a thread waits to `__schedule`."""
+"""Maximum number of frames from a thread's wait to `__schedule`."""
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 _Space = tuple[int, int, int]
@@ -42,7 +42,7 @@ class Stacks:
         self.missing = 0
         """Stacks whose frames were lost."""
         self.ends: Counter[str] = Counter()
-        """Stacks that are not complete, by reason."""
+        """Incomplete stacks, by reason."""
         self.unnamed: Counter[str] = Counter()
         """Frames without a name in distinct stacks, by the module that they are in."""
         self._capture = capture
@@ -60,18 +60,18 @@ class Stacks:
         self._user = dict(zip(user, map(_without_strays, frames), strict=True))
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
-        """Kernel stacks of waits, where what a program of ours does at the switch is left out."""
+        """Kernel stacks of waits, without the frames of our own programs at the switch."""
         self._whole: dict[tuple[_Space, int, bool], Stack] = {}
 
     def _space(self, row: Row) -> _Space:
-        # Of a thread that waits as the trace ends it is known what its process has mapped just then.
+        # For a thread that waits at the end of the trace, its process's current mappings are known.
         origin = row.origin
         if row.is_open:
             return origin.tgid, NOW, origin.ustack
         return origin.tgid, self._capture.epochs.epoch(origin.tgid, origin.execs), origin.ustack
 
     def of(self, row: Row) -> Stack:
-        """User frames, then kernel frames; one that says why there are none."""
+        """User frames, then kernel frames; or one that says why there are none."""
         origin = row.origin
         if origin.state == NEW:
             return (_NOT_BEGUN,)
@@ -84,7 +84,7 @@ class Stacks:
             return stack
         if origin.state == RUNNING:
             return (_NOT_SAMPLED,)
-        # Taken in while it slept, without its stack; or its switch-out was not reported.
+        # Added while it slept, without its stack; or its switch-out was not reported.
         return (_UNREPORTED,) if origin.state == OTHER else (_NO_STACK,)
 
     def end_of(self, row: Row) -> int:
@@ -102,12 +102,12 @@ class Stacks:
 
     def _end(self, stack: int, frames: Stack) -> int:
         end = self._capture.ends.get(stack, 0)
-        # Where a thread starts, in assembly, some C libraries (musl) have no unwind rules.
+        # Some C libraries (musl) have no unwind rules for the assembly where a thread starts.
         return 0 if end == _NO_RULE and frames and frames[0].name in _STARTS else end
 
     def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
         frames: Stack = ()
-        # What a sample found is what ran, also where that is part of a switch or of our programs.
+        # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
         for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
             if found is not None:
@@ -125,7 +125,7 @@ def _place(frame: Frame) -> str:
 
 
 def _without_strays(stack: Stack) -> Stack:
-    """Without what lies outward of an address that no mapping holds: there the walk had lost its way."""
+    """Without any unmapped address and its callers: there the walk had gone wrong."""
     for i in range(len(stack) - 2, -1, -1):
         if stack[i].name == UNMAPPED:
             return stack[i + 1 :]
@@ -141,8 +141,8 @@ def _without_tracing(stack: Stack) -> Stack:
 
 
 def _with_scheduler(stacks: Mapping[int, Stack]) -> dict[int, Stack]:
-    """The stacks of threads that were found asleep get the frames of the scheduler, which the kernel leaves out there,
-    if the same wait was seen at a switch, and always with the same functions."""
+    """Adds the scheduler's frames, which the kernel omits in stacks of sleeping threads, to threads found asleep, if
+    the same wait was seen at a switch, and always with the same functions."""
     asleep: dict[str, list[Stack]] = defaultdict(list)
     for stack in {id(stack): stack for stack in stacks.values()}.values():
         if stack and stack[-1].name != _SCHEDULE:

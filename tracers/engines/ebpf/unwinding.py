@@ -1,4 +1,4 @@
-"""Complete user stacks: what the probes' walks miss goes to the loader of tables, and what came is used at once."""
+"""Complete user stacks: the loader gets the tables that the probes' walks miss, and they are used at once."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from .probes import Probes
 
 _EPOCH = 2.0
-"""Seconds in which the use of a table counts as the same."""
+"""Seconds per epoch, the resolution of a table's last use."""
 _SOON, _LATER = 0.1, 5.0
-"""Seconds until a process whose walks miss a mapping is looked at again: a walk that has lost its way always does."""
+"""Least and most seconds until a process whose walks miss a mapping is examined again: wrong walks always miss one."""
 _SLICE = 0.05
 """Seconds spent on reading mappings between two looks at the rings: a host may have thousands of processes."""
 _SHARE = 0.1
-"""Of the time, at most, goes into walking waiting threads again, and into reading the mappings of one process."""
+"""Maximum share of time for walking waiting threads again, and for reading the mappings of one process."""
 
 
 class Unwinding:
-    """Keeps the probes' tables to what the traced processes have mapped."""
+    """Keeps the probes' tables up to date with the mappings of the traced processes."""
 
     def __init__(self, engine: Probes, spaces: ProcessSpaces, budget: int) -> None:
         self._engine = engine
@@ -42,17 +42,17 @@ class Unwinding:
         self._stale = False
         self._to_read: set[int] = set()
         self._to_tell: set[int] = set()
-        """Processes whose mappings are to be read, and told to the probes."""
+        """Processes whose mappings are to be read, or only passed to the probes."""
         self._busy_until: dict[int, float] = {}
-        """By process: not to be read again before."""
+        """By process: earliest time of its next read."""
         self._to_look: dict[int, float] = {}
-        """Processes of which walks missed a mapping, and when they are to be looked at."""
+        """Processes whose walks missed a mapping, and when to examine them."""
         self._looks: dict[int, tuple[float, float]] = {}
-        """By process: when it may be looked at again, and how long to wait after that."""
+        """By process: when it may be examined again, and how long to wait after that."""
         self._expected: list[int] = []
-        """Open files that nobody had mapped when they were asked for."""
+        """Open files that were not mapped yet when their tables were requested."""
         self._leaderless: set[int] = set()
-        """Processes whose main thread has ended, but not they."""
+        """Processes whose main thread has ended, but not all others."""
         self._generation = 0
         self._advance()
 
@@ -67,11 +67,11 @@ class Unwinding:
         return self.loader.ready
 
     def expect_vdso(self) -> None:
-        """Every program has it."""
+        """Requests the table of the vDSO, which every program has."""
         self.loader.expect(os.getpid(), Mapping(0, 4096, path=VDSO))
 
     def expect_file(self, path: str) -> None:
-        """Somebody will map this file, if it is one."""
+        """Requests the table of a path that will be mapped, if it is a file."""
         if not self._spaces.descriptors.take():
             return
         try:
@@ -100,7 +100,7 @@ class Unwinding:
         (self._to_tell if self.loader.map(pid, mapping, time_ns) else self._to_read).add(pid)
 
     def exited(self, pid: int) -> None:
-        """Its main thread is gone, and mostly all of it."""
+        """Its main thread has ended, and usually the whole process."""
         if _others_live(pid):
             self._leaderless.add(pid)
         else:
@@ -116,7 +116,7 @@ class Unwinding:
         self._busy_until.pop(pid, None)
 
     def poll(self) -> None:
-        """Sees to what was missed; walks waiting threads again when tables have come."""
+        """Loads what walks missed; walks waiting threads again when tables were loaded."""
         now = time.monotonic()
         if now >= self._next_epoch:
             self._next_epoch = now + _EPOCH
@@ -140,7 +140,7 @@ class Unwinding:
             self._next_restack = time.monotonic() + (time.thread_time() - begin) / _SHARE
 
     def close(self) -> None:
-        """Lets go of the memory, and of the files, which others can use then."""
+        """Releases the memory, and the descriptors of files for other uses."""
         self.loader.close()
         self._store.close()
         for fd in self._expected:
@@ -149,12 +149,12 @@ class Unwinding:
         self._expected = []
 
     def _advance(self) -> None:
-        """What was remembered of stacks that were not complete is no longer true."""
+        """Invalidates what the probes remember of incomplete stacks."""
         self._generation = self._generation % 0xFFFFFFFF + 1
         self._engine.object.set_variable("unwind_generation", self._generation)
 
     def _tell(self, pid: int) -> None:
-        begin = time.thread_time()  # what it costs, not how long others took their turn meanwhile
+        begin = time.thread_time()  # CPU time: what other threads do meanwhile does not count
         if pid not in self._to_read:
             self.loader.tell(pid)
             self._stale = True
@@ -176,11 +176,11 @@ class Unwinding:
                 self._gone(pid)
 
     def _note(self, pid: int, now: float) -> None:
-        """A walk missed a mapping of the process: it is to be looked at, less and less often."""
+        """A walk missed a mapping of the process: it is examined, less and less often."""
         if pid in self._to_look:
             return
         after, wait = self._looks.get(pid, (0.0, _SOON / 2))
-        # Of a stranger the fork is about to be told, and then it has its parent's mappings.
+        # An unknown process: its fork event will come soon, and gives it its parent's mappings.
         self._to_look[pid] = max(after, now if pid in self._spaces.processes else now + _SOON)
         wait = min(wait * 2, _LATER)
         self._looks[pid] = (self._to_look[pid] + wait, wait)
