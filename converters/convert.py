@@ -33,7 +33,7 @@ _UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
 
 
 _THREAD = frozenset({"thread", "tid"})
-"""Labels that tell threads apart."""
+"""Labels that identify threads."""
 _BARE = frozenset({"perf", "dtrace"})
 """Formats whose readers leave out the arguments of functions."""
 
@@ -136,7 +136,7 @@ def main(**given: Any) -> None:
 
 
 def _choose_table(given: dict[str, Any]) -> None:
-    """Standard output gets a table if a form of it is asked for, or if it is a terminal and no output is named."""
+    """Standard output gets a table if a form of it is requested, or if it is a terminal and no output is named."""
     if given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
         return
     if given["form"]:
@@ -166,7 +166,7 @@ def _converted(
 
 def _standard_input(*, comparing: bool) -> tuple[str, ...]:
     missing = sys.stdin is None or sys.stdin.isatty()
-    if comparing and (missing or stat.S_ISCHR(os.fstat(0).st_mode)):  # /dev/null is nobody's profile
+    if comparing and (missing or stat.S_ISCHR(os.fstat(0).st_mode)):  # /dev/null is not a profile
         cause = "--diff needs IN, the profile after"
         raise StallscopeError(cause, "name it: --diff BEFORE AFTER; - is standard input", exit_code=2)
     if missing:
@@ -175,7 +175,7 @@ def _standard_input(*, comparing: bool) -> tuple[str, ...]:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """What does not go together. StallscopeError (exit code 2)."""
+    """StallscopeError (exit code 2) for incompatible options."""
     if given["normalize"] and not given["bases"]:
         raise StallscopeError("--normalize scales the base of --diff", "name it: --diff BASE", exit_code=2)
     if given["root"] is not None and given["per_thread"]:
@@ -263,7 +263,7 @@ def _check_result(profile: Profile, options: WriteOptions) -> None:
 
 
 def _report(profile: Profile, options: WriteOptions) -> None:
-    """On standard error: how much there is, and what was left out."""
+    """Prints on stderr how much there is, and what was left out."""
     sides = ("", f"{diff.BEFORE}: ", f"{diff.AFTER}: ")
     filtered = [text for text in profile.comments if text.startswith(tuple(f"{side}kept " for side in sides))]
     told = tuple(side + start for side in sides for start in ("left out: ", "added up: "))

@@ -1,4 +1,4 @@
-"""What the console script calls: little is imported before Ctrl-C can be silent. See `starting`."""
+"""Entry point of the console script: little is imported before Ctrl-C is silent. See `starting`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of ``trace-convert`` that say what a picture (SVG, HTML) looks like."""
+"""The options of ``trace-convert`` for the look of a picture (SVG, HTML)."""
 
 from __future__ import annotations
 

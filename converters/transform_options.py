@@ -1,4 +1,4 @@
-"""From the options of ``trace-convert`` to transforms, in one order whatever the order of the options."""
+"""Turns the options of ``trace-convert`` into transforms, in an order independent of theirs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plan(given: Mapping[str, Any]) -> list[Step]:
-    """The steps that the values of `options` ask for. StallscopeError (exit code 2) for one that makes no sense."""
+    """The steps that the values of `options` ask for. StallscopeError (exit code 2) for an invalid one."""
     steps = [*_by_label("--keep", given["keep"], select.keep), *_by_label("--drop", given["drop"], select.drop)]
     for option, transform in _BY_PATTERN.items():
         for text in given[option.strip("-").replace("-", "_")]:
@@ -103,9 +103,9 @@ _BY_PATTERN = {
 
 
 def apply(profile: Profile, steps: Sequence[Step], value: str = "") -> Profile:
-    """The profile after all steps. A comment says how much of ``value`` they left, where that is not all of it.
+    """The profile after all steps. A comment says how much of ``value`` they left, if not all of it.
 
-    Raises StallscopeError for a value or a label that is not there.
+    Raises StallscopeError for an unknown value or label.
     """
     column = value_index(profile, WriteOptions(value=value_name(profile, value)))
     name = profile.value_types[column].name

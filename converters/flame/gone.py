@@ -1,4 +1,4 @@
-"""What a picture of a comparison cannot draw: calls that have nothing on the side whose widths it draws."""
+"""Calls that a picture of a comparison cannot draw, because they have no value on the drawn side."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LEAST = 0.001
 """Share of the larger side that a call must have had to be named."""
 _MOST = 5
 _NAME = 60
-"""Characters of a name."""
+"""Maximum length of a name."""
 
 
 def undrawn(profile: Profile, options: WriteOptions, write: Callable[[int], str]) -> str:
     """``gone: decode_jpeg -2,000, resize -300``, the largest first; where before is drawn, ``new: …+2,000``.
 
-    Named is the outermost call of what has no width, once for all calls of one name; "" for nothing, and for no
+    Names the outermost call without a width, once for all calls of one name; "" if there is none, or without a
     comparison. Raises like `build`.
     """
     if not is_differential(profile):
@@ -31,7 +31,7 @@ def undrawn(profile: Profile, options: WriteOptions, write: Callable[[int], str]
     new = tree.value_type.name == BEFORE
     sizes: Counter[str] = Counter()
     inside = tree.levels
-    """Depth of the call within which there is nothing to add."""
+    """Depth of a named call, whose callees are skipped."""
     for node in tree.nodes:
         if node.depth > inside:
             continue

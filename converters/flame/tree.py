@@ -82,13 +82,13 @@ def build(
 ) -> Tree:
     """The tree of one value column: all → process-PID (→ thread-TID, or the requested labels) → frames.
 
-    ``options.reverse`` turns that over: all → innermost frame → … → process-PID. Branches with less than
+    ``options.reverse`` reverses this: all → innermost frame → … → process-PID. Branches with less than
     ``minimum`` (a share of the total, 0 to 1) are left out, counted in ``Tree.hidden``, and cost neither time nor
-    memory beyond their first frame. Samples without a positive value are ignored. Of a differential profile what has
-    no width is hidden too, but its callers' ``Node.delta`` tells of it. ``label`` names the label of ``Node.label``.
-    ``whole`` is what the root stands for, where that is more than the total. With ``options.both``, ``Node.total`` and
-    ``minimum`` are of the larger one of after and before, so that what appeared and what is gone is there.
-    Raises StallscopeError for a column that is not there or is no sum, and for a ``whole`` that is too little.
+    memory beyond their first frame. Samples without a positive value are ignored. Differential profiles: what
+    has no width is hidden too, but counts in its callers' ``Node.delta``. ``label`` names the label of ``Node.label``.
+    ``whole`` is what the root stands for, if that is more than the total. With ``options.both``, ``Node.total`` and
+    ``minimum`` refer to the larger one of after and before, so that new and vanished calls are included.
+    Raises StallscopeError for a column that is missing or not a sum, and for a ``whole`` that is too small.
     """
     column = value_index(profile, options)
     deltas = _deltas(profile)

@@ -43,7 +43,7 @@ def tenants(scheduling: Scheduling) -> Array:
         # Between two unrecorded switches any thread may have run.
         broken |= ~holder_traced
     somebody = np.where(lost, LOST, OTHERS).astype(np.int32)
-    # Taken in while it ran, after what is known of the core before.
+    # Its tracing began while it ran, after the core's last event.
     since, previous = _taken_in(scheduling, switches), np.roll(switches["time"], 1)
     previous[first] = scheduling.begin
     late = prev_traced & (since > previous) & ~lost
@@ -101,7 +101,7 @@ def _traced(scheduling: Scheduling, tids: Array, times: Array) -> Array:
 
 
 def _taken_in(scheduling: Scheduling, switches: Array) -> Array:
-    """When the thread that leaves was taken into the trace, if that was while it ran; -1: before, or it was created."""
+    """When tracing of the leaving thread began, if it was running then; -1: earlier, or it was created."""
     threads, created = scheduling.threads, scheduling.created
     rows = Threads(threads).rows(switches["prev_tid"], switches["time"])
     if not len(threads):

@@ -25,7 +25,7 @@ PHASE = np.dtype(
         ("end", "<i8"),
         ("thread", "<i4"),  # row of Scheduling.threads
         ("stack", "<i4"),  # for a thread that is not running: where it left its core; NO_STACK if unknown
-        ("waker", "<i4"),  # for a thread that was woken: by whom; NOBODY if unknown
+        ("waker", "<i4"),  # the waker of a woken thread; NOBODY if unknown
         ("cpu", "<i2"),  # for a running thread; else NOWHERE
         ("state", "u1"),  # index of STATES
     ]
@@ -70,7 +70,7 @@ _WAKING = -2
 
 
 def _points(scheduling: Scheduling, known: Threads) -> Iterator[Array]:
-    """Where phases begin, in the order that applies to equal times of one thread."""
+    """The beginnings of phases, in the order for equal times of one thread."""
     spans = scheduling.blocked
     spans = spans[spans["begin"] < scheduling.begin]
     before = _at(known, spans["tid"], np.full(len(spans), scheduling.begin, np.int64), _of_bits()[spans["state"]])

@@ -1,5 +1,5 @@
-"""What is known of a traced process beside the times of its threads: how long these waited for a core, and which cores,
-how much of them, and how many threads it is told to have."""
+"""Data of a traced process besides the times of its threads: waits for a core, allowed cores, CPU quotas, and
+environment variables that set the number of threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 LATENCY_BUCKETS = 24
 LATENCY_SHIFT = 10
-"""Waits for a core by their length, as the probes count them (bpf/include/records.h): bucket 0 is up to 1,024 ns, each
+"""Waits for a core are counted by length, as in the probes (bpf/include/records.h): bucket 0 is up to 1,024 ns, each
 next one up to twice as much, the last one all others."""
 
 THREAD_VARIABLES = (
@@ -23,16 +23,16 @@ THREAD_VARIABLES = (
     "TF_NUM_INTRAOP_THREADS",
     "TF_NUM_INTEROP_THREADS",
 )
-"""Variables by which libraries are told how many threads to make, the best known ones first."""
+"""Environment variables that set libraries' numbers of threads, the best known ones first."""
 
 
 def latency_bucket(ns: int) -> int:
-    """Where a wait of ``ns`` is counted."""
+    """The bucket of a wait of ``ns``."""
     return min((ns >> LATENCY_SHIFT).bit_length(), LATENCY_BUCKETS - 1)
 
 
 def latency_bound(bucket: int) -> int | None:
-    """ns, of which all waits in ``bucket`` are shorter; None: there is no such bound."""
+    """Exclusive upper bound, in ns, of waits in ``bucket``; None for the last bucket."""
     return None if bucket >= LATENCY_BUCKETS - 1 else 1 << (bucket + LATENCY_SHIFT)
 
 
@@ -50,23 +50,23 @@ def percentile_bucket(latencies: Sequence[int], percent: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuLimit:
-    """A control group that may not have more of the cores than its quota, and what that did during the trace."""
+    """A control group with a CPU quota, and the effects of the quota during the trace."""
 
     cgroup: str
     """Its folder, as /proc/PID/cgroup names it (hostile)."""
     quota_us: int
-    """In each period, of all cores together."""
+    """Per period, for all cores together."""
     period_us: int
     periods: int = 0
-    """That began during the trace while the group had work; 0 when unknown."""
+    """Begun during the trace while the group had work; 0 when unknown."""
     throttled_periods: int = 0
-    """In which the quota was used up."""
+    """Periods that used up the quota."""
     throttled_ns: int = 0
-    """In which the group had to stop: those of each core, added up."""
+    """Time for which the group was stopped, summed over all cores."""
 
     @property
     def cores(self) -> float:
-        """As many as it may use on average."""
+        """Cores that it may use on average."""
         return self.quota_us / self.period_us
 
 
@@ -81,13 +81,13 @@ class ProcessTimes:
     cpus: str = ""
     """The cores that its threads may use, as in ``0-3,8``; "" when unknown."""
     limits: tuple[CpuLimit, ...] = ()
-    """Of its control group and of those above it, the innermost first."""
+    """Limits of its control group and its ancestors, innermost first."""
     environment: dict[str, str] | None = None
     """Those of `THREAD_VARIABLES` that it was started with (values are hostile); None when unknown."""
 
 
 def cpu_set(cpus: str) -> frozenset[int]:
-    """The numbers in a list such as ``0-3,8``. ValueError when it is none, or has more than 65,536 cores."""
+    """The numbers in a list such as ``0-3,8``. ValueError if malformed, or for more than 65,536 cores."""
     found: set[int] = set()
     for part in filter(None, cpus.split(",")):
         first, _, last = part.partition("-")

@@ -31,7 +31,7 @@ class ThreadTimes:
     """Number of times it was switched out."""
     exited: bool = False
     creator: int = 0
-    """The thread (tid) that created it during the trace; 0: nobody did."""
+    """The thread (tid) that created it during the trace, or 0."""
 
 
 @dataclass(slots=True)
@@ -57,9 +57,9 @@ class Profile:
     default_value: str = ""
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
     scheduling: Scheduling | None = None
-    """The scheduler's events, where they were recorded; what changes the samples drops them."""
+    """The scheduler's events, if recorded; dropped when the samples are changed."""
     processes: list[ProcessTimes] = field(default_factory=list)
-    """Where the tracer looked at them."""
+    """Empty if not recorded."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

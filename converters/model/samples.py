@@ -64,7 +64,7 @@ class ValueType(NamedTuple):
 
 
 def least(one: int, other: int) -> int:
-    """The smaller of two minima, of which 0 is none."""
+    """The smaller of two minima; 0 means no value."""
     return min(one, other) if one and other else one or other
 
 

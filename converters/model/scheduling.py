@@ -65,7 +65,7 @@ BLOCKED = np.dtype(
         ("state", "<u2"),  # like SWITCH's prev_state
     ]
 )
-"""A thread off its core, with the stack at its switch out; sorted by ``begin``. Those of one thread do not overlap."""
+"""A thread off its core, with the stack at its switch out; sorted by ``begin``. One thread's do not overlap."""
 
 OPEN = -1
 NO_STACK = -1

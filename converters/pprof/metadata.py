@@ -1,9 +1,9 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes; where there are none, nothing),
+``processes`` (those of ProcessTimes; omitted if there are none),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
-which load() takes out again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
+which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
 last comment, behind the word ``stallscope:``.
 """
 
@@ -19,7 +19,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
-"""Numbers that are divided stay below: no float is too small for the result."""
+"""Numbers that are divided stay below this: the result fits into a float."""
 
 
 class Column(NamedTuple):
@@ -39,7 +39,7 @@ def for_people(profile: Profile) -> list[str]:
 
 
 def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str:
-    """The data that pprof's own fields cannot hold; lone surrogates stay as they are."""
+    """The data that pprof's own fields cannot hold; lone surrogates are kept."""
     meta = {
         "version": _VERSION,
         "title": profile.title,
@@ -95,7 +95,7 @@ def _column(entry: Any) -> Column:
 
 def _thread(entry: Any) -> ThreadTimes:
     _require(isinstance(entry, dict), "thread")
-    entry = {"creator": 0} | entry  # files of before 0.1 lack it
+    entry = {"creator": 0} | entry  # missing in files before 0.1
     _require(entry.keys() == {f.name for f in fields(ThreadTimes)}, "thread")
     return ThreadTimes(
         pid=_integer(entry["pid"]),
@@ -117,7 +117,7 @@ def _process(entry: Any) -> ProcessTimes:
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")
     cpus = _text(entry["cpus"])
-    cpu_set(cpus)  # ValueError where it is no list of cores
+    cpu_set(cpus)  # ValueError if it is no list of cores
     environment = entry["environment"]
     if environment is not None:
         _require(isinstance(environment, dict) and len(environment) <= len(THREAD_VARIABLES), "environment")

@@ -14,14 +14,14 @@ from .wait_kinds import kind_of
 from .wait_sites import Site, site
 
 _TIMES = ("wall", "off-cpu")
-"""What the column of time may be called."""
+"""Possible names of the time column."""
 
 Thread = tuple[int, int]
 """(pid, tid)"""
 
 
 class Place(NamedTuple):
-    """Where, and in which state."""
+    """A wait site and a state."""
 
     state: str
     site: Site
@@ -33,13 +33,13 @@ class Place(NamedTuple):
 
     @property
     def has_user_frames(self) -> bool:
-        # What the tracer says where it has no stack: [no stack], [not started yet].
+        # Placeholders for a missing stack: [no stack], [not started yet].
         return any(frame[:1] != "[" or " " not in frame for frame in self.site.frames)
 
 
 @dataclass(slots=True)
 class Sum:
-    """Of intervals; times in ns."""
+    """Sums of intervals, in ns."""
 
     time: int = 0
     count: int = 0
@@ -80,10 +80,10 @@ def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
 
 
 def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
-    """Waits per thread; a thread that only the samples know is added to ``threads``, without times."""
+    """Waits per thread; a thread found only in samples is added to ``threads``, without times."""
     columns = _columns(profile)
     time = columns[0]
-    # What a thread was at when it lost its core is no wait.
+    # The stack of a preempted thread shows no wait.
     waits = [sample for sample in profile.samples if not str(sample.label("state")).startswith((RUNNING, RUNNABLE))]
     sites = _Sites(shared_frames((sample.stack, sample.values[time]) for sample in waits))
     sums: Sums = defaultdict(lambda: defaultdict(Sum))
@@ -121,7 +121,7 @@ class _Sites:
         found = self._known.get(id(stack))
         if found is None:
             found = self._known[id(stack)] = site(stack, self._shared)
-        # One who waits for a core no longer waits for what the kernel stack shows.
+        # A runnable thread no longer waits for what the kernel stack shows.
         return Site(found.frames, "") if state.startswith(RUNNABLE) else found
 
 

@@ -1,4 +1,4 @@
-"""Says in one or two sentences where the time goes, from the numbers of a profile and no further than they go."""
+"""Says in one or two sentences where the time goes, claiming no more than the profile shows."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ from .trouble import Trouble
 from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
 
 NO_WAIT = "trouble"
-"""`Answer.kind` of what is wrong with threads and cores (`trouble.Trouble`)."""
+"""`Answer.kind` for problems with threads and cores (`trouble.Trouble`)."""
 _WEIGHT = {SLEEP: 0.5, EVENTS: 0.2}
-"""What main threads wait for matters less when nobody holds them up, or when that is how a server waits for work."""
+"""Lower weights of main threads' waits: nobody causes a sleep, and servers wait for work in this way (events)."""
 _ALONE = 0.5
-"""A lock, a device: what it matters to threads that no main thread waits for."""
+"""Weight of a wait for a lock or device that delays no main thread."""
 _WORTH = 0.1
-"""Of the first sentence's time, from which on there is a second sentence."""
+"""Minimum share of the first sentence's score for a second sentence."""
 _BUSY = 0.4
-"""The same for threads that run, which is no trouble by itself."""
+"""The same for running threads: running is not a problem."""
 _ON_CPU = {False: 0.5, True: 1.0}
-"""What time on cores matters beside waits: less where nothing is known of it but its length."""
+"""Weight of time on cores relative to waits, without and with on-CPU samples."""
 _QUEUED = 0.75
-"""What waiting for a core matters that nothing in `trouble` explains."""
+"""Weight of waits for a core that `trouble` does not explain."""
 _MOST_OF = 0.7
 _PLACES = 3
-"""Of processes that did not move; of more their names are told."""
+"""Maximum of still processes' places; beyond it, only names."""
 _UNKNOWN = 0.2
-"""What a wait matters that lasts from the beginning to the end, for somebody who is not traced, or one of a process
-that does little."""
+"""Weight of a wait that lasts the whole trace and has no traced cause, or of one in a process that does little."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Names are as they are: hostile."""
+    """Names are unescaped (hostile)."""
 
     sentences: tuple[str, ...]
     kind: str = ""
-    """What the first one is about: `Finding.kind`, or `NO_WAIT`; "" when there is nothing to say."""
+    """Kind of the first sentence: `Finding.kind` or `NO_WAIT`; "" if there is nothing to report."""
     explained: bool = False
-    """It tells who is waited for, too."""
+    """It also says who is waited for."""
     deadlock: bool = False
 
 
@@ -56,11 +55,11 @@ class _Choice:
     pids: frozenset[int] = frozenset()
     is_effect: bool = False
     told: frozenset[int] = frozenset()
-    """Processes that it names beside those of ``finding``."""
+    """Processes named in addition to those of ``finding``."""
 
 
 def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = ()) -> Answer:
-    """What holds threads up comes before the waits of those that it keeps waiting; see docs/offcpu.md."""
+    """Causes of waits come before the waits that they cause; see docs/offcpu.md."""
     if summary.weight and summary.weight.name != "wall" and summary.times.threads:
         return Answer(_of_samples(summary))
     if not summary.times.threads:
@@ -80,7 +79,7 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
 
 
 def _without_choice(summary: Summary, findings: Findings, still: str, words: Phrases) -> Answer:
-    """Nothing matters much: the longest wait, if there is any."""
+    """If nothing is significant: the longest wait, if any."""
     longest = findings.longest()
     if longest and not findings.pids_moving.isdisjoint(longest.pids):
         return Answer(tuple(filter(None, (words.sentence(longest), still))), longest.kind)
@@ -95,11 +94,11 @@ def _nothing(summary: Summary) -> str:
 
 
 def _second(first: _Choice, others: Sequence[_Choice]) -> str:
-    """It adds a cause, or what is the matter with other processes."""
+    """Second sentence: a cause, or a problem of other processes."""
     for other in others:
         told = first.is_effect and other.is_effect
         follows = other.is_effect and first.pids and other.pids <= first.pids and not _is_busy(first)
-        # A wait for events counts little against other waits, but its threads do not run.
+        # A wait for events has a low score among waits, but counts in full against running.
         time = max(first.score, first.finding.time) if first.finding else first.score
         worth = _BUSY * time if _is_busy(other) else _WORTH * first.score
         if not told and not follows and other.score >= worth:
@@ -112,7 +111,7 @@ def _is_busy(choice: _Choice) -> bool:
 
 
 def _choices(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
-    """What could be said, the most important first."""
+    """Possible sentences, the most important first."""
     if deadlocks := findings.deadlocks():
         return [_deadlock(deadlocks[0], findings), *_moving(summary, findings, troubles, words)]
     return _moving(summary, findings, troubles, words)
@@ -177,7 +176,7 @@ def _matters(effect: Finding, cause: Finding | None, findings: Findings) -> floa
 def _of_effect(
     effect: Finding, cause: Finding | None, score: float, others: Sequence[_Choice], words: Phrases
 ) -> _Choice:
-    # What these threads do is explained by what is wrong with their process.
+    # The problem of their process explains these threads' waits.
     wrong = [other.score for other in others if effect.pids <= other.pids and not _is_held(other)]
     if wrong:
         score = min(score, 0.99 * max(wrong))
@@ -191,11 +190,11 @@ def _is_held(choice: _Choice) -> bool:
 
 
 def _leads_to(finding: Finding, effect: Finding | None, cause: Finding | None) -> bool:
-    """Whether ``finding`` is why others wait as ``effect`` says."""
+    """Whether ``finding`` causes the waits of ``effect``."""
     if not effect or finding.kind == HALTED:
         return False
     by_name = cause is not None and bool(set(cause.threads) & set(finding.threads)) and cause.kind == finding.kind
-    # Without the times of threads nothing tells what they do most.
+    # Without times of threads it is unknown what they mostly do.
     unknown = effect.kind == THREAD and not effect.wall and finding.pids <= effect.pids
     return by_name or unknown or (set(effect.threads) == set(finding.threads) and finding.time >= effect.time)
 
@@ -209,7 +208,7 @@ def _all(busy: Sequence[Finding], together: int) -> Finding:
 
 
 def _busy_score(busy: Sequence[Finding], troubles: Sequence[Trouble], on_cpu: float) -> float:
-    """Without what is told in other words: that threads are too many, or throttled."""
+    """Score of running threads, without processes that ``troubles`` covers."""
     told = {pid for trouble in troubles for pid in trouble.pids}
     left = [each for each in busy if not each.pids <= told]
     return sum(on_cpu * (each.time - each.runnable) + _QUEUED * each.runnable for each in left)
@@ -227,7 +226,7 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
 
 
 def _still_sentence(findings: Findings, named: frozenset[int]) -> str:
-    """Which processes did not move during the trace, without those that are ``named`` already."""
+    """Names the processes that did not move during the trace, except those ``named`` already."""
     told = named | {pid for finding in findings.deadlocks() for pid in finding.pids}
     pids = sorted(findings.still_pids - told)
     if not pids:
@@ -245,7 +244,7 @@ def _still_sentence(findings: Findings, named: frozenset[int]) -> str:
 
 
 def _of_samples(summary: Summary) -> tuple[str, ...]:
-    """Where there are only samples: what runs, and how much of the time that is."""
+    """For profiles with samples only: what runs, and its share of the time."""
     work = _work_sentence(summary) or "No sample found a thread at work."
     if not summary.times.wall:
         return (work,)

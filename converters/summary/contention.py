@@ -1,4 +1,4 @@
-"""How the threads of processes got at cores: how many they are, how long they waited, and what they may use."""
+"""Competition for cores, per process: number of threads, waits for a core, and allowed cores."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Of one process, or of several together. Times in ns."""
+    """Figures of one process or of several. Times in ns."""
 
     process: str
     pids: tuple[int, ...]
     duration: int
-    """Of the trace; 0 when unknown."""
+    """Trace length; 0 when unknown."""
     span: int
-    """In which they lived, at most the trace."""
+    """Their lifetime within the trace."""
     threads: int
     created: int
-    """Threads, during the trace."""
+    """Created during the trace."""
     ended: int
     switches: int
     wall: int
@@ -37,35 +37,35 @@ class Contention:
     cpus: frozenset[int]
     """The cores that they may use; empty when unknown."""
     limits: tuple[CpuLimit, ...]
-    """Of all their control groups, each once."""
+    """One entry per control group."""
     allowed: float | None
     """How many cores they may use, by affinity and quotas; None when unknown."""
     environments: tuple[dict[str, str] | None, ...]
     """See `ProcessTimes`, one per process."""
 
     def per_second(self, number: int) -> float | None:
-        """A count of the whole trace; None when its length is not known."""
+        """``number`` per second of trace; None if its length is unknown."""
         return number * SECOND / self.duration if self.duration > 0 else None
 
     @property
     def used(self) -> float | None:
-        """Cores, on average over the trace."""
+        """Average number of cores used."""
         return self.on_cpu / self.duration if self.duration > 0 else None
 
     @property
     def wanted(self) -> float | None:
-        """How many threads ran or waited for a core, on average while they lived."""
+        """Average number of threads that ran or waited for a core in ``span``."""
         return (self.on_cpu + self.runnable) / self.span if self.span > 0 else None
 
     @property
     def mean_latency(self) -> int | None:
-        """Of waits for a core."""
+        """Mean wait for a core."""
         waits = sum(self.latencies)
         return self.runnable // waits if waits else None
 
     @property
     def p99_bucket(self) -> int | None:
-        """The bucket of lengths up to which 99 % of the waits for a core lie; None when there were none."""
+        """The bucket of the 99th percentile of waits for a core; None if there were none."""
         return percentile_bucket(self.latencies, 99)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Contention:
 
 
 def contention_of(profile: Profile) -> tuple[Contention, ...]:
-    """Of each process that the tracer looked at; those that wanted cores for longest first."""
+    """One per examined process; those that ran or waited for a core for longest come first."""
     threads: dict[int, list[ThreadTimes]] = defaultdict(list)
     for times in profile.threads:
         threads[times.pid].append(times)
@@ -114,13 +114,13 @@ def contention_of(profile: Profile) -> tuple[Contention, ...]:
 
 
 def together(members: Sequence[Contention], name: str) -> Contention:
-    """At least one, as if they were one process called ``name``."""
+    """Merges ``members`` (at least one) into one called ``name``."""
     limits = {limit.cgroup: limit for member in members for limit in member.limits}
     return Contention(
         process=name,
         pids=tuple(sorted(pid for member in members for pid in member.pids)),
         duration=members[0].duration,
-        # Nothing says which of them lived at the same time.
+        # Unknown: which of them lived at the same time.
         span=members[0].span if len(members) == 1 else members[0].duration,
         threads=sum(member.threads for member in members),
         created=sum(member.created for member in members),
@@ -161,7 +161,7 @@ def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -
 
 
 def _allowed(members: Sequence[tuple[frozenset[int], tuple[CpuLimit, ...]]]) -> float | None:
-    """Cores of all together: no more than there are, than the quotas of each allow, and than a quota that all share."""
+    """Number of cores that all may use together: limited by affinity, by each one's quotas, and by shared quotas."""
     if not all(cpus for cpus, _ in members):
         return None
     allowed = float(len(frozenset().union(*(cpus for cpus, _ in members))))

@@ -1,4 +1,4 @@
-"""The table of `Contention`: processes of one name, how many threads they have, and how these get at cores."""
+"""The table of `Contention`: a row per process name, with numbers of threads and the use of cores."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 TOP = 5
 """How many names are shown."""
 _TELLING = 100
-"""Processes are shown from this part of one core's time on that they ran or waited for it."""
+"""Processes are shown if they ran or waited for a core for 1/this of the trace."""
 
 
 def rows(processes: tuple[Contention, ...]) -> list[Contention]:
-    """What is shown, the last one perhaps several names together; empty when there is nothing to tell."""
+    """The rows shown; the last may combine several names; empty if there is nothing to report."""
     telling = [group for group in by_name(processes) if _tells(group)]
     telling.sort(key=lambda group: -group.on_cpu - group.runnable)
     rest = telling[TOP:]
@@ -51,7 +51,7 @@ def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> N
 
 
 def headers(*, wide: bool) -> tuple[str, ...]:
-    """Of all columns but the last one, which is the process."""
+    """Headings of all columns except the last, the process."""
     cores = ("Runnable", "Cores: used", "allowed")
     return ("Threads", "New/s", "Ended/s", "Switches/s", "Queued: mean", "p99", *cores) if wide else cores
 
@@ -68,7 +68,7 @@ def _mean(group: Contention) -> str:
 
 
 def _p99(group: Contention) -> str:
-    """The bound of a bucket: what is known."""
+    """Only the bucket's bound is known."""
     bucket = group.p99_bucket
     if bucket is None:
         return "-"

@@ -1,7 +1,7 @@
-"""What a profile of the scheduler says, as plain data: who was traced, where the time went, waits, work, losses.
+"""The figures of a scheduler profile as plain data: threads, times, waits, work, losses.
 
-`summarize.summarize` makes a `Summary`; `Summary.to_json` is what ``--json`` prints,
-`render.render` what a person reads.
+`summarize.summarize` makes a `Summary`; ``--json`` prints `Summary.to_json`,
+`render.render` prints it for people.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ SCHEMA_VERSION = 2
 
 
 TIDS = 4
-"""How many thread ids are told of threads of one name."""
+"""Maximum number of thread ids kept per thread name."""
 _NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
 
 
 def thread_pattern(name: str, main: bool) -> str:
-    """What a person calls threads of this name: ``pool-*`` for ``pool-17``, ``main`` for main threads."""
+    """Common name of numbered threads: ``pool-*`` for ``pool-17``, ``main`` for main threads."""
     return "main" if main else _NUMBER.sub("*", name)
 
 
@@ -35,7 +35,7 @@ class Process:
     name: str
     pids: tuple[int, ...]
     in_kernel: bool = False
-    """Threads of the kernel, among other processes."""
+    """Kernel threads, if others were traced, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Who:
     process: str
     thread: str
     main: bool
-    """They are the main threads (tid = pid)."""
+    """Main threads (tid = pid)."""
     processes: int
     threads: int
     tids: tuple[int, ...] = ()
@@ -84,7 +84,7 @@ class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
     state: str
-    """One of `states.BLOCKED`; "runnable" for all waits for a core of threads of one name, whatever they were at."""
+    """One of `states.BLOCKED`; "runnable" for all waits for a core of threads of one name, in any place."""
     kind: str
     """What is waited for: see `wait_kinds`."""
     frames: tuple[str, ...]
@@ -95,27 +95,27 @@ class Wait:
     min: int
     max: int
     open_time: int
-    """The part of ``time`` of intervals that the end of the trace cut off."""
+    """The part of ``time`` in intervals cut off by the end of the trace."""
     open_count: int
     idle: bool
     """Workers of a pool, or threads of the kernel, that wait for work (`standing.Standing`)."""
     still: bool
     """None of these threads moved during the trace."""
     in_kernel: bool
-    """They are threads of the kernel, among others."""
+    """Kernel threads, if others were traced, too."""
     told_by_others: bool
     processes: int
     threads: int
     threads_wall: int
-    """Wall time of exactly these threads; 0 when that of any is unknown."""
+    """Total wall time of these threads; 0 if unknown for any of them."""
     threads_alike: int
-    """How many traced threads are called like them (see `thread_pattern`), waiting here or not."""
+    """Number of traced threads with these names (see `thread_pattern`), waiting here or not."""
     who: tuple[Who, ...]
     """The thread with the most time here first."""
 
     @property
     def runnable(self) -> bool:
-        """Whether it waited for a core only."""
+        """Whether it is a wait for a core."""
         return self.kind == CORE
 
     @property
@@ -125,7 +125,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """All samples that found threads at the same work. ``weight``: ns on a CPU, or events (`Summary.weight`)."""
+    """All samples of threads doing the same work. ``weight``: ns on a CPU, or events (`Summary.weight`)."""
 
     frames: tuple[str, ...]
     """See `hot_sites.HotSite`."""
@@ -135,15 +135,15 @@ class Running:
     processes: int
     threads: int
     threads_weight: int
-    """All of the weight of exactly these threads."""
+    """Total weight of these threads."""
     threads_alike: int
-    """How many traced threads are called like them."""
+    """Number of traced threads with these names."""
     who: tuple[Who, ...]
     """The thread with the most weight here first."""
 
 
 class NextStep(NamedTuple):
-    """What to run next, and what it would tell."""
+    """A command to run next, and what it shows."""
 
     command: str
     tells: str
@@ -151,40 +151,40 @@ class NextStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Names are as the traced system has them: hostile, to be escaped where they are shown."""
+    """Names are unchanged from the traced system: hostile, to be escaped for display."""
 
     title: str
     host: str
     start_ns: int
     duration_ns: int
     answer: tuple[str, ...]
-    """Where the time goes, in one or two sentences, and one of what did not move (`answer.answer`)."""
+    """Where the time goes, in one or two sentences, and one on what did not move (`answer.answer`)."""
     processes: tuple[Process, ...]
     """Most processes first."""
     times: Times
     active: Times
-    """The same of the threads that do not spend nearly all of their time in one wait that others end."""
+    """The same without quiet threads: those with nearly all their time in one wait that others end."""
     waits: tuple[Wait, ...]
-    """Longest first, those of idle threads after all others, those of processes that did not move last."""
+    """Longest first; idle threads after all others, processes that did not move last."""
     running: tuple[Running, ...]
-    """Most first; empty without on-CPU samples."""
+    """By weight; empty without on-CPU samples."""
     weight: ValueType | None
-    """What `Running.weight` is; None without on-CPU samples."""
+    """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
     comments: tuple[str, ...]
     trouble: tuple[str, ...] = ()
-    """What is wrong with threads and cores, in sentences (`trouble.trouble`)."""
+    """Problems with threads and cores, in sentences (`trouble.trouble`)."""
     contention: tuple[Contention, ...] = ()
-    """Of each process that the tracer looked at; those that wanted cores for longest first."""
+    """See `contention.contention_of`."""
     kernel_threads: int = 0
-    """How many of the threads are the kernel's own, where there are others, too."""
+    """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
-    """The command that would tell more."""
+    """A command that would show more."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
 
-        Names stand as they are; a byte that is not UTF-8 (a lone surrogate in Python) as the text
+        Names are unchanged; a byte that is not UTF-8 (a lone surrogate in Python) becomes the text
         ``\xNN``, because parsers refuse or change lone surrogates.
         """
         return {

@@ -1,4 +1,4 @@
-"""What is worth a sentence: waits that hold threads up, what the main threads wait for, and who that may be."""
+"""Findings worth a sentence: waits that hold threads up, waits of main threads, and their likely causes."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from .standing import Standing
 from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
 
 SIGNIFICANT = 0.05
-"""A wait is worth a sentence from this share of its threads' time on, and of all active threads' time."""
+"""Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
 CPU = "cpu"
-"""The kind of a finding that is no wait: threads that run."""
+"""The kind of a finding on running threads, not a wait."""
 _HELD_UP = (LOCK, HELD, HALTED)
 _EFFECTS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
 _FEW = 6
-"""Names of processes, up to which those traced are taken to have to do with each other."""
+"""Up to this many process names, all traced processes are assumed to be related."""
 _MUCH = 2
 _CAUSE = 0.2
-"""Who is waited for spends at least this share of its time on something of its own."""
+"""A cause of waits spends at least this share of its time on work of its own."""
 _PER_SECOND = 5
 _AT_WORK = 0.005
-"""A process is at work from so many switches a second on, or such a share of one core."""
+"""A process is at work from this many switches a second, or this share of one core."""
 _SLIGHT = 0.02
-"""Of a core: what a process has to use to matter among all of a host."""
+"""Share of a core that a process must use to matter on a whole host."""
 _HERD, _SHORT, _OFTEN = 8, 20_000, 100
-"""A herd: so many threads alike, that run for less than so many ns each time, and are woken so often a second."""
+"""A herd: minimum number of similar threads, maximum ns on a core per wake-up, minimum wake-ups a second."""
 
 _TELLING = 10
-"""A place is told from this part of a finding's time on."""
+"""Places below 1/this of a finding's time are not named."""
 
 _Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The same trouble of some threads. Times in ns."""
+    """One problem of some threads. Times in ns."""
 
     kind: str
     """Of `wait_kinds`, or `CPU`."""
@@ -47,13 +47,13 @@ class Finding:
     """Most time first."""
     time: int
     wall: int
-    """Of these threads; 0 when unknown."""
+    """Sum of the threads; 0 if unknown."""
     places: tuple[Place, ...] = ()
-    """Those with a good part of the time, most first."""
+    """Places with much of the time, longest first."""
     count: int = 0
     max: int = 0
     runnable: int = 0
-    """Of `CPU`: the part of the time in which the threads waited for a core."""
+    """For `CPU`: the part of ``time`` spent waiting for a core."""
 
     @property
     def pids(self) -> frozenset[int]:
@@ -61,13 +61,13 @@ class Finding:
 
 
 class Findings:
-    """Of one profile."""
+    """Findings of one profile."""
 
     def __init__(self, sums: Sums, threads: dict[Thread, ThreadTimes], standing: Standing, duration: int) -> None:
         self._sums, self.threads, self._standing = sums, threads, standing
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
-        """Processes of which no thread moved."""
+        """Processes in which no thread moved."""
         self._own = [thread for thread in threads if thread not in standing.kernel]
         self._names = {self._process(thread) for thread in self._own}
         self._at_work = self._pids_at_work(duration)
@@ -77,7 +77,7 @@ class Findings:
         )  # fmt: skip
 
     def is_quiet(self, thread: Thread) -> bool:
-        """Whether it spends nearly all of its time in one wait that others end."""
+        """Whether it spends nearly all its time in one wait that others end."""
         wall = self.threads[thread].wall
         spent = sum(self._sums[thread][place].time for place in self._standing.quiet.get(thread, ()))
         return 0 < wall * 99 <= spent * 100
@@ -98,15 +98,14 @@ class Findings:
         return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
 
     def _mains(self) -> list[Thread]:
-        """The main threads that matter: of processes at work if there are any, or else of those that move, or all."""
+        """Main threads of the processes at work; if there are none, of those that moved; else of all."""
         own = [thread for thread in self._own if thread not in self._standing.idle]
         mains = [thread for thread in own if thread[0] == thread[1]] or own
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
 
     def are_slight(self, threads: Iterable[Thread]) -> bool:
-        """Whether all of the host is traced, and the processes of these threads hardly use a core: most of them wait
-        for work."""
+        """Whether the whole host is traced and the processes of these threads hardly use a core: most wait for work."""
         pids = {pid for pid, _ in threads}
         on_cpu = sum(times.on_cpu for (pid, _), times in self.threads.items() if pid in pids)
         return bool(self._standing.kernel) and on_cpu < _SLIGHT * self._duration * len(pids)
@@ -130,7 +129,7 @@ class Findings:
         return f"{self._process(thread)} ({where})"
 
     def deadlocks(self) -> list[Finding]:
-        """Several threads of a process that stand still, each for a lock of the program."""
+        """Processes with several still threads, each waiting for a lock of the program."""
         found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._standing.still:
             places = [place for place in self._sums[thread] if user_lock(place.site.frames, place.site.kernel)]
@@ -139,7 +138,7 @@ class Findings:
         return self._made(LOCK, {key: members for key, members in found.items() if len(members) > 1})
 
     def held_up(self) -> list[Finding]:
-        """Locks with all their waiters together, devices, memory; of threads that move, most time first."""
+        """Waits for locks (all waiters together), devices, memory in processes that moved, longest first."""
         found: dict[str, dict[_Key, dict[Thread, list[Place]]]] = {kind: defaultdict(dict) for kind in _HELD_UP}
         for thread in self._own:
             if thread[0] in self.still_pids:
@@ -160,7 +159,7 @@ class Findings:
         return self._process(thread), place.site.frames or place.site.kernel
 
     def effects(self) -> list[Finding]:
-        """What main threads wait for that others end, with other threads that wait in the same places; most first."""
+        """Main threads' waits that others end, with other threads waiting in the same places; longest first."""
         mains = set(self._mains())
         processes = {self._process(thread) for thread in mains}
         wanted: set[_Key] = set()
@@ -185,7 +184,7 @@ class Findings:
         return [made for members in groups.values() if (made := self._finding(kind, members))]
 
     def longest(self) -> Finding | None:
-        """Where nothing is significant: the wait with the most time, of threads that are not idle."""
+        """The longest wait of threads that are not idle, for when nothing is significant."""
         groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
@@ -196,7 +195,7 @@ class Findings:
         return min((each for each in found if each), key=_order, default=None)
 
     def _finding(self, kind: str, members: dict[Thread, list[Place]], least: float = SIGNIFICANT) -> Finding | None:
-        """Of the threads that lose much of their time there; None without any."""
+        """A finding on the threads that lose much time there, or None."""
         times = {thread: sum(self._sums[thread][place].time for place in places) for thread, places in members.items()}
         told = [thread for thread in times if times[thread] >= least * self.threads[thread].wall]
         if not told:
@@ -218,7 +217,7 @@ class Findings:
         return sum(walls) if all(walls) else 0
 
     def busy(self) -> list[Finding]:
-        """Threads of one name that run, or could: most first. Without those of the kernel and those that only wait."""
+        """Running or runnable threads by name, longest first, without kernel threads and threads that only wait."""
         groups: dict[_Key, list[Thread]] = defaultdict(list)
         for thread in self._own:
             times = self.threads[thread]
@@ -233,7 +232,7 @@ class Findings:
         return Finding(CPU, threads, sum(of.values()), self._wall(threads), runnable=runnable)
 
     def cause_of(self, effect: Finding) -> Finding | None:
-        """What those do meanwhile who may end this wait; None when nobody who is traced can be it."""
+        """What the threads that may end this wait do meanwhile; None if none was found."""
         waiting = set(effect.threads)
         if effect.kind in (THREAD, SLEEP):
             asked = [thread for thread in self._own if thread[0] in effect.pids]
@@ -246,14 +245,14 @@ class Findings:
             return None
         asked = [thread for thread in asked if thread not in waiting]
         causes = self._stragglers(effect) or self._causes(asked, _own_kinds(effect.kind))
-        # Whom one of them waits for has something to do for a good part of that time.
+        # The cause of a wait is occupied for a good part of that time.
         each = effect.time / len(effect.threads)
         causes = [cause for cause in causes if cause.time >= _CAUSE * each]
         return max(causes, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
 
     def _stragglers(self, effect: Finding) -> list[Finding]:
-        """Main threads of processes alike that do something of their own for much longer than the one that waits most:
-        ranks of a job wait for each other, whatever thread of theirs brings the news."""
+        """Main threads of similar processes with much more time of their own than the longest waiter: ranks of a job
+        wait for each other, whichever thread delivers the message."""
         victim = effect.threads[0]
         alike = [each for each in self._own if each[0] == each[1] and self._process(each) == self._process(victim)]
         if victim not in alike:
@@ -263,7 +262,7 @@ class Findings:
         return self._causes([each for each in alike if self._own_share(each, kinds) > least], kinds)
 
     def _own_share(self, thread: Thread, kinds: tuple[str, ...]) -> float:
-        """The part of its time that it runs, or waits in these ways."""
+        """Share of its time spent running or in these kinds of waits."""
         times = self.threads[thread]
         waits = sum(total.time for place, total in self._sums.get(thread, {}).items() if place.kind in kinds)
         return (times.on_cpu + waits) / times.wall if times.wall else 0
@@ -295,7 +294,7 @@ class Findings:
         return [cause for cause in found if cause.wall and cause.time >= _CAUSE * cause.wall]
 
     def _mostly(self, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
-        """What a thread does most, of these kinds of waits and of running."""
+        """What a thread does most: run, or wait in one of these kinds."""
         times = self.threads[thread]
         of: dict[str, int] = defaultdict(int)
         places: dict[str, list[Place]] = defaultdict(list)
@@ -304,13 +303,13 @@ class Findings:
                 of[place.kind] += total.time
                 places[place.kind].append(place)
         if CPU in kinds:
-            # To wait for a core is only half of its own doing.
+            # Waiting for a core counts half as its own work.
             of[CPU] = times.on_cpu + times.runnable // 2
         most = max(of, key=lambda kind: (of[kind], kind), default=CORE)
         return most, places[most]
 
     def herd(self) -> Finding | None:
-        """Threads that are woken together, often, and have nearly nothing to do each time."""
+        """Threads often woken together, with almost nothing to do each time."""
         found = [finding for finding in self._pools_awake() if self._is_herd(finding)]
         return min(found, key=_order, default=None)
 
@@ -335,7 +334,7 @@ class Findings:
 
 
 def _own_kinds(effect: str) -> tuple[str, ...]:
-    """What may keep those busy who are waited for."""
+    """What may keep a waited-for thread busy."""
     if effect == SLEEP:
         return (CPU,)
     own = (CPU, SLEEP, *_HELD_UP)

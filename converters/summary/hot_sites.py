@@ -9,22 +9,22 @@ from .wait_sites import ONLY_CALL, function_name, site
 
 
 class HotSite(NamedTuple):
-    """Samples with equal sites are of the same work, in whichever thread or process."""
+    """Samples with equal sites show the same work, in any thread or process."""
 
     frames: tuple[str, ...]
-    """Outermost first, as those of `wait_sites.Site`; empty where only the kernel is known."""
+    """Outermost first, as in `wait_sites.Site`; empty if only the kernel is known."""
     in_kernel: bool
-    """The kernel works for it: a system call, a page fault, an interrupt."""
+    """Runs in the kernel: a system call, page fault or interrupt."""
 
 
 def hot_site(stack: Stack) -> HotSite:
-    """Of a stack, user frames, then kernel frames, outermost first."""
+    """Site of a stack: user, then kernel frames, outermost first."""
     in_kernel = bool(stack) and stack[-1].kind == "kernel"
     frames = site(stack).frames
     if in_kernel or not stack:
         return HotSite(frames, in_kernel)
     leaf = stack[-1].name if stack[-1].kind == "python" else function_name(stack[-1].name)
-    # An interpreter that only calls what waits is itself what runs.
+    # As the innermost frame, an interpreter is itself what runs.
     if not frames or leaf.startswith(ONLY_CALL):
         frames = (*frames, leaf)
     return HotSite(frames, in_kernel)

@@ -1,4 +1,4 @@
-"""The one command that would tell more than the first sentence of a summary."""
+"""The one command that would show more than the first sentence of a summary."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .findings import CPU
 from .wait_kinds import CHILD, HALTED, PEER
 
 _FEW = 4
-"""Processes that are told by their ids."""
+"""Maximum number of processes given by id."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-"""Names that need no care in a shell or in a regular expression."""
+"""Names that need no escaping in a shell or regular expression."""
 
 
 def next_command(told: Answer, has_samples: bool, processes: Sequence[Process]) -> NextStep | None:
-    """None when nothing tells more. ``has_samples``: what runs is known already. ``processes``: all traced."""
+    """None if no command shows more. ``has_samples``: what runs is known already. ``processes``: all traced."""
     if not processes or told.kind == HALTED:
         return None
     whom = _scope(processes)

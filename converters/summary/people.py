@@ -1,4 +1,4 @@
-"""Threads by their names: whose time it is."""
+"""Groups threads and processes by name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .figures import TIDS, Who, thread_pattern
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
-    """How many threads have a name of one pattern in processes of one name: by (process, pattern)."""
+    """Number of threads by (process name, `thread_pattern`)."""
     return Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads)
 
 
 def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
-    """By process name and thread name, in the order of ``members``."""
+    """Groups by process and thread name, in order of ``members``."""
     groups: dict[tuple[str, str, bool], list[ThreadTimes]] = defaultdict(list)
     for times in members:
         groups[times.process, times.thread, times.pid == times.tid].append(times)
@@ -31,7 +31,7 @@ def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
 
 
 def by_name(processes: Iterable[Contention]) -> list[Contention]:
-    """Processes of one name, but for a number at its end, as one, in the order of their first ones."""
+    """Merges processes whose names differ only in a final number, in order of first occurrence."""
     groups: dict[str, list[Contention]] = defaultdict(list)
     for process in processes:
         groups[thread_pattern(process.process, main=False)].append(process)

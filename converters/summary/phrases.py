@@ -1,4 +1,4 @@
-"""Findings in words: whose time, what share of it, where. Names are as they are: hostile."""
+"""Findings in words: whose time, what share of it, where. Names are unescaped (hostile)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOR_WHOM = {
 """For one thread, and for several."""
 _KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)"}
 _TOLD_APART = 2
-"""Up to so many threads of a larger number of threads alike are told by their ids."""
+"""Up to this many of a larger number of similar threads are named by id."""
 
 
 class Phrases:
@@ -69,7 +69,7 @@ class Phrases:
         return f"meanwhile {whom} {does}"
 
     def herd(self, finding: Finding, trace: int) -> str:
-        """Of threads that are woken for nothing."""
+        """Threads that are woken for nothing."""
         threads = len(finding.threads)
         often = finding.count * 1_000_000_000 // (threads * trace)
         each = sum(self._threads[thread].on_cpu for thread in finding.threads) // finding.count
@@ -80,7 +80,7 @@ class Phrases:
         )
 
     def subject(self, threads: Sequence[Thread], *, with_process: bool = True) -> str:
-        """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others are called so, too."""
+        """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name."""
         names, processes = self._names(threads), self._processes(threads)
         of = f" of {processes[0]}" if len(processes) == 1 and with_process else ""
         if len(names) > 1:
@@ -104,7 +104,7 @@ class Phrases:
 
 
 def chain(finding: Finding) -> str:
-    """Where it waits. Ways that end in the same function are told together: ``allocate, release → lock``."""
+    """Where it waits. Paths that end in the same function are combined: ``allocate, release → lock``."""
     ways = list(dict.fromkeys(place.site.frames for place in finding.places if place.site.frames))
     if not ways:
         return finding.places[0].site.kernel if finding.places else ""
@@ -144,9 +144,9 @@ def _counts(finding: Finding) -> str:
 
 
 def people(who: Sequence[Who], *, apart: bool = False) -> str:
-    """Whose wait it is, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
+    """The waiting threads, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
 
-    ``apart``: there are others of these names, and few threads are told by their ids.
+    ``apart``: there are others of these names, and few threads are named by id.
     """
     kinds: dict[str, list[Who]] = {}
     for entry in who:

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 TOP = 15
 """How many waits are shown."""
 LINES = 23
-"""Of a terminal of 24: the last one is the prompt's."""
+"""Lines of a 24-line terminal, without the prompt."""
 _MOST_THAT_FIT, _LEAST = 8, 1
-"""Waits of one process that are shown on such a screen."""
+"""Most and fewest waits of one process on such a screen."""
 _BESIDE_WAITS = 8
-"""How many places of work are shown where waits are shown, too."""
+"""Number of work rows shown when waits are shown, too."""
 _TELLING = 100
-"""Waits that had not ended are told from this part of all time on."""
+"""Unfinished waits are mentioned from 1/this of all time on."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _PIDS = 32
-"""Up to so many processes their ids are told."""
+"""Maximum number of processes listed by id."""
 _NAMES = 8
 """How many process names, and ranges of process ids per name, are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
 _INCOMPLETE = re.compile(r"stacks (not complete|cut)|frames without|user stacks that could not")
-"""Kinds of losses that cost no time: the time is there, its stack says less."""
+"""Kinds of losses that lose no time, only details of its stack."""
 _NAMELESS = "frames without a name"
-"""A note tells in which files, if there are any."""
+"""A note lists the files that have them."""
 _TRAILING = re.compile(r" +(?=\n)")
 
 
@@ -168,7 +168,7 @@ def _process(process: Process, *, with_pids: bool) -> str:
 
 
 def _ranges(pids: Sequence[int]) -> str:
-    """``4711-4718, 4730`` of sorted numbers."""
+    """Sorted numbers as ``4711-4718, 4730``."""
     ranges: list[list[int]] = []
     for pid in pids:
         if ranges and ranges[-1][1] == pid - 1:
@@ -215,7 +215,7 @@ def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
 
 
 def _lost_line(summary: Summary) -> Text:
-    """What is missing; of stacks that are there, what is not known of them comes last."""
+    """What is missing; gaps in the recorded stacks come last."""
     from rich.text import Text
 
     lost = dict(summary.lost)

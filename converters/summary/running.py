@@ -12,7 +12,7 @@ from .hot_sites import HotSite, hot_site
 from .people import alike_of, who_of
 
 ON_CPU = {"samples"}
-"""Columns that samples have beside their weight."""
+"""Columns of samples other than their weight."""
 
 _Thread = tuple[int, int]
 """(pid, tid)"""
@@ -25,7 +25,7 @@ class _Sum:
 
 
 def add_up_running(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> tuple[Running, ...]:
-    """Of the samples with the state "running"; a thread that is not among ``threads`` is added, without times.
+    """Sums of samples in state "running"; threads missing from ``threads`` are added, without times.
 
     The weight is the profile's first value.
     """

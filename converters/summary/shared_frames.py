@@ -1,7 +1,7 @@
-"""Functions that too many different waits go through to tell one from another: a program's own wait functions.
+"""Functions common to many different waits, which do not distinguish them: a program's own wait functions.
 
-``ProcSleep → WaitLatch → WaitEventSetWait → epoll_wait`` says the same of a lock, of a client and of a sleep, where all
-of them call WaitLatch. What tells them apart is the caller just outside of what they share.
+``ProcSleep → WaitLatch → WaitEventSetWait → epoll_wait`` is the same for a lock, a client and a sleep if all of
+them call WaitLatch. What distinguishes them is the caller just outside of the shared functions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from ..model import Frame, Stack
 
 _SHARE = 50
-"""A caller or a callee counts when it has this part of the function's time."""
+"""A caller or a callee counts if it has 1/this of the function's time."""
 
 _STACKS = 4096
-"""So many stacks, those with the most time, tell who calls whom."""
+"""Callers are taken from this many stacks, those with the most time."""
 
 Function = tuple[str, str]
 """(path of the module, name)"""
@@ -28,12 +28,12 @@ class Shared(NamedTuple):
     """Native functions of all waits of a profile."""
 
     called: frozenset[Function]
-    """They have several callers."""
+    """Functions with several callers."""
     forks: frozenset[Function]
-    """They call several functions, so what they call tells something."""
+    """Functions with several callees: the callee distinguishes waits."""
 
     def is_called(self, frame: Frame) -> bool:
-        """Whether ``frame`` is one of several callers' function."""
+        """Whether the function of ``frame`` has several callers."""
         return function_of(frame) in self.called
 
     def telling(self, frames: Sequence[Frame]) -> int:
@@ -57,11 +57,11 @@ def function_of(frame: Frame) -> Function:
 
 
 def shared_frames(stacks: Iterable[tuple[Stack, int]]) -> Shared:
-    """Of all waits: their stacks, outermost frame first, with their times."""
+    """``stacks``: those of all waits, outermost frame first, with times."""
     callers: dict[Function, dict[Function, int]] = defaultdict(lambda: defaultdict(int))
     callees: dict[Function, dict[Function, int]] = defaultdict(lambda: defaultdict(int))
     for stack, time in nlargest(_STACKS, stacks, key=lambda each: each[1]):
-        # Each pair once per stack; a function that calls itself is no caller of its own.
+        # Each pair counts once per stack; direct recursion is ignored.
         for caller, callee in {pair for pair in pairwise(stack) if function_of(pair[0]) != function_of(pair[1])}:
             if _is_named(callee):
                 callers[function_of(callee)][function_of(caller)] += time

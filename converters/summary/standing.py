@@ -14,7 +14,7 @@ from .wait_kinds import EVENTS, PEER, THREAD, TOLD_BY_OTHERS
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""
 _AT_WORK = 1_000
-"""A process gets on with its work when its threads together have this part of the time of one of them on cores."""
+"""A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Standing:
     """Sets of threads."""
 
     kernel: frozenset[Thread]
-    """Threads of the kernel, where there are others, too."""
+    """Kernel threads, if others were traced, too."""
     still: frozenset[Thread]
-    """They never moved: one wait from the beginning of the trace to its end."""
+    """Threads that never moved: one wait from the trace's beginning to its end."""
     quiet: dict[Thread, frozenset[Place]]
-    """They do nothing but wait to be told by others, in these places."""
+    """Threads that do nothing but wait for others, in these places."""
     idle: frozenset[Thread]
-    """Those of them that are known to wait for work: the kernel's, and the workers of pools. Never a main thread."""
+    """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread."""
 
 
 def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
@@ -46,7 +46,7 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
 
 
 def _in_kernel(places: Iterable[Place]) -> bool:
-    """Whether there is a stack, and it has no user part: who has not run yet has none."""
+    """Whether a stack has no user part; a thread that has not run yet has no stack."""
     return any(not place.site.frames for place in places)
 
 
@@ -66,7 +66,7 @@ def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool) -> frozenset[Place]:
 def _pools(
     threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
 ) -> frozenset[Thread]:
-    """Quiet threads beside a process that gets on: several alike in one place, or one that is woken now and then."""
+    """Quiet threads of a process that progresses: several alike in one place, or one that is woken now and then."""
     busy: dict[int, int] = defaultdict(int)
     longest: dict[int, int] = defaultdict(int)
     for thread, times in threads.items():
@@ -84,7 +84,7 @@ def _pools(
         gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
         several = any(alike[times.process, _pattern(times), place] > 1 for place in places)
         kinds = {place.kind for place in places}
-        # Who sleeps, or waits for what comes through a pipe now and then, may be what others wait for.
+        # A thread that sleeps, or is sometimes woken through a pipe, may be what others wait for.
         for_work = kinds <= {THREAD, EVENTS} and (several or thread not in still)
         parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still
         if times.pid != times.tid and gets_on and (for_work or parked):

@@ -22,17 +22,17 @@ from .wait_kinds import CORE, TOLD_BY_OTHERS
 from .wait_sites import Site
 
 _OFF_CPU = {"count", "min", "max"}
-"""Columns that waits have beside their time."""
+"""Columns of waits other than their time."""
 _MOSTLY = 90
-"""Threads that wait for a core are told with where they were, if that is so in this percentage of the time."""
+"""Waits for a core are shown with a place that has at least this percentage of their time."""
 _NOWHERE = Site((), "")
 
 
 def summarize(profile: Profile) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, or of both.
 
-    The first needs the value types ``count``, ``min`` and ``max`` beside the time, the second ``samples``;
-    StallscopeError when there is neither. Shares of threads come from ``profile.threads``; where a thread is not
+    Off-CPU time needs the value types ``count``, ``min``, ``max`` beside it; on-CPU samples need ``samples``.
+    StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
     names = {value_type.name for value_type in profile.value_types}
@@ -77,8 +77,8 @@ _Group = tuple[object, ...]
 
 
 def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, still: frozenset[int]) -> list[Wait]:
-    """Equal waits of all threads together: those of idle threads, of processes that did not move, and of the kernel's
-    threads apart from others in the same place. Waits for a core are one for all threads of a name."""
+    """Groups equal waits of all threads; idle threads, processes that did not move and kernel threads are separate
+    from others in the same place. Waits for a core are one group per thread name."""
     groups: dict[tuple[_Group, _Flags], dict[Thread, dict[Place, Sum]]] = defaultdict(lambda: defaultdict(dict))
     for thread, places in sums.items():
         times = threads[thread]
@@ -93,7 +93,7 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
 
 
 _Flags = tuple[bool, bool, bool]
-"""Of a wait: idle, still, in_kernel."""
+"""A wait's (idle, still, in_kernel)."""
 
 
 def _wait(
@@ -138,7 +138,7 @@ def _wait(
 
 
 def _common(times: dict[Place, int]) -> Site:
-    """Where those were that lost their core, if nearly all of them were in one place."""
+    """The place where threads lost their core, if it is nearly always the same."""
     of: dict[Site, int] = defaultdict(int)
     for place, time in times.items():
         of[place.site] += time

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 WIDE = 110
 """From this width on, count, mean and max have columns of their own."""
 _LITTLE = 1_000
-"""Rows with less than this part of all time are folded into one."""
+"""Rows with less than 1/this of all time are folded into one."""
 _STILL = 2
-"""Up to so many places of processes that did not move have rows of their own."""
+"""Up to this many places of processes that did not move have their own rows."""
 _SAMPLES = 3
-"""Work that fewer samples found is folded, too: its share says nothing."""
+"""Work with fewer samples is folded, too: its share means nothing."""
 
 
 def table(*numbers: str, last: str) -> Table:
@@ -42,7 +42,7 @@ def off_cpu_steps(times: Times, scale: Scale) -> list[int]:
 
 
 def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
-    """Of the ``top`` waits; the others in rows that say how many they are."""
+    """Rows for the ``top`` waits; the others are counted in shared rows."""
     wide = width >= WIDE
     numbers = ("Time", "Share", "Count", "Mean", "Max") if wide else ("Time", "Share")
     made = table(*numbers, last="Where (Share: of all threads' time; after a name: of its own)")
@@ -60,7 +60,7 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
 
 
 def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, list[Wait]]]]:
-    """The waits that have rows, and those that share one, with its name."""
+    """Waits with their own rows, and those that share one, with its name."""
     kernel = [wait for wait in summary.waits if wait.in_kernel]
     still = [wait for wait in summary.waits if wait.still and not wait.in_kernel]
     if len(still) <= _STILL:
@@ -85,7 +85,7 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
 
 
 def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
-    """Of each process's main thread, or of those of one name, the longest wait."""
+    """The longest wait of main threads, one per process name."""
     seen: set[str] = set()
     first = []
     for wait in waits:
@@ -97,7 +97,7 @@ def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
 
 
 def _cells(summary: Summary, parts: list[int], scale: Scale) -> list[str]:
-    """One column: what is printed adds up."""
+    """A column whose printed cells add up."""
     times = summary.times
     same = times.wall > 0 and sum(parts) == times.off_cpu
     steps = scale.steps(parts, off_cpu_steps(times, scale)[1] if same else None)
@@ -154,7 +154,7 @@ def running_table(summary: Summary, width: int, top: int) -> RenderableType:
 
 
 def _scaled(parts: list[int], scale: Scale) -> list[str]:
-    """Parts that add up to their sum as it would be printed."""
+    """Printed parts that add up to their printed sum."""
     return [scale.text(*cell) for cell in zip(scale.steps(parts), parts, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Says in plain sentences what is wrong with threads and cores: too many threads, small quotas, pools made anew."""
+"""Sentences about problems with threads and cores: too many threads, small quotas, recreated pools."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from .figures import thread_pattern
 from .people import by_name
 
 _MOST = 2
-"""Sentences of one kind."""
+"""Maximum of sentences per kind."""
 _CROWDED, _WAITING, _CORE = 1.2, 0.2, 0.05
-"""Threads outnumber cores when so many times as many want one as there are, wait for such a share of the time in which
-they could run, and for so much of a core's time."""
+"""Threads outnumber cores from these values on: threads that want a core, per core; their waits for one as a share of
+the time in which they could run, and of one core's time."""
 _HAVE = 0.6
-"""They are not what crowds the cores when they have less than such a share of them."""
+"""Threads that get less than this share of their cores are crowded out by others."""
 _THROTTLED = 0.02
-"""A quota matters when it is used up in such a share of its periods, or costs such a share of the trace."""
+"""A quota matters from this share of its periods used up, or this share of the trace spent throttled."""
 _ANEW, _AT_LEAST, _GENERATIONS = 10, 20, 5
-"""A pool is made anew when so many threads a second are made and end, so many in all, and one lives for at most the so
-many-th part of the trace."""
+"""A pool is recreated from this many threads created and ended a second, and this many in all, if one lives for at most
+1/this of the trace."""
 _ALWAYS_NAMED = 4
-"""Of `THREAD_VARIABLES`: the first ones are named where they are not set, too."""
+"""This many of the first `THREAD_VARIABLES` are named even if unset."""
 
 
 class Trouble(NamedTuple):
-    """Names in it are as they are: hostile."""
+    """Names in it are unescaped (hostile)."""
 
     sentence: str
     time: int
-    """ns that threads lose by it, or that it takes: the larger, the more it matters."""
+    """ns lost or spent because of it: the larger, the more important."""
     pids: frozenset[int]
 
 
 def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[Trouble, ...]:
-    """What is wrong; nothing when there is nothing to say."""
+    """The problems found, possibly none."""
     groups = by_name(processes)
     quotas = _quotas(groups)
     throttled = {pid for quota in quotas for pid in quota.pids}
-    # Threads that a quota stops wait for cores; that they are more than it allows says no more.
+    # Throttled threads wait for cores anyway: that they outnumber the cores adds nothing.
     crowds = [crowd for crowd in _crowds(groups) if not crowd.pids <= throttled]
     return (*quotas, *crowds, *_pools(processes, threads))
 
@@ -83,7 +83,7 @@ def _quota_sentence(limit: CpuLimit, groups: Sequence[Contention]) -> str:
 
 def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
     crowds = [(group, _name(group)) for group in groups if _is_crowd(group)]
-    # Programs of several names may have the same cores.
+    # Different programs may share the same cores.
     clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
     for group in groups:
         if not _is_crowd(group):
@@ -96,7 +96,7 @@ def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
 
 
 def _crowd_of(cluster: Sequence[Contention]) -> tuple[Contention, str] | None:
-    """Those, and what they are called, who want much of what all have; None when that is not too much."""
+    """The members that want much of the shared cores, and their names; None if they are no crowd."""
     total = sum(group.on_cpu + group.runnable for group in cluster)
     members = sorted(
         (group for group in cluster if group.on_cpu + group.runnable >= _CORE * total),
@@ -140,7 +140,7 @@ def _crowd_sentence(group: Contention, whom: str) -> str:
 
 
 def _environment(group: Contention) -> str:
-    """What the processes are told of numbers of threads."""
+    """The processes' variables for numbers of threads."""
     known = [each for each in group.environments if each is not None]
     if not known:
         return f"Environment: {THREAD_VARIABLES[0]} and its like could not be read."

@@ -9,28 +9,28 @@ from functools import lru_cache
 from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
 
 LOCK = "lock"
-"""Somebody holds it: a mutex of the program or of the kernel, a file's lock."""
+"""A lock with a holder: a mutex of the program or of the kernel, a file's."""
 HELD = "held"
-"""A device, a disk, memory, a page, another kernel's answer: all that the other words do not name."""
+"""A device, a disk, memory, a page, another kernel's answer: all that no other kind covers."""
 HALTED = "stopped"
-"""By a signal or a debugger."""
+"""Halted by a signal or a debugger."""
 SLEEP = "sleep"
-"""The thread asked for it: a timer."""
+"""A timer that the thread set."""
 THREAD = "thread"
 """Another thread: a condition variable, a semaphore, a join."""
 PEER = "peer"
-"""Who is at the other end of a pipe or a socket."""
+"""The other end of a pipe or a socket."""
 CHILD = "child"
 """The end of another process."""
 EVENTS = "events"
-"""Whatever comes first: epoll, poll, a signal, a connection."""
+"""The first of several: epoll, poll, a signal, a connection."""
 CORE = "core"
-"""It could run."""
+"""A core: it is runnable."""
 WORK = "work"
-"""A thread of the kernel that has nothing to do."""
+"""Work, in an idle kernel thread."""
 
 TOLD_BY_OTHERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, WORK))
-"""Kinds of waits that another thread, a process, a peer or a timer ends: an effect of what that one does."""
+"""Kinds of waits that another thread, a process, a peer or a timer ends: effects of a cause elsewhere."""
 
 _SLEEPS = frozenset(("do_nanosleep", "hrtimer_nanosleep"))
 _THREADS = frozenset(("futex_wait",))
@@ -53,11 +53,11 @@ _KERNEL_LOCKS = re.compile(
     r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"
 )
 _USER_LOCKS = ("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait", "std::mutex::", "std::shared_mutex::", "take_gil")
-"""User functions whose futex wait is for a lock that somebody holds."""
+"""User functions whose futex wait is for a lock with a holder."""
 
 
 def user_lock(frames: Sequence[str], kernel: str) -> str:
-    """The function of the program's lock that is waited for; "" when it is none."""
+    """The function that waits for a lock of the program; "" if there is none."""
     if kernel not in _THREADS:
         return ""
     return next((frame for frame in frames if frame.startswith(_USER_LOCKS)), "")
@@ -65,7 +65,7 @@ def user_lock(frames: Sequence[str], kernel: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
-    """One of the words above, for a wait in this state and place (`wait_sites.Site`)."""
+    """The kind of a wait in this state and place (`wait_sites.Site`)."""
     if state.startswith(RUNNABLE):
         return CORE
     if state in (STOPPED, TRACED):

@@ -1,7 +1,7 @@
 """Which frames of an off-CPU stack tell where a thread waits: the caller, the API, the system call, the kernel wait.
 
-A stack of 40 frames holds three or four names that answer the question. The tables of what is only
-plumbing stand here and nowhere else.
+Three or four names in a stack of 40 frames answer the question. The tables of functions that are
+only plumbing are in this module.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
 
 GAP = "…"
-"""Stands in `Site.frames` where frames between two names are left out."""
+"""Marks frames left out between two names in `Site.frames`."""
 
 _LIBRARIES = re.compile(
     r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s)[-.]|ld-|ld\.so|\[?(linux-)?vdso|\[vsyscall\]"
 )
-"""Files through which every program waits: of their frames only the outermost, the function called, tells something."""
+"""Libraries through which every program waits: only their outermost frame, the called function, is informative."""
 
 ONLY_CALL = (
     # Thread starts and std::function.
@@ -45,7 +45,7 @@ ONLY_CALL = (
     "cfunction_",
     "method_vectorcall",
 )
-"""How the names of functions begin that stand in the program's own files, but only call what matters."""
+"""Prefixes of functions in the program's own files that only call what matters."""
 
 _SCHEDULER = (
     # schedule, schedule_timeout, schedule_hrtimeout_range, schedule_preempt_disabled, schedule_rtlock …
@@ -55,7 +55,7 @@ _SCHEDULER = (
     "preempt_schedule",
     "rt_mutex_schedule",
     "__cond_resched",
-    # What is waited for is known by their callers: do_poll, wait_for_completion, sk_wait_data.
+    # Their callers show what is waited for: do_poll, wait_for_completion, sk_wait_data.
     "poll_schedule_timeout",
     "__wait_for_common",
     "wait_woken",
@@ -65,7 +65,7 @@ _SCHEDULER = (
     "__bpf_trace_",
     "__traceiter_",
 )
-"""How the kernel's ways into the scheduler begin."""
+"""Prefixes of kernel entries into the scheduler."""
 
 _SAME_WAIT = {
     "futex_wait_queue": "futex_wait",
@@ -102,14 +102,14 @@ class _Name(NamedTuple):
     text: str
     first: int
     last: int
-    """The depths of the frames on the stack that it stands for."""
+    """Depths of the stack frames that it represents."""
 
 
 class Site(NamedTuple):
-    """Where a thread waits. Waits with equal sites are the same wait, in whichever thread or process."""
+    """Where a thread waits. Waits with equal sites are the same wait, in any thread or process."""
 
     frames: tuple[str, ...]
-    """Outermost first: caller, API, and the system call; empty where only the kernel is known. Names are bare."""
+    """Outermost first: caller, API, and the system call; empty if only the kernel is known. Names are bare."""
     kernel: str
     """Innermost kernel function that is not the scheduler's, "" when unknown."""
 
@@ -143,7 +143,7 @@ def _cut(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """``name`` without what stands in brackets; "" when they do not match."""
+    """``name`` without bracketed parts; "" if the brackets do not match."""
     kept: list[str] = []
     depth = i = 0
     while i < len(name):
@@ -250,13 +250,13 @@ def _own_chain(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
         return last[-2:] + nameless
     chain = [runs[-2].names[-1], *last[:1], *last[1:][-1:]]
     if len(last) == len(runs[-2].names) == 1 and len(runs) > 2:
-        # A library that only passes the call on: its caller is the one who wants to know.
+        # A library that only passes the call on: its caller is more informative.
         chain.insert(0, runs[-3].names[-1])
     return chain + nameless
 
 
 def _telling_callers(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
-    """The innermost function that is not shared, the next one outside of it that is, and who called that."""
+    """The innermost function that is not shared, the next shared one outside of it, and its caller."""
     inner = len(own) - 1
     api = next((i for i in range(inner - 1, -1, -1) if shared.is_called(own[i][0])), None)
     outer = (api - 1, api) if api is not None else (inner - 1,)
@@ -270,7 +270,7 @@ def _origin(frame: Frame) -> str:
 
 def _run(entries: Sequence[tuple[Frame, int]]) -> _Run:
     named = [entry for entry in entries if _is_named(entry[0])]
-    # Only names at its ends are ever told.
+    # Only names at its ends are shown.
     told = named if len(named) <= 3 else [named[0], *named[-2:]]
     names = [_Name(_label(frame), depth, depth) for frame, depth in told]
     last, depth = entries[-1]

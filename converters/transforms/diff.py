@@ -21,7 +21,7 @@ AFTER: Final = "after"
 BEFORE: Final = "before"
 
 _OF_ONE_RUN = ("host", "input", "pid", "tid")
-"""Labels that are other ones in the next run of the same thing."""
+"""Labels that differ between runs of the same program."""
 
 
 def is_differential(profile: Profile) -> bool:

@@ -38,10 +38,9 @@ class Without(dict[Labels, Labels]):
 
 
 def root_name(labels: Labels, key: str, *, always: bool = False) -> str:
-    """What stands under the stacks for one label, "" for nothing: ``python3-4711`` for process, ``D`` for state.
+    """Name of the root below the stacks for one label, "" for none: ``python3-4711`` for process, ``D`` for state.
 
-    A name whose only number is that of the process or thread has it already, ``stream 7``, unless it is ``always`` to
-    stand behind.
+    The id is left out if it is the only number in the name already, as in ``stream 7``, unless ``always`` is set.
     """
     values = dict(labels)
     number = values.get(_NUMBERS.get(key, ""))
@@ -54,7 +53,7 @@ def root_name(labels: Labels, key: str, *, always: bool = False) -> str:
 
 
 def runs_and_waits(profile: Profile) -> bool:
-    """Whether some of its samples are of running threads and others are not, as only the label ``state`` tells."""
+    """Whether it has samples of running threads and of others, according to the label ``state``."""
     states = {dict(labels).get("state") for labels in {sample.labels for sample in profile.samples}}
     return RUNNING in states and len(states - {RUNNING, None}) > 0
 

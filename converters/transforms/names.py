@@ -20,7 +20,7 @@ _IDENTIFIER_END = re.compile(r"[\w$\]]")
 _LAMBDA = re.compile(r"#\d+(?=\})|(?<='lambda)\d+(?=')|(?<='unnamed)\d+(?=')|(?<=\$_)\d+")
 _ADDRESS = re.compile(r"\b0[xX][0-9a-fA-F]+|(?<= <)[0-9a-f]+(?=>\]\Z)")
 _COUNTED = re.compile(r"(?<=\w)#\d+(?![\w}])")
-"""Not the number of a lambda, which stands in braces."""
+"""Excludes numbers of lambdas, which are in braces."""
 _NUMBER = re.compile(r"(?<=[-_/:# ])\d+")
 
 
@@ -86,7 +86,7 @@ def _without_counts(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """``void f<…>`` of ``void f<…>(int, float*)``; what has a space before the parenthesis is no function of C++."""
+    """``void f<…>`` of ``void f<…>(int, float*)``; names with a space before the parenthesis are not C++."""
     rest = name[len(short := without_arguments(name.encode(errors="surrogatepass")).decode(errors="surrogatepass")) :]
     return short if rest.startswith("(") and short[-1:].strip("( ") else name
 

@@ -71,7 +71,7 @@ def with_samples(profile: Profile, samples: Sequence[Sample]) -> Profile:
 
 
 def add_up(samples: Sequence[Sample], value_types: Sequence[ValueType]) -> list[Sample]:
-    """One sample per stack and labels, in the order of their first sight; values joined as their columns say."""
+    """One sample per stack and labels, in order of first occurrence; values joined as their columns say."""
     joins = [value_type.joined for value_type in value_types]
     places: dict[tuple[Stack, Labels], int] = {}
     joined: list[Sample] = []

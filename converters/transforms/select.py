@@ -81,7 +81,7 @@ def _of_thread(thread: ThreadTimes, key: str) -> str:
 
 
 def _with_threads(profile: Profile, threads: Sequence[ThreadTimes]) -> list[ProcessTimes]:
-    """The processes of these threads. How long threads waited for a core is known of whole processes only."""
+    """The processes of these threads. Waits for a core are known for whole processes only."""
     before, after = (Counter(thread.pid for thread in each) for each in (profile.threads, threads))
     return [
         process if before[process.pid] == after[process.pid] else replace(process, latencies=())

@@ -1,14 +1,14 @@
-"""speedscope's JSON file format: the profile "all" first, then one per process (or thread, or what other labels stand
-under the stacks), all of type "sampled". Of all the time of threads, on a CPU and off it: "all", one per process, and
+"""speedscope's JSON file format: the profile "all" first, then one per process (or thread, or value of other
+requested labels), all of type "sampled". For samples of threads both on and off a CPU: "all", one per process, and
 one per thread, those with the most time first.
 
 A profile with a timeline becomes one profile of type "evented" per track instead, if its value is the timeline's time.
 A profile with the scheduler's events becomes one per thread.
 
 Valid against the schema that speedscope publishes (file-format-schema.json in its npm package). speedscope merges
-by frame index, so a frame here is a function (name and file), wherever in the function the address was. The
-counts of what was lost stand in the key "lost", which speedscope skips, and in the name if there are any; "repeated"
-says of how many profiles at the beginning the samples are in those that follow, too.
+by frame index, so a frame here is a function (name and file), whatever the address inside it was. The
+counts of lost items are in the key "lost", which speedscope skips, and in the name if there are any; "repeated"
+is the number of profiles at the beginning whose samples occur again in later ones.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
 
 
 def _groups(profile: Profile, index: int, options: WriteOptions, frames: _Frames) -> tuple[list[Iterator[str]], int]:
-    """The profile of all samples, then those of the roots, unless there shall be none; and how many are repeated."""
+    """The profile of all samples, then those of the roots, if any are wanted; and how many are repeated."""
     several = _kinds_of_groups(profile, options)
     groups: list[dict[str, _Weights]] = [{} for _ in several]
     everything: _Weights = defaultdict(int)
@@ -74,7 +74,7 @@ def _groups(profile: Profile, index: int, options: WriteOptions, frames: _Frames
 
 
 def _kinds_of_groups(profile: Profile, options: WriteOptions) -> list[tuple[str, ...]]:
-    """The labels of which every value has a profile."""
+    """Labels that get a profile for each value."""
     if options.roots is not None:
         return [options.roots] if options.roots else []
     if options.per_thread:

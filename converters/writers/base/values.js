@@ -3,7 +3,7 @@
 const TIMES = [["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
 const BYTES = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
-// ``nanoseconds`` are those of one unit, 0 when the values are no times.
+// ``nanoseconds`` are those of one unit, 0 if the values are not times.
 function amount(value, unit, nanoseconds) {
     if (nanoseconds) {
         return duration(Math.round(value * nanoseconds));
@@ -51,13 +51,13 @@ function shortened(chars, most, name) {
     return PATH.test(name) ? ".." + chars.slice(-most).join("") : chars.slice(0, most).join("") + "..";
 }
 
-// What a value of unit "count" counts, in the plural, as flame/tree.py tells it.
+// What a value of unit "count" counts, in the plural, as in flame/tree.py.
 function things(name) {
     const last = name.slice(name.lastIndexOf("_") + 1);
     return last === "" || last === "count" ? "times" : last;
 }
 
-// ``3 lines not understood``, ``1 line not understood``, as base/units.py tells it.
+// ``3 lines not understood``, ``1 line not understood``, as in base/units.py.
 function counted(number, kinds) {
     return grouped(String(number)) + " " + (number === 1 ? kinds.replace(/([a-rt-z0-9])s\b/i, "$1") : kinds);
 }

@@ -1,4 +1,4 @@
-"""Short names for what a thread off its core waits in."""
+"""Short names of the places where threads wait."""
 
 from __future__ import annotations
 

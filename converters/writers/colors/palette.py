@@ -36,7 +36,7 @@ Swatch = tuple[str, str]
 
 
 class Palette(Protocol):
-    """Colours of one graph. A class stands for the same colour in every graph with the same palette."""
+    """Colours of one graph. A class has the same colour in every graph with the same palette."""
 
     label: str
     """The label that `flame.build` has to set in the nodes, "" for none."""
@@ -56,9 +56,9 @@ def choose(
 ) -> Palette:
     """The palette called ``name``, or the one that suits ``profile``, whose value ``drawn`` is shown.
 
-    ``roots``: labels that stand under the stacks, which colours need not tell. ``negate`` swaps the colours of what has
+    ``roots``: labels shown below the stacks, which colours need not show. ``negate`` swaps the colours of what has
     grown and what has shrunk.
-    Raises StallscopeError (exit code 2) for a name that is none, or that does not fit.
+    Raises StallscopeError (exit code 2) for an unknown name, or one that does not fit.
     """
     differential = is_differential(profile)
     if name and name not in PALETTES:
@@ -187,7 +187,7 @@ class _ByModule:
 
     @staticmethod
     def _module(node: Node) -> str:
-        """A name that the next version of the library has, too."""
+        """A name that other versions of the library share."""
         name = _OF_VERSIONS.sub(r"\1", os.path.basename(node.key.module))
         return name or LABELS.get(node.key.kind, node.key.kind)
 

@@ -8,7 +8,7 @@ The block is zlib data (DecompressionStream's "deflate") of, all little endian:
     u32[STACKS]     how many frames a stack has in common with the one before it
     u32[STACKS]     how many frames it adds
     u32[NODES]      the functions of the added frames, each a node of the tree, in pre-order
-    u8[NODES]       where colours tell a label of the samples (`about.byNode`): the class of each node
+    u8[NODES]       if colours show a label of the samples (`about.byNode`): the class of each node
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ALL = Key("all", "root", "")
 
 _Ids = tuple[int, ...]
 _Sums = defaultdict[str, int]
-"""Of the chosen value, by a label's value."""
+"""Chosen value, by the value of a label."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ def _bytes(numbers: array[Any]) -> bytes:
 
 
 def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[str, Any]:
-    """What stands around the graph."""
+    """Data shown around the graph."""
     unit = options.unit or profile.value_types[value_index(profile, options)].unit
     without_width = undrawn(profile, options, lambda value: human(value, unit))
     notes = [without_width, *options.notes, *profile.comments]
@@ -147,7 +147,7 @@ def _functions(forest: _Forest, tree: Tree, palette: Palette) -> tuple[dict[str,
 
 
 def _node_classes(forest: _Forest, palette: Palette, classes: dict[str, int]) -> array[int]:
-    """The class of each node, where a label decides: a function can be in different states in different stacks."""
+    """The class of each node, if a label decides: a function can be in different states in different stacks."""
     known: dict[tuple[int, str], int] = {}
     found = array("B")
     for key, mark in zip(forest.nodes, forest.node_marks, strict=False):

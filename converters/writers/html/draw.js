@@ -15,7 +15,7 @@ const pen = canvas.getContext("2d", { alpha: false });
 
 let zoomed = 0;
 let inverted = false;
-let hits = null; // Uint8Array by function while a search is on
+let hits = null; // Uint8Array by function during a search
 let width = 0;
 let height = 0;
 let printing = false;
@@ -48,7 +48,7 @@ function isAbove(i) {
     return i <= zoomed && end[i] > zoomed;
 }
 
-// Left edge and width of a node in px; a width of 0 where it is not shown.
+// Left edge and width of a node in px; a width of 0 if it is not shown.
 function extent(i) {
     if (isAbove(i)) {
         return [0, width];
@@ -155,7 +155,7 @@ function box(i, x, y, w, alpha, labels) {
     const found = hits !== null && i > 0 && hits[func[i]] === 1;
     pen.globalAlpha = found || hits === null ? alpha : alpha * 0.45;
     pen.fillStyle = found ? colors.hit : colorOf(i);
-    // The gap between neighbours comes off the box, but not where the box is little more than it.
+    // The gap between neighbours is taken from the box, unless the box is too narrow for that.
     pen.fillRect(x, y, w > 4 * GAP ? w - GAP : w, ROW - 1);
     if (w > 2 * LABEL_PAD + 14) {
         labels.push([i, x, y, w, found, alpha]);

@@ -1,4 +1,4 @@
-// Pointer and keys, print and dark mode; and the start of it all.
+// Pointer and keys, print and dark mode; and the start of the page.
 
 // ---- Pointer
 
@@ -142,7 +142,7 @@ function begin(buffer) {
     legend();
     notes();
     restore();
-    // The roots are what one wants to see first of a graph that is taller than the window.
+    // In a graph that is taller than the window, the roots should be visible first.
     if (!inverted && !zoomed) {
         graph.scrollTop = graph.scrollHeight;
     }

@@ -1,6 +1,6 @@
-// What the user touches: views, search, zoom, pointer and keys; the place in the address; print and dark mode.
+// User interaction: views, search, zoom, pointer and keys; the state in the address; print and dark mode.
 
-// Change, as a share of what was before, from which on a step of colour applies; see colors/palette.py.
+// Relative change from which each step of colour applies; see colors/palette.py.
 const STEPS = [-0.5, -0.25, -0.1, -0.02, 0, 0.02, 0.1, 0.33, 1];
 const MAX_LEGEND = 24;
 const VIEWS = ["flame", "icicle", "table"];
@@ -34,7 +34,7 @@ function shorten(name) {
     return name.length > 40 ? shortened(Array.from(name), 38, name) : name;
 }
 
-// ---- What stands around the graph
+// ---- Text around the graph
 
 function subtitle() {
     if (about.subtitle) {
@@ -318,7 +318,7 @@ function reset() {
     zoom(0);
 }
 
-// Scrolls so that the row of a frame, and what it calls first, are in the window.
+// Scrolls so that the row of a frame and the rows of its next callees are visible.
 function reveal(i) {
     const y = top_(i);
     const room = Math.min(6 * ROW, Math.max(0, graph.clientHeight - 2 * ROW));

@@ -10,7 +10,7 @@ const more = document.getElementById("more");
 let sortKey = "";
 let ascending = false;
 let rowLimit = PAGE_ROWS;
-let table = null; // columns by key, each with one entry per function; null when it has to be made again
+let table = null; // columns by key, each with one entry per function; null when it must be rebuilt
 
 const NUMBERS = [["self", "Self"], ["selfShare", "Self %"], ["total", "Total"], ["totalShare", "Total %"]];
 const DELTA_NUMBERS = [

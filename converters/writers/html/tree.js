@@ -1,4 +1,4 @@
-// The block of data (data.py says how it is made) unfolded into a tree, and sums over it.
+// Unpacks the block of data (see data.py) into a tree, and sums over it.
 
 // Node i has the descendants i + 1 … end[i] - 1; node 0 is all, the others are calls of func[i].
 let about = null;
@@ -7,7 +7,7 @@ let levels = 0;
 let func, depth, parent, end; // Int32Arrays by node
 let own, total, start; // Float64Arrays by node: of the chosen value, in its unit
 let columns = []; // per value, the own amounts, stack by stack
-let nodeClass; // Uint8Array by node but the first: its class, where about.byNode says so
+let nodeClass; // Uint8Array: the class of each node but the first, if about.byNode is set
 let lastNode; // Int32Array: the node that a stack ends in
 let byDepth, levelAt; // nodes sorted by depth; where each depth begins in them
 
@@ -96,7 +96,7 @@ function addUp(column) {
     return [self, sum];
 }
 
-// The sums of the values, kept once they were needed; a differential profile needs both of its two.
+// The sums of the values, cached on first use; a differential profile needs both of its two.
 const sums = [];
 
 function sumsOf(value) {
@@ -120,7 +120,7 @@ function nameOf(i) {
     return i > 0 ? about.names[func[i]] : "all";
 }
 
-// Kind and module, for people.
+// Kind and module, for display.
 function originOf(f) {
     const kind = about.kinds[f];
     const module = about.modules[f];

@@ -1,4 +1,4 @@
-// Values of any unit, and what compares them.
+// Values of any unit, and their comparison.
 // writer.py puts base/values.js and the scripts of this folder into one function: values, tree, draw, table, page, input.
 
 const FACTORS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
@@ -12,7 +12,7 @@ function plural(number, noun) {
     return grouped(String(number)) + " " + noun + ending;
 }
 
-// How much more or less it became; "new" where there was nothing.
+// How much the value changed; "new" if there was none before.
 function change(after, before, unit) {
     if (after === before) {
         return "0";

@@ -35,7 +35,7 @@ class _Core(NamedTuple):
     switches: Array
     """Without the first entry of `tenants`, which is not a switch."""
     wakeups: Array
-    """Those that can be written in the compact form."""
+    """Wake-ups that can have the compact form."""
     events: Array
     """Indices of the full events."""
     losses: Array

@@ -1,11 +1,11 @@
-// When things were, in a flame chart; written as axis.py writes it.
+// Positions in time in a flame chart, formatted as in axis.py.
 
 const AXIS_TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 const APART = 110; // px from one tick to the next, at least
 const IN_UNIT = FACTOR * (NANOSECONDS || 1);
 const axisGroup = document.getElementById("axis");
 
-// When value is, in the unit that suits largest, with digits for steps of step.
+// Position of value in the unit that suits largest, with digits for steps of step.
 function position(value, step, largest) {
     return positionText(value * IN_UNIT, step * IN_UNIT, largest * IN_UNIT);
 }

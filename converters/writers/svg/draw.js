@@ -91,7 +91,7 @@ function layout() {
     fitLines();
 }
 
-// What is zoomed is a window: what lies across its edges is cut off there, callers fill it.
+// The zoomed frame is the window: frames are clipped at its edges, and callers fill it.
 function placeFrames() {
     const from = start[zoomed];
     const to = from + total[zoomed];
@@ -164,7 +164,7 @@ function drawLabels() {
     }
 }
 
-// What has no room is left out: the details of a frame say the same.
+// Entries without room are left out: a frame's details say the same.
 function fitLegend() {
     let x = PAD;
     for (const swatch of document.querySelectorAll("#legend rect")) {

@@ -138,7 +138,7 @@ class Frames:
         if tree.differential:
             return f"{line} · {graph.compared(node)}"
         if tree.timed:
-            # With as many digits as the length has: three.
+            # Three digits, as in the length.
             return f"{line} · at {position(node.start, node.total / 100, node.start + node.total, graph.unit)}"
         if node.key.kind != "root":
             line += f" · {graph.unit.told(node.own)} in itself"

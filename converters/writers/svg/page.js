@@ -1,4 +1,4 @@
-// What the user touches: the bar, the details of a frame, pointer and keys. Names go into the document
+// User interaction: the bar, the details of a frame, pointer and keys. Names go into the document
 // as text nodes only.
 
 // ---- The bar
@@ -43,7 +43,7 @@ function barWidth() {
     return shift ? pageWidth - 2 * PAD : Math.min(640, Math.floor(pageWidth * 0.55));
 }
 
-// Until somebody is there, the bar stays on top: a picture of the whole graph shall have it over no frame.
+// Until the first input the bar stays on top, so that it covers no frame in a picture of the whole graph.
 let attended = false;
 
 function attend() {
@@ -84,7 +84,7 @@ function details(i) {
     const text = [shares.join(" · ")];
     if (CHART && parent[i] >= 0) {
         const stop = start[i] + total[i];
-        const step = total[i] / 100; // with the digits that the length has: three
+        const step = total[i] / 100; // three digits, as in the length
         text.push("from " + position(start[i], step, stop) + " to " + position(stop, step, stop));
     }
     if (times[i] > 0) {
@@ -280,7 +280,7 @@ labelsGroup.replaceChildren();
 advance = asciiAdvance();
 setFocused(0);
 restore();
-// The roots are what one wants to see first of a graph that is taller than the window.
+// In a graph that is taller than the window, the roots should be visible first.
 if (!INVERTED && !CHART && window.innerHeight < HEIGHT && window.scrollY === 0) {
     window.scrollTo(0, HEIGHT);
 }

@@ -12,11 +12,11 @@ const labelsGroup = document.getElementById("labels");
 const PAD = Number(svg.dataset.pad);
 const INVERTED = svg.dataset.inverted === "1";
 const CHART = Number(svg.dataset.chart || 0); // of a flame chart: where its frames begin, in px; their x is a time
-const NANOSECONDS = Number(svg.dataset.ns); // in one unit; 0 when the values are no times
+const NANOSECONDS = Number(svg.dataset.ns); // in one unit; 0 if the values are not times
 const UNIT = svg.dataset.unit;
-const THINGS = svg.dataset.things || ""; // what is counted, where that is all that the unit says
+const THINGS = svg.dataset.things || ""; // what is counted, if the unit is only a count
 const COUNTED = svg.dataset.counted || "times"; // what the events of a frame are
-const FACTOR = Number(svg.dataset.factor || 1); // values are told multiplied by it
+const FACTOR = Number(svg.dataset.factor || 1); // values are shown times this
 const BASE = Number(svg.dataset.base); // from the top of a box to the base line of its label
 const ROW = Number(framesGroup.firstElementChild.getAttribute("height")) + 1;
 const DRAWN = svg.dataset.drawn || ""; // of a differential graph: "after" or "before"
@@ -114,7 +114,7 @@ let pattern = "";
 let matchCase = false;
 let focused = 0;
 const hit = new Uint8Array(count);
-const faded = new Uint8Array(count); // more of it lies outside of what is zoomed
+const faded = new Uint8Array(count); // part of it is outside the zoomed frame
 const shown = Uint8Array.from(rects, (rect) => rect ? 1 : 0);
 const isExtra = Uint8Array.from(shown, (there) => 1 - there); // in the document only while it is shown
 const left = new Float64Array(count);
@@ -146,7 +146,7 @@ function human(value) {
     return amount(value * FACTOR, UNIT, NANOSECONDS);
 }
 
-// With what is counted: "15 samples".
+// With the things counted: "15 samples".
 function told(value) {
     return THINGS ? counted(value, THINGS) : human(value);
 }

@@ -1,6 +1,6 @@
 """Tables for a terminal: plain text, numbers aligned, names last.
 
-On a terminal names lose their middle, so that a row is a line; files and pipes get all of them.
+On a terminal, long names lose their middle, so that a row is a line; files and pipes get whole names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .rows import Table, summary, tables
 
 _GAP = "  "
 _LEAST = 20
-"""Characters of a name that are told on the narrowest of terminals."""
+"""Characters of a name that are shown on the narrowest terminals."""
 
 
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
@@ -32,7 +32,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
 
 
 def lines(table: Table, width: int = 0) -> Iterator[str]:
-    """The headings of the columns, the rows, and what is left out; in ``width`` characters, 0 for any number."""
+    """The headings of the columns, the rows, and what is left out; in ``width`` characters, 0 for no limit."""
     numbered = [table.columns, *(row.cells for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*numbered, strict=True)]
     room = max(width - sum(widths) - len(_GAP) * len(widths), _LEAST) if width else 0
@@ -49,7 +49,7 @@ def lines(table: Table, width: int = 0) -> Iterator[str]:
 
 
 def _threads(table: Table, room: int) -> list[str]:
-    """Two columns of text; ``room``: characters for both, 0 for any number."""
+    """Two columns of text; ``room``: characters for both, 0 for no limit."""
     texts = [table.names, *((row.name, row.origin) for row in table.rows)]
     first = max(len(name) for name, _ in texts)
     if room:
@@ -60,6 +60,6 @@ def _threads(table: Table, room: int) -> list[str]:
 
 
 def _name(name: str, origin: str, room: int) -> str:
-    """``room``: characters, 0 for any number."""
+    """``room``: characters, 0 for no limit."""
     behind = f" [{origin}]" if origin else ""
     return f"{shortened(name, max(room - len(behind), _LEAST)) if room else name}{behind}"

@@ -24,7 +24,7 @@ _AFTER, _BEFORE = 0, 1
 """Columns of a differential profile."""
 FORMS = ("functions", "top-down", "bottom-up", "threads")
 _USUAL = FORMS[:3]
-"""Those that are written if none is asked for."""
+"""Tables that are written if none is requested."""
 _HEADINGS = {
     "functions": "Functions",
     "top-down": "Top-down: callers above what they call",
@@ -211,7 +211,7 @@ def _call(node: Node, tree: Tree, write: Callable[[int], str]) -> Row:
 
 
 def _threads(profile: Profile, options: WriteOptions, whole: int, write: Callable[[int], str]) -> Table:
-    """What each thread took, and the function in which it spent most by itself."""
+    """Total of each thread, and the function with its largest own value."""
     changed = is_differential(profile)
     by_thread = _by_thread(profile, value_index(profile, options), changed)
     least = max(_cutoff(options) * whole, 1)
@@ -236,11 +236,11 @@ class _Thread:
     total: int
     before: int
     own: defaultdict[Key, int]
-    """Of each function by itself."""
+    """Own value by function."""
 
 
 def _by_thread(profile: Profile, column: int, changed: bool) -> dict[str, _Thread]:
-    """By what tells threads apart. StallscopeError (exit code 2) if the profile names none."""
+    """Sums by thread name. StallscopeError (exit code 2) if the profile names none."""
     labels = {sample.labels for sample in profile.samples}
     names = {
         each: _thread_name(each, several=len({root_name(one, "process") for one in labels}) > 1) for each in labels
@@ -261,7 +261,7 @@ def _by_thread(profile: Profile, column: int, changed: bool) -> dict[str, _Threa
 
 
 def _thread_name(labels: Labels, *, several: bool) -> str:
-    """With the process in front if there are ``several``."""
+    """Begins with the process if there are ``several``."""
     thread, process = root_name(labels, "thread"), root_name(labels, "process")
     return f"{process}: {thread or '[unknown]'}" if several and process else thread or process or "[unknown]"
 
