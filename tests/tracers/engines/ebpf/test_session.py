@@ -467,3 +467,22 @@ def test_interrupt_ends_it_with_a_result(root: None, ctrl_c: None) -> None:
         end(child)
     assert [record.thread.key.tid for record in capture.threads] == [child.pid]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("looks", [1, 3, 10_000])
+def test_a_thread_that_exits_is_waited_for_but_not_for_ever(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last record comes with the ``looks``-th look at the ring."""
+    monkeypatch.setattr(session, "_LAST_SWITCH", 0.1)
+    made, sink, seen = object.__new__(Session), SimpleNamespace(exiting=1), []
+
+    def consume() -> None:
+        seen.append(time.monotonic())
+        sink.exiting = int(len(seen) < looks)
+
+    made._engine = SimpleNamespace(consume=consume)  # type: ignore[assignment]  # the one method that is called
+    made._await_last_switches(sink)  # type: ignore[arg-type]
+    if looks < 100:
+        assert len(seen) == looks
+    else:
+        assert seen[-1] - seen[0] >= 0.09
+        assert sink.exiting
