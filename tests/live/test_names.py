@@ -50,9 +50,10 @@ def trace(pid: int, folder: Path, *options: str, **environment: Any) -> tuple[Fi
 
 
 def own_frames(profile: Profile, files: Built) -> list[tuple[Frame, ...]]:
-    """Of each sample, those of these files; outermost first."""
+    """Of each sample that has any, the frames of these files; outermost first."""
     paths = set(map(str, files))
-    return [tuple(f for f in s.stack if f.module and f.module.path in paths) for s in profile.samples]
+    own = [tuple(f for f in s.stack if f.module and f.module.path in paths) for s in profile.samples]
+    return [frames for frames in own if frames]
 
 
 def test_functions_of_a_stripped_program_fold_together(stripped: Built, built: Built, tmp_path: Path) -> None:
