@@ -31,21 +31,38 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
 
     ``stacks``: frames by id, leaf first. ``ends``: by id, an index into `ENDS`; missing means complete.
     """
-    whole: dict[_Place, set[int]] = defaultdict(set)
+    cut = {(_place(row), stacks[row.origin.ustack]) for row in rows if _is_cut(row, stacks, ends)}
+    lengths: dict[_Place, set[int]] = defaultdict(set)
+    for place, frames in cut:
+        lengths[place].add(len(frames))
+    found: dict[tuple[_Place, tuple[int, ...]], set[int]] = defaultdict(set)
     for row in rows:
         stack = row.origin.ustack
-        if stack in stacks and not ends.get(stack):
-            whole[_place(row)].add(stack)
-    made = []
-    for row in rows:
-        stack = row.origin.ustack
-        if stack in stacks and ends.get(stack) in _CUT:
-            frames = stacks[stack]
-            found = [each for each in whole.get(_place(row), ()) if stacks[each][: len(frames)] == frames]
-            if len(found) == 1:
-                row = row._replace(origin=row.origin._replace(ustack=found[0]))
-        made.append(row)
-    return made
+        if stack not in stacks or ends.get(stack):
+            continue
+        place = _place(row)
+        for length in lengths.get(place, ()):
+            inner = place, stacks[stack][:length]
+            if inner in cut:
+                found[inner].add(stack)
+    return [_completed(row, stacks, ends, found) for row in rows]
+
+
+def _is_cut(row: Row, stacks: Mapping[int, tuple[int, ...]], ends: Mapping[int, int]) -> bool:
+    return row.origin.ustack in stacks and ends.get(row.origin.ustack) in _CUT
+
+
+def _completed(
+    row: Row,
+    stacks: Mapping[int, tuple[int, ...]],
+    ends: Mapping[int, int],
+    found: Mapping[tuple[_Place, tuple[int, ...]], set[int]],
+) -> Row:
+    stack = row.origin.ustack
+    if not _is_cut(row, stacks, ends):
+        return row
+    whole = found.get((_place(row), stacks[stack]), ())
+    return row._replace(origin=row.origin._replace(ustack=next(iter(whole)))) if len(whole) == 1 else row
 
 
 def _place(row: Row) -> _Place:

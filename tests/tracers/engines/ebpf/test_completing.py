@@ -58,3 +58,22 @@ def test_a_cut_stack_completes_nothing() -> None:
 
 def test_what_was_lost_stays() -> None:
     assert ids(complete([row(1), row(99), row(0)], STACKS, {99: NO_TABLE})) == [1, 99, 0]
+
+
+def test_work_grows_with_the_rows_and_not_with_their_pairs() -> None:
+    looked_up = 0
+
+    class Stacks(dict[int, tuple[int, ...]]):
+        def __getitem__(self, key: int) -> tuple[int, ...]:
+            nonlocal looked_up
+            looked_up += 1
+            return super().__getitem__(key)
+
+    count = 500
+    stacks = Stacks(
+        {each: (each, 20, 30) for each in range(count)} | {count + each: (each, 20) for each in range(count)}
+    )
+    rows = [row(each) for each in range(2 * count)]
+    found = complete(rows, stacks, {count + each: NO_TABLE for each in range(count)})
+    assert ids(found) == [*range(count), *range(count)]
+    assert looked_up < 10 * len(rows)
