@@ -144,7 +144,8 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	if (lasting) {
 		memo = memo_of(ip, sp, bp);
 	} else {
-		walk->reads = WINDOW_SMALL;
+		if (context != CONTEXT_SCHED)
+			walk->reads = WINDOW_SMALL;
 		walk->places = PLACES + 1; /* not needed */
 	}
 	if (memo)
