@@ -34,8 +34,10 @@ _POSITION = struct.Struct("Q")
 """data_head or data_tail in native format, which struct accesses as a whole; with "<Q" it would go byte by byte."""
 _TASK_BODY = struct.Struct("<IIII")
 _MMAP2_BODY = struct.Struct("<IIQQQ24sII")
-_RING_BYTES = 4 << 20
-"""Total for all CPUs, within the limits for one ring."""
+_RING_BYTES = 64 << 20
+"""Maximum of all CPUs' rings together."""
+_RING_PAGES = 1024, 16
+"""Maximum and minimum of a ring. A thousand execs a second on one CPU write about 1 MB a second."""
 _HEAD_OFFSET = 1024
 """Offset of data_head and data_tail in struct perf_event_mmap_page."""
 
@@ -136,14 +138,27 @@ class ProcessEvents:
         self._pending: list[Event] = []
         self._rings: list[_Ring] = []
         cpus = perf_events.online_cpus()
-        pages = max(16, min(128, _RING_BYTES // mmap.PAGESIZE // len(cpus)))
-        size = (1 << (pages.bit_length() - 1)) * mmap.PAGESIZE
+        most, least = _RING_PAGES
+        pages = max(least, min(most, _RING_BYTES // mmap.PAGESIZE // len(cpus)))
+        self._pages = 1 << (pages.bit_length() - 1)
         try:
             for cpu in cpus:
-                self._rings.append(_Ring(_open_event(cpu), size))
+                self._rings.append(self._ring(cpu))
         except BaseException:
             self.close()
             raise
+
+    def _ring(self, cpu: int) -> _Ring:
+        """The largest that the kernel allows, if it limits locked memory (perf_event_mlock_kb, RLIMIT_MEMLOCK)."""
+        fd = _open_event(cpu)
+        while True:
+            try:
+                return _Ring(fd, self._pages * mmap.PAGESIZE)
+            except OSError:
+                if self._pages <= _RING_PAGES[1]:
+                    os.close(fd)
+                    raise
+                self._pages //= 2
 
     @property
     def fds(self) -> list[int]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import select
@@ -249,3 +250,38 @@ def test_a_new_program_wakes_who_listens(root: None) -> None:
                 child.wait()
     finally:
         made.close()
+
+
+def test_rings_are_as_large_as_the_kernel_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of locked memory: each ring is halved until it fits, and the next ones begin there."""
+    tried: list[int] = []
+    real = mmap.mmap
+
+    def limited(fd: int, size: int) -> mmap.mmap:
+        tried.append(size // PAGESIZE - 1)
+        if tried[-1] > 64:
+            raise PermissionError(1, "Operation not permitted")
+        return real(-1, size)
+
+    monkeypatch.setattr(process_events, "_open_event", lambda cpu: os.memfd_create("event"))
+    monkeypatch.setattr(process_events.perf_events, "online_cpus", lambda: [0, 1])
+    monkeypatch.setattr(process_events.mmap, "mmap", limited)
+    events = ProcessEvents()
+    assert tried == [1024, 512, 256, 128, 64, 64]
+    assert len(events.fds) == 2
+    events.close()
+
+
+def test_no_ring_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(fd: int, size: int) -> mmap.mmap:
+        raise PermissionError(1, "Operation not permitted")
+
+    opened: list[int] = []
+    monkeypatch.setattr(
+        process_events, "_open_event", lambda cpu: opened.append(os.memfd_create("event")) or opened[-1]
+    )
+    monkeypatch.setattr(process_events.mmap, "mmap", refused)
+    with pytest.raises(PermissionError):
+        ProcessEvents()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened[0])
