@@ -42,7 +42,7 @@ _PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
 _PROCESS = re.compile(rb"PID (\d{1,10}) |\[Inferior \d+ \(process (\d{1,10})\)|Attaching to process (\d{1,10})")
 _THREAD = re.compile(rb'TID (\d{1,10}):|Thread \S+ \(.*?\bLWP (\d{1,10})\)?(?: "(.*)")?(?:\)|:|\Z)', re.DOTALL)
 _INNER = (b" ", b"\t", b"No locals.", b"No symbol table info", b"--Type <RET>", b"warning: ")
-"""Prefixes of lines that may stand between frames."""
+"""Prefixes of lines that may occur between frames."""
 _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
 """Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
