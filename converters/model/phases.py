@@ -66,7 +66,7 @@ def phases(scheduling: Scheduling) -> Array:
 
 
 _WAKING = -2
-"""Stands in place of a cpu: this point is a wake-up."""
+"""Used instead of a cpu: this point is a wake-up."""
 
 
 def _points(scheduling: Scheduling, known: Threads) -> Iterator[Array]:

@@ -24,7 +24,7 @@ ENDED = "ended"
 """It has exited."""
 
 UNKNOWN = "unknown"
-"""The events that would show it are lost, or were not recorded."""
+"""The events that would show the state were lost, or were not recorded."""
 
 BY_LETTER = {
     "S": INTERRUPTIBLE,

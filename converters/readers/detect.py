@@ -39,7 +39,7 @@ _READERS = {
 
 
 _WITH_EVENTS = frozenset({"perf", "bpftrace", "chrome"})
-"""Formats of which `ReadOptions.event` selects a part."""
+"""Formats in which `ReadOptions.event` selects part of the data."""
 
 
 def formats() -> list[str]:
@@ -86,8 +86,8 @@ def detect(source: Source) -> str:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Disables Python's cycle collector meanwhile: with millions of frames and tuples, which have no cycles, it takes
-    as long as everything else."""
+    """Disables Python's cycle collector inside the block: with millions of frames and tuples, which have no cycles, it
+    would take as long as everything else."""
     enabled = gc.isenabled()
     gc.disable()
     try:

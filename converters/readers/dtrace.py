@@ -41,7 +41,7 @@ _MAX_KEYS = 8
 
 
 def sniff(head: bytes) -> bool:
-    """Whether at least one in `_PART` of the first lines is a frame, and there is a count, or there are very many
+    """Whether at least one in `_PART` of the first lines is a frame, and there is a count or a large number of
     frames."""
     lines = [line for line in head.splitlines()[:_SNIFFED] if line.strip()]
     frames = sum(map(bool, map(_FRAME.match, lines)))
@@ -73,7 +73,7 @@ def _add_slowly(stacks: CountedStacks, piece: bytes) -> None:
 
 
 def _parse(line: bytes, addrs: bool = False) -> tuple[Frame, ...] | None:
-    """The frames of a line: several where functions were inlined (``a->b``)."""
+    """The frames of a line: several if functions were inlined (``a->b``)."""
     text = line.strip()
     if _HISTOGRAM in text or _BAR in text or _DROPS.match(text):
         return None

@@ -1,4 +1,4 @@
-"""Formats that we recognise but cannot read: what such an input is, and to which readable one it can be converted."""
+"""Formats that we recognise but cannot read, and how to convert them to readable ones."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ file:line`` or ``#N 0xADDR function`` (print_frame in gdb/stack.c; print_frame i
 begins with ``Thread N (Thread 0x… (LWP TID) "name"):`` or ``TID TID:``, a process with ``PID PID - process`` or ends
 with ``[Inferior 1 (process PID) detached]``. Stacks that the tool did not finish are counted.
 
-A text may be cut in its middle: it ends inside a line, or gdb's threads, which count down to 1, stop before, or its
-last stack alone does not end where threads begin. Then that stack counts only if it ends where stacks may end.
+A text counts as cut if it ends inside a line, if the numbers of gdb's threads, which count down to 1, end earlier, or
+if only its last stack does not end where threads begin. That stack then counts only if it ends where stacks may end.
 
-Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph where these give whole names. Ours
-are also whole for C++ names with spaces, which the former cuts at the third word; ``bt full`` does not cut a stack; a
-frame without a name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m, and
-versions of symbols (``poll@@GLIBC_2.2.5``), are not part of the name; ``<signal handler called>`` is a frame with that
-name; a thread without frames is not a sample.
+Names are those of stackcollapse-gdb.pl and stackcollapse-elfutils.pl of FlameGraph, with these differences: C++ names
+with spaces are complete (the former cuts them at the third word); ``bt full`` does not cut a stack; a frame without a
+name is ``[libfoo.so]`` or ``[unknown]`` instead of ``??``; additions by eu-stack -a, -c and -m, and versions of symbols
+(``poll@@GLIBC_2.2.5``), are not part of the name; ``<signal handler called>`` is a frame with that name; a thread
+without frames is not a sample.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _PLACE = re.compile(rb"(.*):(\d{1,9})\Z", re.DOTALL)
 _PROCESS = re.compile(rb"PID (\d{1,10}) |\[Inferior \d+ \(process (\d{1,10})\)|Attaching to process (\d{1,10})")
 _THREAD = re.compile(rb'TID (\d{1,10}):|Thread \S+ \(.*?\bLWP (\d{1,10})\)?(?: "(.*)")?(?:\)|:|\Z)', re.DOTALL)
 _INNER = (b" ", b"\t", b"No locals.", b"No symbol table info", b"--Type <RET>", b"warning: ")
-"""Prefixes of lines that may stand between frames."""
+"""Prefixes of lines that may occur between frames."""
 _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
 """Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
 _SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
 _CUT_DUMP = "dumps cut short at the end"
 _OUTERMOST = frozenset({"_start", "clone", "clone3", "__clone", "__clone3"})
-"""Outermost functions of threads; of those that gdb prints, ``main`` is one, too."""
+"""Outermost functions of threads; in gdb's output ``main`` is another one."""
 _WHOLE = re.compile(rb"#\d+ +(?:.*\)(?: at .*:\d{1,9})?|0x[0-9a-f]{16} [^(]*)\Z", re.DOTALL)
-"""A frame that is not cut, as far as can be seen."""
+"""A frame that looks complete."""
 _NUMBER = re.compile(rb"^Thread (\d{1,6}) \(", re.MULTILINE)
 _OPENING = (b"Thread ", b"TID ", b"PID ")
 _UNKNOWN = (b"", b"??")
@@ -69,7 +69,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
-    """One sample per distinct stack and, as ``options`` say, process and thread. Raises StallscopeError."""
+    """One sample per distinct stack and, depending on ``options``, process and thread. Raises StallscopeError."""
     dumps = _Dumps(source.name, options)
     parts = pieces(source, b"\n" + _BEGIN)
     text = next(parts)
@@ -96,7 +96,7 @@ class _Dumps:
         self._tally = StackTally(self._parse)
         self._known, self._weights = self._tally.known, self._tally.weights
         self._functions: dict[bytes, tuple[Frame, ...]] = {}
-        """Line without number and address → its frames: there are far fewer of these than of whole lines."""
+        """Line without number and address → its frames: there are far fewer such texts than whole lines."""
         self._options = options
         self._labelled = options.pid or options.tid
         self._pid = 0
@@ -137,9 +137,9 @@ class _Dumps:
             self._line += lines
 
     def add_last(self, piece: bytes, above: bytes) -> None:
-        """Like `add`, for the end of the text, which may be cut there; ``above``: the two pieces before."""
+        """Like `add`, for the last piece of the text, which may be cut. ``above``: the two pieces before it."""
         lines = _lines(piece)
-        inside = lines[-1]  # a line without its end, if there is one
+        inside = lines[-1]  # the last line if it has no line end, else b""
         if not inside:
             lines.pop()
         last = max(i for i, line in enumerate(lines) if line.startswith(b"#"))
@@ -155,7 +155,7 @@ class _Dumps:
             self.skipped.add(_CUT_DUMP)
 
     def _is_whole(self, line: bytes, *, partial: bool) -> bool:
-        """Whether a stack may end with the frame of this line, which may be ``partial``: it has no line end."""
+        """Whether a stack may end with the frame of this line. ``partial``: the line has no line end."""
         frames = _parse(line, self._options.addrs)
         if not frames:
             return False
@@ -168,7 +168,7 @@ class _Dumps:
         return (main or name in _OUTERMOST) and (not partial or _WHOLE.match(line) is not None)
 
     def _begin_as_threads(self) -> bool:
-        """Whether all stacks so far end where threads begin, as far as there are names."""
+        """Whether all stacks so far end where threads begin, as far as their outermost frames have names."""
         names = {frames[0].name for frames in self._tally.outermost()}
         return not names.isdisjoint(_OUTERMOST) and all(name in _OUTERMOST or name[0] == "[" for name in names)
 

@@ -1,4 +1,4 @@
-"""Several inputs as one profile: where each sample came from, and what is to be known of their sum."""
+"""Makes one profile of several inputs: labels each sample with its input, and adds comments on the sum."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .base.source import STDIN
 from .merging import merge
 
 INPUT: Final = "input"
-"""The label of the input that a sample came from, on request."""
+"""The label that names a sample's input; added on request."""
 ADDED_UP: Final = "added up: "
-"""How comments begin that say what a sum is of."""
+"""Prefix of comments that say what was added up."""
 _STDIN_NAME = "stdin"
 _TIMED = ("chrome", "cpuprofile")
 """Formats whose values are the time of each thread."""
@@ -36,8 +36,8 @@ def joined(
 ) -> Profile:
     """All inputs as one profile (see `merging.merge`), each sample with its ``input`` if ``label``.
 
-    The title names the inputs where they have none of their own. Comments tell of processes that look like one, unless
-    that is ``meant``, and of times that are those of several threads. Raises StallscopeError like `merging.merge`.
+    The title names the inputs if they have no titles. Comments report processes of several inputs that look like one,
+    unless that is ``meant``, and times that are sums over several threads. Raises StallscopeError like `merging.merge`.
     """
     profiles = [profile for _, profile in found]
     if label:
@@ -54,7 +54,7 @@ def joined(
 
 
 def names(paths: Sequence[str]) -> list[str]:
-    """What each input is called: the name of the file, with as many folders before it as tell it from the others."""
+    """The name of each input: its file name, preceded by as many folders as distinguish it from the others."""
     parts = [(_STDIN_NAME,) if path == STDIN else PurePath(path).parts or (path,) for path in paths]
     found = []
     for each in parts:
@@ -93,7 +93,7 @@ def _labelled(profile: Profile, name: str) -> Profile:
 
 
 def _shared(profiles: Sequence[Profile]) -> Iterable[str]:
-    """Processes of one name and id in several inputs, as the ranks in containers are."""
+    """A comment on processes with the same name and id in several inputs, for example ranks in containers."""
     inputs: defaultdict[str, set[int]] = defaultdict(set)
     for i, profile in enumerate(profiles):
         for labels in {sample.labels for sample in profile.samples}:

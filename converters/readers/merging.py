@@ -1,4 +1,4 @@
-"""Several profiles as one."""
+"""Merges several profiles into one."""
 
 from __future__ import annotations
 

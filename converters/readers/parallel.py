@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MIN_PART = 8 << 20
 """Minimum size in bytes of a part."""
 _WINDOW = HEAD
-"""Bytes in which a separator is searched."""
+"""Number of bytes in which a separator is searched for."""
 _Result = tuple[str, Profile] | StallscopeError
 
 
@@ -59,7 +59,7 @@ def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs
 
 
 def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:
-    """The parts of one input; none if it must be read in this process: what is not a file can be opened only once."""
+    """The parts of one input; none if it must be read in this process: a pipe, for example, can be opened only once."""
     if path == STDIN or (size := _size(path)) < 0:
         return []
     with open_source(path) as source:
@@ -100,7 +100,7 @@ def _run(tasks: Sequence[_Task], jobs: int) -> deque[_Result]:
     import multiprocessing
     from multiprocessing.connection import wait
 
-    # A fork has everything loaded already; there are no threads here, which it would not copy.
+    # A forked process has all modules loaded. A fork copies no other threads, but there are none here.
     methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
     results: list[_Result | None] = [None] * len(tasks)

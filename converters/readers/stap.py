@@ -7,7 +7,8 @@ The count follows on a line of its own. Kernel and user frames may follow each o
 
 Names are those of stackcollapse-stap.pl of FlameGraph, except for frames without a symbol: it prints
 ``0xADDR [module``, we ``[module+0x1]``, or ``[unknown]`` if there is no module, since addresses differ from process to
-process (--addrs shows them). Other text in between is counted here (except stap's warnings), and is a frame for it.
+process (--addrs shows them). Other text in between, except stap's warnings, is counted here; the script makes frames of
+it.
 """
 
 from __future__ import annotations

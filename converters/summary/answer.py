@@ -59,7 +59,7 @@ class _Choice:
 
 
 def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = ()) -> Answer:
-    """Causes of waits come before the waits that they cause; see docs/offcpu.md."""
+    """Causes of waits come before the waits that they cause; see docs/summary.md."""
     if summary.weight and summary.weight.name != "wall" and summary.times.threads:
         return Answer(_of_samples(summary))
     if not summary.times.threads:

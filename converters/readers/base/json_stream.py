@@ -20,11 +20,11 @@ SPACE = re.compile(r"[ \t\r\n]*")
 
 
 _PARTIAL = re.compile(r"(?:[-+.\w]{0,12}|\\u?\w{0,3})[ \t\r\n]*\Z")
-"""The beginning of a number, a word or an escape, at the end."""
+"""Matches the beginning of a number, a word or an escape at the end of the text."""
 
 
 def is_cut(text: str, place: int, message: str) -> bool:
-    """Whether an error of `json.loads`, its ``message`` and ``place``, is only that ``text`` ends too early."""
+    """Whether an error of `json.loads`, given by its ``message`` and ``place``, means that ``text`` ends too early."""
     if message.startswith("Unterminated string"):
         return True
     return message != "Extra data" and _PARTIAL.match(text, place) is not None
@@ -101,8 +101,8 @@ class JsonStream:
             self._at += taken if self._text.isascii() else len(data[:taken].decode())
 
     def _several(self) -> list[Any]:
-        """Parses at once the elements from here up to the last complete one before another; [] when that fails, as when
-        the cut is inside an element or after the array, which leaves open brackets or trailing text."""
+        """Parses the elements from here up to the last one that is followed by another, all in one call. Returns [] if
+        that fails: the cut may be inside an element or after the array, which leaves open brackets or trailing text."""
         text = self._text
         if (cut := text.rfind("},", self._at)) < 0:
             return []
@@ -132,7 +132,7 @@ class JsonStream:
         self._at += 1
 
     def _whole(self, key: str) -> Iterator[Member]:
-        """The element that begins here, and the complete ones after it in this text without a call for each."""
+        """Yields the element that begins here, and the complete ones after it in this text without a call for each."""
         scan, space, text = self._scan, SPACE.match, self._text
         yield Member(key, self._value(), True)
         try:
@@ -155,7 +155,7 @@ class JsonStream:
                 raise Unfinished(within=False)
 
     def _value(self) -> Any:
-        """The value that begins here; reads as much as needed. A number ends only where another character follows."""
+        """The value that begins here; reads as much as needed. A number is complete if another character follows."""
         self._peek()
         while True:
             try:
@@ -182,7 +182,7 @@ class JsonStream:
             self._fail(f"JSON ({error})")
 
     def _more(self) -> bool:
-        """Reads more text; whether there was any."""
+        """Reads more text. Returns whether there was any."""
         if self._ended:
             return False
         rest = len(self._text) - self._at

@@ -24,4 +24,4 @@ class ReadOptions:
     timeline: bool = True
     """Keep the time of each call in ``Profile.timeline``, if the format has it. Without it, less memory is needed."""
     in_order: bool = False
-    """Take the order of folded lines as the order in time, and make a timeline of it."""
+    """Treat the order of folded lines as their order in time, and make a timeline."""

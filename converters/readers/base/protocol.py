@@ -28,7 +28,7 @@ class ReaderInParts(Reader, Protocol):
     """A reader whose text several processes can read in parts (`parallel`)."""
 
     SEPARATOR: bytes
-    """A part may end after these bytes: nothing after them refers to what precedes them."""
+    """A part may end after these bytes: the text after them does not refer to the text before them."""
 
 
 @runtime_checkable

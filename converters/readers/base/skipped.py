@@ -1,4 +1,4 @@
-"""Counts by kind what a reader skipped, and keeps the place of the first."""
+"""Counts the items that a reader skipped, by kind, and keeps the place of the first error."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ...model import Profile
 from .source import Source
 
 _FEW = 8
-"""Smaller inputs are judged as if they had this many lines: a few bad ones prove nothing."""
+"""Smaller inputs are judged as if they had this many lines: a few bad lines prove nothing."""
 ROUNDED = "weights with a fraction, rounded"
 NUL = "lines with a NUL byte"
 EXPECTED_TEXT = "text without NUL bytes"
-"""What is `expected` of the lines of kind `NUL`."""
+"""The text for ``expected`` in `Skipped.add` with the kind `NUL`."""
 
 
 def _filled(source: Source) -> int:
@@ -25,7 +25,7 @@ class Skipped:
     """Counts of lines or samples that were left out of a profile."""
 
     def __init__(self, name: str, expected: str) -> None:
-        """``name`` of the input, and what its lines should be, for the messages."""
+        """``name`` of the input, and what is ``expected`` of its lines, for messages."""
         self.counts: dict[str, int] = {}
         self.rounded = 0
         """Number of weights that were not integers."""
@@ -33,13 +33,13 @@ class Skipped:
         self._expected = expected
         self._first = 0
         self._reason = ""
-        """What the first error should have been, if not what all lines should be."""
+        """What was expected at the first error, if not the text that applies to all lines."""
         self._errors = 0
         """Number of errors reported to `add` with a line."""
 
     def add(self, kind: str, line: int = 0, count: int = 1, expected: str = "") -> None:
-        """Counts an item; ``line`` (from 1) is its place if it is an error in the input, ``expected`` what was expected
-        there, if that says more than what is expected of all lines."""
+        """Counts an item. If it is an error in the input, ``line`` (from 1) is its place. ``expected`` is what was
+        expected there, if that is more specific than the text for all lines."""
         self.counts[kind] = self.counts.get(kind, 0) + count
         if line:
             self._errors += 1

@@ -22,10 +22,10 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _READ = 1 << 18
 _CHUNK = 1 << 16
-"""Small enough that the lines made from it stay in the core's cache, and that the allocator reuses the memory: larger
-blocks are mapped anew each time, page by page."""
+"""Small enough that its lines stay in the core's cache and that the allocator reuses the memory: larger blocks are
+mapped again each time, page by page."""
 _PACKED = 1 << 10
-"""Bytes passed to zstd at once: each four of them may expand to 128 KiB (a run-length block, RFC 8878)."""
+"""Number of bytes passed to zstd at once: four of them may expand to 128 KiB (a run-length block, RFC 8878)."""
 _MAX_CHUNK = 64 << 20
 _FEW_SEPARATORS = 16 << 20
 
@@ -119,13 +119,13 @@ class Source:
             yield rest
 
     def fail(self, line: int, expected: str) -> NoReturn:
-        """Raises a StallscopeError that says where in the input what was expected."""
+        """Raises a StallscopeError that names the ``line`` and what was ``expected`` there."""
         raise StallscopeError(
             f"{self.name}, line {line}: expected {expected}", "is it this format? --from NAME chooses another one"
         )
 
     def fail_cut(self, line: int) -> NoReturn:
-        """Raises a StallscopeError that says that the JSON of the input is not complete; ``line`` is its last one."""
+        """Raises a StallscopeError that says that the input's JSON is incomplete; ``line`` is the last line."""
         raise StallscopeError(
             f"{self.name} is cut short: it ends in line {line}, within its JSON",
             "copy it again, or record it again: the tool that writes it has to end by itself, and its disk needs room",
@@ -162,7 +162,7 @@ def open_source(path: str, part: tuple[int, int] | None = None) -> Iterator[Sour
         return
     name = printable(path)
     try:
-        file = open(path, "rb")  # noqa: SIM115 - only what opening raises is meant here
+        file = open(path, "rb")  # noqa: SIM115 - only errors of open() are handled here
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else error
         raise StallscopeError(f"{name or 'an empty path'} cannot be read: {cause}", "check the path") from error
@@ -186,7 +186,8 @@ class Part:
 
 
 class _Joined:
-    """The bytes read already, then the rest of a stream; only the methods that GzipFile and zstandard call."""
+    """Bytes that were read before, followed by the rest of the stream. Has the methods that GzipFile and zstandard
+    call."""
 
     def __init__(self, first: bytes, file: BinaryIO | Part) -> None:
         self._first = first

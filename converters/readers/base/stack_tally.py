@@ -13,23 +13,23 @@ MAX_DIGITS = 18
 """Keeps weights, and mostly their sums, within 64 bits."""
 
 _MAX_CACHED = 64 << 20
-"""Limit of the text for which results are cached, in bytes."""
+"""Maximum size of the text for which results are cached, in bytes."""
 _MAX_LINES = 1 << 18
 _MAX_LINE = 1 << 10
 """Longer lines are not cached, which bounds the memory of their cache."""
 _MAX_FRAMES = 10_000
 _MAX_PIECE = 4 << 20
 _NOTHING = 0
-"""The number of a line without a frame that is not an error: a blank one."""
+"""The number of a blank line, which has no frame but is not an error."""
 
 
 class NotAFrame(Exception):
-    """A line that is not a frame stands among the frames: the stack has to be read line by line."""
+    """A line among the frames is not a frame: the stack has to be read line by line."""
 
 
 def pieces(source: Source, separator: bytes) -> Iterator[bytes]:
-    """The stream split at each ``separator`` (a line break and something), like ``bytes.split``. A piece of more than
-    4 MiB is not a stack: it is cut after a line, without a separator there."""
+    """The stream split at each ``separator`` (a line break and more text), like ``bytes.split``. A piece of more than
+    4 MiB is not a stack: it is cut after a line, although there is no separator."""
     split = re.compile(re.escape(separator)).split  # twice as fast as bytes.split
     rest = b""
     for chunk in source.chunks(separator):

@@ -1,11 +1,11 @@
 """Folded stacks of bcc's tools with delimiters (offcputime, profile, stackcount with -f -d; offwaketime with -f), which
 separate the kinds of frames: ``comm;user;…;user;-;kernel;…;kernel VALUE``.
 
-The first field is the process's name; after ``-`` come the kernel's frames. After ``--`` (offwaketime) comes the
-waker, its frames innermost first and its name last (tools/offwaketime.py of bcc): they stay above the frame ``--``, the
-kernel's before ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as frames, and are counted. Text
-without delimiters is read like any other folded text: for weights and bad lines see `folded`. The tools' output
-without -f is read by `bcc_stacks`.
+The first field is the process's name; the kernel's frames follow ``-``. The waker follows ``--`` (offwaketime), with
+its frames innermost first and its name last (tools/offwaketime.py of bcc): they are kept in this order above a frame
+``--``; the waker's kernel frames precede its ``-``. ``[Missed User Stack]`` and ``[Missed Kernel Stack]`` stay as
+frames, and are counted. Text without delimiters is read like any other folded text: for weights and bad lines see
+`folded`. `bcc_stacks` reads the tools' output without -f.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Stacks:
             if len(self._callers) >= _CACHE:
                 self._callers.clear()
             fields = caller.split(b";")
-            missed = fields[0].startswith(_MISSED_USER)  # then the user part is only this field
+            missed = fields[0].startswith(_MISSED_USER)  # the user part then consists of this field only
             at = 1 if missed else fields.index(_KERNEL) if _KERNEL in fields else len(fields)
             inner = [field for field in fields[at:] if field != _KERNEL]
             above = self._tell(fields[:at], "native") + self._tell(inner, "kernel")

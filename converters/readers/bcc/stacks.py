@@ -2,8 +2,9 @@
 
 offcputime and profile, of bcc and of libbpf-tools, end a stack with ``    -                comm (pid)``, followed by a
 line with the value; stackcount has only the value, or ``    comm [pid]`` with -P (tools/*.py of bcc 0.26). With -d,
-``--`` separates the kernel's frames from the user's if a stack has both; without it, the kernel's end at an entry
-point. ``Tracing off-CPU time (us)``, the first line of bcc's tool, means that values are times; else they are counts.
+``--`` separates the kernel's frames from the user's if a stack has both; without it, the kernel's frames end at an
+entry point. Values are times if bcc's tool begins with the line ``Tracing off-CPU time (us)``; otherwise they are
+counts.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 other keys, ``]: VALUE``; and the same as JSON (-f json), one line per map.
 
 Stacks and keys are in the order of the script, separated by ``, `` (src/output/text.cpp and json.cpp of bpftrace;
-get_stack in src/bpftrace.cpp). The meaning of a key is not stated: a text is taken as the process's name, a number as
-its process id (with --pid) or its thread id (with --tid, which takes the second number, or the only one). Of several
-stacks the one that began at an entry point of the kernel is innermost, else the first. Only the first map with stacks
-is read unless another is requested by name (--event-filter @name). A map called @ns, @usecs and the like holds times,
-a map called @bytes sizes. Histograms, averages, and entries without a stack are counted as lost.
+get_stack in src/bpftrace.cpp). The output does not say what a key means: text is taken as the process's name, a number
+as its process id (with --pid) or its thread id (with --tid, which takes the second number, or the only one). If there
+are several stacks, those that began at an entry point of the kernel become the innermost part, otherwise the first
+one does. Only the first map with stacks is read unless another is requested by name (--event-filter @name). Maps called
+@ns, @usecs and the like hold times, a map called @bytes holds sizes. Histograms, averages, and entries without a stack
+are counted as lost.
 
-Differences to stackcollapse-bpftrace.pl of FlameGraph: the script keeps offsets (``read+12``), so that one function
-becomes many frames, does not add up equal stacks, has a frame ``, `` between two stacks, and reads only unnamed maps.
+stackcollapse-bpftrace.pl of FlameGraph differs: it keeps offsets (``read+12``), so that one function becomes many
+frames, does not add up equal stacks, has a frame ``, `` between two stacks, and reads only unnamed maps.
 """
 
 from __future__ import annotations
@@ -89,11 +90,11 @@ class _Maps:
         self._options = options
         self._wanted = b"@" + options.event.encode(errors="surrogateescape").lstrip(b"@") if options.event else b""
         self._kernel: dict[int, int] = {}
-        """Number of a line → that of the same frame in the kernel."""
+        """Number of a line → number of the same frame as a kernel frame."""
         self._others: set[bytes] = set()
         """Names of maps that are not read."""
         self._unread: dict[bytes, dict[str, int]] = {}
-        """Name of a map → what it has that cannot be read."""
+        """Name of a map → number of its unreadable entries by kind."""
         self._line = 1
         self._cut = False
         """Whether the last message of the JSON output is cut short."""
@@ -229,7 +230,7 @@ class _Maps:
             self.skipped.add(_PRINTED, count=len(printed))
 
     def add_json(self, line: bytes, *, whole: bool = True) -> None:
-        """Reads one message of the JSON output; the last one may not be ``whole``, it has no line end."""
+        """Reads one message of the JSON output. ``whole`` is False for a last message without a line end."""
         try:
             message = (
                 json.loads(line.decode(errors="surrogateescape"), object_pairs_hook=_Pairs) if line.strip() else None
@@ -243,7 +244,7 @@ class _Maps:
         self._line += 1
 
     def tell_cut(self, source: Source) -> None:
-        """After all messages: StallscopeError if the last one is cut short, and there is no other map."""
+        """To be called after all messages: StallscopeError if the last one is cut short and there is no other map."""
         if self._cut and not self._tally.weights and not self._unread:
             source.fail_cut(self._line - 1)
 
@@ -296,7 +297,7 @@ class _Maps:
         return profile
 
     def _explain(self, name: str) -> None:
-        """StallscopeError that says what there is instead of stacks, if there are maps."""
+        """Raises a StallscopeError that says what the maps contain instead of stacks, if there are maps."""
         what = {
             map_name: ", ".join(counted(number, kind) for kind, number in kinds.items())
             for map_name, kinds in self._unread.items()

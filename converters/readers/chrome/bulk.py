@@ -4,7 +4,7 @@ The text is cut where one event ends and the next begins. Runs of calls whose sh
 appended to the columns of their threads; every other event is parsed and handled like a single one.
 
 Invalid JSON is left to the caller, with one exception: digits are not part of a shape. In an event of a known shape,
-a number that is not used may be missing or begin with 0, and digits may stand where none belong.
+an unused number may be missing or begin with 0, and there may be digits in invalid places.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_KNOWN = 1 << 15
 _TRIAL, _WORTH = 10_000, 2
 """If more of the events than this have to be parsed one by one, parsing all of them at once is faster."""
 _MAX_BEHIND = 1 << 10
-"""Maximum size of arguments kept as text, in bytes; of longer ones only what is shown is kept."""
+"""Maximum size of arguments that are kept as text, in bytes; longer ones are reduced to what is shown."""
 
 _Known = tuple[Any, Any, Any, int, int, Calls]
 """The columns' append methods, the frame, the end that `Calls` stores for a B or an E (0 for an X), and the columns."""
@@ -47,7 +47,7 @@ class Bulk:
         between = _BETWEEN.search(data)
         if key == "samples" or between is None or self._parsed > _TRIAL + _WORTH * self._taken:
             return 0
-        # Usually this is not inside an event. If it is, the text before it is invalid JSON, and is left.
+        # Usually this is not inside an event. If it is, the text before it is invalid JSON, and is left to the caller.
         separator = between[0]
         events = data[1:].split(separator)
         bare = data[1:].translate(None, DIGITS).split(separator)

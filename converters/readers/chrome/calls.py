@@ -14,7 +14,7 @@ from ...model.timeline import Span
 from .frames import arguments_in
 
 OPEN = (1 << 63) - 1
-"""The end of a call that has begun and not ended."""
+"""The end of a call that has not ended."""
 END = -(1 << 63)
 """Marks a record that is not a call, but the end of the innermost open one."""
 HIDDEN = -1
@@ -22,7 +22,7 @@ HIDDEN = -1
 ANY = -1
 """The name of an end event without a name."""
 MAX_DEPTH = 2_000
-"""Maximum depth of nested calls: memory grows with its square where each is a stack of its own."""
+"""Maximum depth of nested calls: memory grows with its square if each call has its own stack."""
 
 _NO_BEGIN, _NO_END = "ends of calls without a begin", "calls without an end"
 _CUT = "calls that overlapped others, shortened"
@@ -68,7 +68,7 @@ class Calls:
     ``frames[i]`` is an index into the trace's frames (or HIDDEN); for an END, an index into ``names`` (or ANY).
 
     If two calls overlap without nesting, the first one ends where the second one begins: no time is lost, and none
-    counts twice. PyTorch's annotations do this: they begin in the function that begins them, and continue after it.
+    counts twice. PyTorch's annotations overlap in this way: they begin inside a function, and continue after it.
     HIDDEN calls end with the call around them instead.
     """
 
@@ -87,13 +87,13 @@ class Calls:
         self.first: int | None = None
         """When the earliest call began."""
         self.last: int | None = None
-        """When the last of the shown, summed calls ended."""
+        """When the last call ended, of those that are shown and summed."""
         self._names = names
         self._done = END
         self._kept = 0
         self._last_mark = self._last_end = END
         self._lone: Counter[int] = Counter()
-        """By name, the latest ends without an open call, all of them at one time."""
+        """Number of ends without an open call by name, for the latest time with such ends."""
         self._lone_at = END
         self._nodes: _Nodes | None = None
 
@@ -108,7 +108,7 @@ class Calls:
         return sum(end != END for end in self.ends) + sum(self._nodes.counts if self._nodes else ())
 
     def began(self) -> int | None:
-        """When the earliest call began that has not been summed."""
+        """Begin of the earliest call that has not been summed."""
         if END not in self.ends:
             return min(self.starts, default=None)
         return min((start for start, end in zip(self.starts, self.ends, strict=True) if end != END), default=None)
@@ -119,8 +119,8 @@ class Calls:
             self.args[len(self.starts)] = args
 
     def fold(self, lose: Lose, *, final: bool = False) -> None:
-        """Sums the calls that no later record can change, provided that records come in time order; all of them when
-        ``final``. LateCall when a record came too late."""
+        """Sums the calls that no later record can change, provided that records come in time order; sums all calls if
+        ``final``. LateCall if a record came too late."""
         if not self.starts:
             return
         if min(islice(self.starts, self._kept, None), default=self._done) < self._done:
@@ -187,7 +187,7 @@ class Calls:
         open_ = next((start for start, end in zip(self.starts, self.ends, strict=True) if end == OPEN), None)
         if open_ is None:
             return until
-        # A call whose end is still to come may shorten others, or be shortened, unless all calls are such pairs.
+        # An open call may later shorten others, or be shortened, unless all calls are pairs of begin and end.
         return min(until, self._last_mark) if self._last_end == END else min(until, open_)
 
     def _pair(self, lose: Lose, *, final: bool) -> None:
@@ -238,7 +238,7 @@ class Calls:
         return open_, lone, unended
 
     def _is_over(self, begin: int) -> bool:
-        """Whether the end of a call preceded its begin, at the same time."""
+        """Whether the call's end preceded its begin in the file, both with the same time."""
         frame = self.frames[begin]
         if frame == HIDDEN or self.starts[begin] != self._lone_at or not self._lone[self._names[frame]]:
             return False

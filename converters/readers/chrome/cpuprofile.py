@@ -1,4 +1,4 @@
-"""A CPU profile of V8 alone: .cpuprofile files of Chrome and Node.js, see `v8`."""
+"""Files with one CPU profile of V8: .cpuprofile files of Chrome and Node.js, see `v8`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interprets a single event of a Chrome trace: a call, a part of one, a name, a sample, or nothing for a profile."""
+"""Interprets one event of a Chrome trace: a call, a part of one, a name, a sample, or one without use in a profile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_EVENTS = {
     "M": "descriptions",
     "P": "samples without a stack",
 }
-"""Phases that are known and have no place in a profile."""
+"""Known phases whose events have no place in a profile."""
 _SURE = 1 << 52
 """Largest time in µs that `nanoseconds` accepts."""
 _NOT_UNDERSTOOD = TypeError, KeyError, ValueError, OverflowError, AttributeError
@@ -40,8 +40,8 @@ class Call(NamedTuple):
 
 
 class Events:
-    """Handles events one by one, however they are written. ``number`` counts them, ``first_bad`` is the first one that
-    was not understood."""
+    """Handles events one by one, in any notation. ``number`` counts them, ``first_bad`` is the number of the first one
+    that was not understood."""
 
     def __init__(self, samples: Samples, tracks: Tracks, lose: Lose, *, every_call: bool = False) -> None:
         self.number = self.first_bad = 0
@@ -49,9 +49,9 @@ class Events:
         self.tracks = tracks
         self.profiles = Profiles()
         self.others: dict[str, int] = {}
-        """By phase, events of which a profile tells nothing."""
+        """Number of events that have no place in a profile, by phase."""
         self.recording: dict[str, int] = {}
-        """By name, the time in ns of the spans that a profiler drew of itself; calls if ``every_call`` is wanted."""
+        """By name, the time in ns of the spans for a profiler's own recording. With ``every_call`` these are calls."""
         self._every_call = every_call
         self._samples = samples
         self._lose = lose

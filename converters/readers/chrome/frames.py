@@ -1,4 +1,4 @@
-"""Frames for the events of a Chrome trace: function and place, as the common writers give them."""
+"""Frames for the events of a Chrome trace: function and place, in the notations of the common writers."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Frames:
         self.frames: list[Frame] = []
         self._name_of = name_of
         self._names: dict[str, int] | None = None
-        """Filled, like ``name_of``, only when a name is requested: many traces have none."""
+        """Filled by the first call of `name`, like ``name_of``: many traces never need it."""
         self._texts: list[str] = []
-        """The names of the frames until then."""
+        """The names of the frames before that call."""
         self._plain: dict[str, dict[str, int]] = {}
-        """By category and name: frames without a file that do not stand for labels."""
+        """By category and name: frames without a file that do not represent labels."""
         self._known: dict[tuple[str, str, str, int], tuple[int, dict[str, str | int]]] = {}
 
     def of(self, event: dict[str, Any]) -> tuple[int, dict[str, str | int]]:
-        """Index of the event's frame, and the labels that it stands for: py-spy's processes and threads."""
+        """Index of the event's frame, and the labels that it represents: py-spy's processes and threads."""
         name, category = event.get("name"), event.get("cat")
         if type(name) is not str or type(category) is not str:
             name, category = str(name or ""), str(category or "")
@@ -104,7 +104,7 @@ def _frame(name: str, category: str, file: str, line: int) -> Frame:
 
 
 def arguments(event: dict[str, Any]) -> Labels:
-    """The event's arguments that are numbers or short texts; not the function's place, which is in its frame."""
+    """The event's arguments that are numbers or text (shortened), without the function's place: its frame has that."""
     args = event.get("args")
     if not args or not isinstance(args, dict):
         return ()
@@ -119,7 +119,7 @@ def arguments(event: dict[str, Any]) -> Labels:
 
 
 def arguments_in(text: bytes) -> Labels:
-    """Like `arguments`, for the last members of an event: ``, "args": {…}``. None for invalid JSON."""
+    """Like `arguments`, for the text of an event's last members: ``, "args": {…}``. () for invalid JSON."""
     try:
         return arguments(_decode(f'{{"":0,{text.decode()}}}'))
     except (ValueError, RecursionError):

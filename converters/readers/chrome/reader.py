@@ -1,13 +1,14 @@
 """Chrome's trace format (JSON), as Perfetto, PyTorch's profiler, py-spy, VizTracer and many others write it.
 
-An object with "traceEvents", or the array alone, which may lack its end. Calls are events X (with a duration) or pairs
-of B and E; times are µs, exact to the nanosecond. They become a timeline, one track per pid and tid, both of which may
-be words or negative numbers, and the samples that are its sums. Names of processes and threads come from events M.
+A trace is an object with "traceEvents", or the array alone, whose end may be missing. Calls are events X (with a
+duration) or pairs of B and E; times are µs, exact to the nanosecond. They become a timeline with one track per pid and
+tid (which may be words or negative numbers), and samples, which are the timeline's sums. Names of processes and threads
+come from events M.
 
-Samples are read where there are no calls: events P, or "samples" with "stackFrames". CPU profiles of V8, as DevTools'
-traces have them, are what is shown even if there are calls (`v8`); ReadOptions.event "calls" asks for these instead.
-Kineto (PyTorch's profiler) draws its recording as a call, too, of a process "Spans": that is left out, unless all calls
-are asked for.
+If there are no calls, samples are read: events P, or "samples" with "stackFrames". CPU profiles of V8 (`v8`), which
+DevTools' traces contain, take precedence over calls; ReadOptions.event "calls" selects the calls instead. Kineto
+(PyTorch's profiler) adds a call for its own recording, in a process "Spans": it is left out unless all calls are
+requested.
 
 Flow arrows, counters, instants, asynchronous events and objects are not calls of a thread: a comment counts them.
 Incomplete calls are repaired, and counted: an end without a begin is left out, a begin without an end lasts until the
@@ -130,7 +131,7 @@ class _Trace:
         return profile
 
     def _shows_samples(self, others: Profile) -> bool:
-        """Whether the document's own samples are requested, or there is no time in the rest."""
+        """Whether the document's own samples are requested, or the ``others`` have no times."""
         return self._options.event == SAMPLES or not any(sample.values[0] for sample in others.samples)
 
     def _of_samples(self) -> Profile:

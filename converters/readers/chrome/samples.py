@@ -41,7 +41,7 @@ class Samples:
             self._frames = value
 
     def _add_timed(self, sample: dict[str, Any]) -> None:
-        """Adds one of the document's samples: the thread has its stack until the next one."""
+        """Adds one of the document's samples: its stack lasts until the thread's next sample."""
         cell = self.add_event(sample)
         if "ts" not in sample:
             return

@@ -1,8 +1,8 @@
 """The shapes of the events in a Chrome trace: their text without digits.
 
-Programs write their events alike, so a trace has few shapes. The first event of each is parsed. If it is a call
-whose times can be found by the text around them, the only other part of the others that matters is what identifies
-the thread and the function, and that text repeats.
+A program writes its events in the same way, so a trace has few shapes. One event of each shape is parsed. If it is a
+call whose times can be found by the text around them, the other events of this shape need not be parsed: apart from the
+times only the text that identifies thread and function matters in them, and that text repeats.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NUMBER = rb"([1-3][0-9]{15}|[0-9]{1,15})(?:\.([0-9]+))?(?=[, \t\r\n])"
 """A number of µs; the sum of two fits into 63 bits of ns."""
 _ONE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?=[ \t\r\n]*(?:,|\Z))")
 _TOLD = re.compile(rb'"(?:ph|name|cat|pid|tid|filename|line)"|\\')
-"""Keys that matter after the times. An escape may stand for any of them."""
+"""Keys that matter after the times. Any of them may be written with escapes."""
 _MAX_SHAPES, _MAX_ONCE = 1 << 14, 1 << 18
 """Each shape takes about as much memory as the text of an event; 60 bytes if it was only seen once."""
 
 Times = tuple[bytes, bytes, bytes, bytes]
-"""Of a call: integer digits and decimals of the start in µs, then of the duration; b"" for what is missing."""
+"""A call's start and duration in µs: integer digits and decimals of each; b"" for missing parts."""
 
 
 class Shape(NamedTuple):
@@ -37,21 +37,21 @@ class Shape(NamedTuple):
     first: bytes = b""
     """The text before the first time, b"" if the times cannot be found."""
     second: bytes = b""
-    """The text before the second time: everything between both, if it is always the same and does not matter. b"" if
-    there is no second one."""
+    """The text before the second time: all text between the two times, if it is constant and does not matter. b"" if
+    there is no second time."""
     apart: bool = False
-    """The text between them matters."""
+    """Whether the text between the times matters."""
     swapped: bool = False
-    """The duration comes first."""
+    """Whether the duration comes first."""
     whole: bool = False
-    """The text after them matters."""
+    """Whether the text after the times matters."""
     arguments: bool = False
-    """The call's arguments follow them and matter by themselves."""
+    """Whether the call's arguments follow the times, and are kept."""
     phase: str = ""
     """The phase of events that are not calls, names or samples; "" for all others."""
 
     def times(self, events: list[bytes]) -> list[Times]:
-        """Times of events of this shape. There are fewer than ``events`` if some are written unusually."""
+        """Times of events of this shape; fewer than ``events`` if the notation of some times is unusual."""
         text = b",\n".join([*events, b""])
         if not self.second:
             return [(*each, b"", b"") for each in _pattern(self.first).findall(text)]
@@ -91,7 +91,7 @@ class Shapes:
     """The shapes seen so far; equal ones are the same object."""
 
     def __init__(self, *, arguments: bool) -> None:
-        """``arguments``: whether those of calls matter."""
+        """``arguments``: whether the arguments of calls are kept."""
         self._arguments = arguments
         self._known: dict[bytes, Shape] = {}
         self._once: set[int] = set()
@@ -114,7 +114,7 @@ class Shapes:
         return [self._known.get(text, PARSED) for text in bare]
 
     def _came_again(self, text: bytes) -> bool:
-        """Whether the text was seen before: most that occur once do not occur again."""
+        """Whether the text was seen before: most texts occur only once."""
         known = len(self._once)
         self._once.add(hash(text))
         if len(self._once) > _MAX_ONCE:

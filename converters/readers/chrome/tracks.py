@@ -11,7 +11,8 @@ from ...model.timeline import Timeline, Track
 from .calls import Calls, Lose
 
 MAX_CALLS = 20_000_000
-"""Of one trace, where they cannot be added up while they come: each takes 20 bytes, and 800 where its time is kept."""
+"""Maximum number of calls in memory, for traces whose calls cannot be summed while they are read: each takes 20 bytes,
+or 800 if its time is kept."""
 _MAX_LABEL = 200
 FOLD, FOLD_PIPED = 1 << 17, 1 << 22
 """Number of new calls after which completed ones are summed again; more for a pipe, which cannot be read again if
@@ -33,7 +34,7 @@ class Tracks:
         self._tracks: dict[tuple[Any, Any], Calls] = {}
         self._processes: dict[Any, str] = {}
         self._named: Counter[str] = Counter()
-        """Processes by their name."""
+        """Number of processes by name."""
         self._process_labels: dict[Any, str] = {}
         self._threads: dict[tuple[Any, Any], str] = {}
 
@@ -51,8 +52,8 @@ class Tracks:
         return sum(track.count for track in self._tracks.values())
 
     def settle(self, name: str) -> None:
-        """Sums completed calls when it is time to. LateCall when a call came too late for that, and StallscopeError
-        when there are too many calls in the trace called ``name``."""
+        """Sums completed calls if enough calls are pending. LateCall if a call came too late for that, StallscopeError
+        if there are too many calls in the trace called ``name``."""
         if self.pending < (self._fold or FOLD):
             return
         self.pending = 0
@@ -98,7 +99,7 @@ class Tracks:
         return tuple(sorted(labels.items()))
 
     def _process(self, pid: Any) -> str:
-        """Its name, and its label where that tells it from another process of this name: ``python3.8 GPU 3``."""
+        """Its name, followed by its label if another process has the same name: ``python3.8 GPU 3``."""
         name, label = self._processes.get(pid, ""), self._process_labels.get(pid, "")
         if not label or label in name:
             return name

@@ -1,10 +1,10 @@
-"""CPU profiles of V8: which stacks were sampled when.
+"""CPU profiles of V8: sampled stacks and their times.
 
-In DevTools' traces they are events: CpuProfile holds a whole one, Profile begins one, and ProfileChunk continues it. A
-.cpuprofile file holds one alone, in the layout of the inspector's Profiler.Profile or, from the older C++ interface, as
-a tree. Times are µs. A sample lasts until the next one, so the last one has no duration. V8's own work,
-``(garbage collector)`` and ``(program)``, is placed on top of what it interrupts; ``(root)`` is not a function, and
-``(idle)`` is not work.
+In DevTools' traces they are events: CpuProfile holds a whole profile, Profile begins one, and ProfileChunk continues
+it. A .cpuprofile file holds one profile, in the layout of the inspector's Profiler.Profile or, from the older C++
+interface, as a tree. Times are µs. A sample lasts until the next one, so the last one has no duration. V8's own work,
+``(garbage collector)`` and ``(program)``, is placed on top of the stack that it interrupts; ``(root)`` is not a
+function, and ``(idle)`` is not work.
 Source: js_protocol.pdl of V8 (Profiler), CPUProfileDataModel of Chrome's DevTools.
 """
 

@@ -2,12 +2,12 @@
 
 The suffixes ``_[k]`` and ``_[j]`` of stackcollapse-perf.pl become the frame's kind. A first field ``process-PID`` or
 ``thread-PID/TID``, as our own writer adds it, becomes labels. Weights are integers; fractional ones are summed, and
-the remainder from rounding one stack is carried to the next. In a difference they may be negative. Empty lines, and
+the remainder from rounding one stack is carried to the next. Weights of a difference may be negative. Empty lines, and
 lines that begin with ``#`` and have no weight, are comments.
 
-Lines with two weights, ``stack BEFORE AFTER`` as difffolded.pl and we write comparisons, are read as a comparison if
-all lines of the first 64 KiB have two integers, and no stack occurs twice. Otherwise a number before the weight belongs
-to the name.
+Lines with two weights, ``stack BEFORE AFTER``, are how difffolded.pl and we write comparisons. They are read as a
+comparison if all lines of the first 64 KiB have two integers, and no stack occurs twice. Otherwise a number before the
+weight belongs to the name.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _TOO_LARGE = "weights beyond 64 bits"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether half of the first lines that are not comments end in a number (all of them, if none has two frames: many
-    lists have numbers), or, if all lines look like comments, one is a stack."""
+    """Whether at least half of the first lines that are not comments end in a number; all of them have to if none has
+    two frames, because many lists have numbers. If all lines look like comments: whether one of them is a stack."""
     first = head[: head.rfind(b"\n")] if len(head) >= HEAD else head
     if not is_text(first):
         return False
@@ -62,7 +62,7 @@ def sniff(head: bytes) -> bool:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether no more than half of the lines have a NUL byte, which is in a text only where it was damaged."""
+    """Whether at most half of the lines have a NUL byte: only damaged text has one."""
     if b"\0" not in head:
         return True
     lines = [line for line in head.split(b"\n") if line.strip()]
@@ -91,7 +91,7 @@ def _read_weights(source: Source, *, ordered: bool) -> Profile:
     if ordered:
         profile.timeline = steps.timeline()
     texts = list(weights)
-    # Removed one by one, so that not all of the text is in memory beside the stacks.
+    # Removes the texts one by one, so that not all of them are in memory together with the stacks.
     profile.samples = [
         Sample(stack, (weights.pop(text),), labels) for text, (stack, labels) in zip(texts, _stacks(texts), strict=True)
     ]
@@ -109,7 +109,8 @@ class _Steps:
         self._rest = 0.0
 
     def add(self, chunk: bytes) -> None:
-        """Adds the lines that `FoldedLines.add` counts. For fractions, rounds the ends, which keeps them in place."""
+        """Adds the lines that `FoldedLines.add` counts. Fractions: rounds the position where each line ends, not its
+        weight, so that errors do not add up."""
         for line in chunk.split(b"\n"):
             text, _, number = line.rpartition(b" ")
             if not (number.isdigit() and text):
@@ -133,7 +134,7 @@ class _Steps:
 
 
 def _has_pairs(head: bytes) -> bool:
-    """Whether all complete lines have two weights, and no stack occurs twice; lines that are skipped tell nothing."""
+    """Whether all complete lines have two weights, and no stack occurs twice; ignores lines that are skipped later."""
     stacks = set()
     for line in head[: head.rfind(b"\n") + 1].split(b"\n"):
         match = _PAIR.match(line)
@@ -192,7 +193,7 @@ class FoldedLines:
             self._empty_damaged(lines)
         for i, line in enumerate(lines):
             stack, _, weight = line.rpartition(b" ")
-            # isdigit: int() accepts more than we do. Short: see _MAX_DIGITS.
+            # isdigit() because int() accepts more than digits; for the length see _MAX_DIGITS.
             if weight.isdigit() and stack and len(weight) <= _MAX_DIGITS:
                 weights[stack] += int(weight)
             elif line:
@@ -247,7 +248,7 @@ def _is_too_large(weight: bytes) -> bool:
 
 
 def _trimmed(stack: bytes) -> bytes:
-    """Without a trailing ``;``, which no frame follows: heaptrack_print writes one."""
+    """``stack`` without a trailing ``;``, which heaptrack_print writes."""
     return stack.rstrip(b";") or stack
 
 

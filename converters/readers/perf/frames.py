@@ -23,7 +23,7 @@ JOINT = b"\r  "
 """Separates a frame from its source line once they are joined."""
 _MAX_LINES = 1 << 18
 _PLACE = rb"  (?! )(?:[^\n]*:\d{1,9}|[^\n]*\[[0-9a-f]{1,16}\])(?: \(inlined\))?"
-"""``FILE:LINE``, ``??:0``, or ``MODULE[ADDRESS]`` where the source is not known (tools/perf/util/srcline.c)."""
+"""``FILE:LINE``, ``??:0``, or ``MODULE[ADDRESS]`` if the source is unknown (tools/perf/util/srcline.c)."""
 _IS_PLACE = re.compile(_PLACE + rb"\r?\Z")
 _BELOW = re.compile(rb"(?m)^(\t[^\n]*)\n(?=" + _PLACE + rb"\r?(?:\n|\Z))  ")
 _split_addresses = re.compile(rb"\n\t *[0-9a-f]{1,16} ").split
@@ -34,7 +34,7 @@ _INLINED = b" (inlined)"
 
 
 class Mixed(Exception):
-    """A line that is not a frame stands among the frames: the sample has to be read line by line."""
+    """A line among the frames is not a frame: the sample has to be read line by line."""
 
 
 def join_places(text: bytes) -> bytes:
@@ -43,13 +43,13 @@ def join_places(text: bytes) -> bytes:
 
 
 def without_places(text: bytes) -> bytes:
-    """``text`` with 0 for the addresses and offsets of its frames, for when these do not matter."""
+    """``text`` with 0 instead of its frames' addresses and offsets, for use if these do not matter."""
     text = b"\n\t               0 ".join(_split_addresses(text))
     return b"+0x0 (".join(_split_offsets(text))
 
 
 class Frames:
-    """The frames of lines, each combination once, by number."""
+    """The frames of lines by number; equal combinations of frames have one number."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options

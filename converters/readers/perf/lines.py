@@ -1,8 +1,9 @@
 """The two kinds of lines in the output of ``perf script``: the header of a sample, and a frame.
 
 Their meaning follows tools/perf/builtin-script.c in Linux, which prints them, and stackcollapse-perf.pl of
-FlameGraph, whose names are the familiar ones. But the script cuts a name at the first parenthesis, and so makes one of
-``std::function<void (int)>::operator()`` and ``std::function<void (char)>::operator()``.
+FlameGraph, whose names users know. The script cuts a name at the first parenthesis, so that it cannot distinguish
+``std::function<void (int)>::operator()`` from ``std::function<void (char)>::operator()``. Here a name loses only its
+argument list.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _IDS = re.compile(rb"(\d+)(?:/+(\d*))?\Z")
 _CPU = re.compile(rb"\[\d+\]\Z")
 _ADDRESS = re.compile(rb"\s*(\w+)(?:\s+(.*))?\Z")
 _SHORT_FRAME = re.compile(rb"\s+([0-9a-f]+)(?:\s+(\S.*))?\Z")
-"""Without ``dso``, perhaps without ``sym``."""
+"""Without ``dso``, and possibly without ``sym``."""
 _OFFSET = re.compile(rb"\+0x[\da-f]+\Z")
 _BRANCHES = re.compile(rb"\S/[MPN-]{1,3}/[X-]/[A-]/\d{1,10}(?:/\S*)?(?:\s|\Z)")
 _UNKNOWN = b"[unknown]"
 _ANONYMOUS = b"(anonymous namespace)::"
 _DELETED = b" (deleted)"
-"""Follows the path of a file that had been deleted when perf looked."""
+"""perf appends this to the path of a deleted file."""
 _DELETED_END = _DELETED + b")"
 _MAX_HEADER = 1024
 """Bytes at both ends of a header that are matched, which bounds the time of the expressions above."""
@@ -44,7 +45,7 @@ HEX = b"0123456789abcdef"
 
 
 class Header(NamedTuple):
-    """``comm`` and ``event`` are "" and a number is None if the line does not have it."""
+    """``comm`` and ``event`` are "", and ids are None, if the line does not have them."""
 
     comm: str
     pid: int | None
@@ -79,7 +80,7 @@ def split_sample(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _parse_loose(line: bytes) -> Header | None:
-    """Parses what -F leaves: any of comm, pid/tid, [cpu], time:, period, event:, each followed by a space."""
+    """Parses any subset of -F's fields comm, pid/tid, [cpu], time:, period and event:, each followed by a space."""
     if len(line) > _MAX_HEADER or line[-1:] not in b" \t:":
         return None
     words = line.split()
@@ -148,7 +149,7 @@ def split_frame(line: bytes) -> tuple[bytes, bytes, bytes] | None:
 
 
 def _module_at(line: bytes, end: int) -> int:
-    """Where the parenthesis that closes at ``end`` begins, including the space before it; -1 without one."""
+    """Start of the parenthesis that closes at ``end``, including the space before it; -1 if there is none."""
     return line.rfind(b" (", 0, max(end - len(_DELETED) * line.endswith(_DELETED, 0, end), 0))
 
 

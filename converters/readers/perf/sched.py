@@ -6,9 +6,9 @@ A wait lasts from a thread's sched_switch out to its sched_switch in, and has th
 sched_wakeup (or sched_waking, or the end of the time that sched_stat_sleep, _blocked or _iowait report) the thread was
 blocked, in the state given by the switch; after that, or if it was preempted, it was runnable: labels ``state`` and
 values as in the profiles of trace-offcpu. Without a wakeup in the recording all of the time counts as blocked, and the
-number of such waits is reported. Recorded with -p, perf has no switches in: then only sched_stat_* give the time, as
-for stackcollapse-perf-sched.awk. A wait that had not ended is left out and counted, and so is time that runs backwards,
-because the events of several cores are out of order when perf lost some.
+number of such waits is reported. A recording with -p has no switches in: then only sched_stat_* give the time, as
+for stackcollapse-perf-sched.awk. Waits that did not end are left out and counted. So are waits of negative length: the
+events of several cores are out of order if perf lost some.
 
 A recording made without ``-g`` has no stacks: perf then prints one line per event, with names padded with leading
 spaces, and the result is the time of each thread by state. A recording may mix events with and without stacks.

@@ -36,7 +36,7 @@ _SHORT_WOKEN = re.compile(rb"(?P<comm>.*):(?P<tid>\d{1,10}) \[-?\d+\].*\Z", re.D
 _DELAY = re.compile(rb"delay=(\d{1,18})")
 _MAX_LINE = 4096
 _MAX_KNOWN = 1 << 10
-"""Bytes of a header whose parts are cached: no header made of known parts is then longer than _MAX_LINE."""
+"""Maximum size of a header whose parts are cached, in bytes: headers made of known parts then fit in _MAX_LINE."""
 _MAX_CACHED = 32 << 20
 _MAX_DIGITS, _MAX_SECONDS = 18, 12
 _MAX_HEADS = 1 << 14
@@ -56,7 +56,7 @@ class Event(NamedTuple):
     time: int
     """ns."""
     pid: int | None
-    """The process in which it occurred, if perf printed it; not for a process that has exited (-1)."""
+    """The process in which the event occurred; None if perf did not print it, or if it has exited (perf prints -1)."""
     tid: int
     comm: str
     state: str = ""

@@ -1,7 +1,7 @@
-"""The output of ``perf script`` with call stacks, for any ``-F``: a header line, the frames (innermost first), a blank.
+"""``perf script`` with call stacks, for any ``-F``: a header line, the frames (innermost first), a blank line.
 
 Names and choices are those of stackcollapse-perf.pl. Values: the samples, and the sum of their periods (in units of the
-event; nanoseconds of clocks). perf report and stackcollapse-perf.pl weight by the periods, which are the default if
+event; nanoseconds for clocks). perf report and stackcollapse-perf.pl weight by the periods, which are the default if
 perf printed them. Only the first event is read unless one is requested: a sum of different events is meaningless. perf
 prints addresses, but not where a file was mapped, so frames have no addresses.
 """
@@ -61,9 +61,9 @@ _Cells = dict[int, list[int]]
 """Thread and leaf (`_Thread.base` + frame number) → [samples, sum of periods]."""
 
 _Callers = list[Any]
-"""What is known for the text below a leaf's line: its cells, the number of lines of such a sample, and the function
-that called last from there, which mostly is the only one: the text in a leaf's line from `_COLUMN` up to the digits
-of the offset, the text after these, where they begin, and the number of the leaf's frames."""
+"""Cached data for the text below a leaf's line: its cells, the number of lines of such a sample, and the first leaf
+function found above this text (there are rarely others): the text of the leaf's line from `_COLUMN` up to the digits of
+the offset, the text after these digits, their position, and the number of the leaf's frames."""
 
 
 def sniff(head: bytes) -> bool:
@@ -106,8 +106,8 @@ class _Names:
         """By the text below the leaf's line."""
 
     def find_leaf(self, line: bytes, known: _Callers) -> int:
-        """The number of a line that is not known below ``known``: the function of the first leaf is cached there, the
-        lines of others in `leaves`. Raises Mixed."""
+        """The number of a line that ``known`` does not have: the first leaf's function is cached in ``known``, the
+        lines of other leaves in `leaves`. Raises Mixed."""
         name, _, tail = line.rpartition(b"+0x")
         module = tail.partition(b" (")[2]
         function = name[_COLUMN + 1 :]
@@ -189,7 +189,7 @@ class _Tally:
             self._add_lines(last, ended=False)
 
     def _add_blocks(self, blocks: list[bytes]) -> None:
-        """Adds whole samples. Parts that an earlier one had, too, are found by their text, without parsing."""
+        """Adds whole samples. Parts that occurred in earlier samples are found by their text, without parsing."""
         threads = self._threads
         wanted = self.event + b":"
         joined = self.frames.joined

@@ -3,8 +3,8 @@
 Lines ``# name: value`` give the mode: wall and cpu (µs), memory (bytes, below 0 when freed), full (``µs,idle,bytes``).
 Without one the times are wall time, as in the first versions, whose frames ``function (file:line)`` and ``function
 (file);L12`` and roots ``Process 1;Thread 2`` are read too; so are the single numbers that mojo2austin of
-austin-python 2.4 writes under mode full. Frames ``:INVALID:`` and ``:GC:`` stand for a stack that could not be read and
-for the garbage collector; those of austinp are native, or of the file ``kernel``. `mojo` reads the binary format.
+austin-python 2.4 writes under mode full. A frame ``:INVALID:`` means that the stack could not be read, ``:GC:`` is the
+garbage collector; frames of austinp are native, or have the file ``kernel``. `mojo` reads the binary format.
 Sources: austin's README.md, austin-python's collapsed_stack.py, and the output of 3.7.
 """
 
@@ -172,7 +172,7 @@ class _Tally:
         return cell
 
     def _tell(self, line: bytes) -> None:
-        """Handles metadata, or a comment that anybody may have written."""
+        """Handles metadata; ignores other comments."""
         match = _META.match(line)
         if match and len(self.metadata) < _MAX_METADATA:
             name, value = match[1].decode(), match[2].decode(errors="replace").strip()
@@ -213,7 +213,7 @@ def thread_labels(thread: str, interpreter: int) -> dict[str, str | int]:
 
 
 class _Stacks:
-    """Parses stacks; the callers of several leaves only once."""
+    """Parses stacks; callers that several leaves share are parsed once."""
 
     def __init__(self) -> None:
         self._frames = _Frames()

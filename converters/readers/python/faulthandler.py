@@ -1,10 +1,10 @@
-"""Dumps of Python's faulthandler, as printed for signals, timeouts and crashes: each thread of a dump is one sample.
+"""Dumps that Python's faulthandler prints for signals, timeouts and crashes: each thread of a dump is one sample.
 
 ``Thread 0x7f12 [name] (most recent call first):`` (the name since Python 3.14; ``Current thread``; ``Stack`` for a
 single thread), then ``File "x.py", line 3 in f``, innermost first. Anything else is the program's own output, and is
 counted, because dumps go to standard error. The functions in a C stack (Python 3.14) that were called from Python
-are appended to the thread's stack. Frames ``...`` mean that the outermost ones are missing; Python 3.13 omits even
-that, so 100 frames, the most that are dumped, count as cut short. Source: Python/traceback.c in CPython.
+are appended to the thread's stack. A frame ``...`` means that the outermost frames are missing. Python 3.13 does not
+print it, so a stack of 100 frames, the maximum, counts as cut short. Source: Python/traceback.c in CPython.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Tally:
         lines = block.split(b"\n")
         if not ended and not lines[-1]:
             lines.pop()
-        usual = 1 < len(lines) <= _MAX_DUMPED  # each longer one has to be counted
+        usual = 1 < len(lines) <= _MAX_DUMPED  # longer stacks are cut short, and each has to be counted
         plain = usual and self._key is None and self._c_lines is None and lines[0].startswith(b"Thread ")
         for i, line in enumerate(lines):
             plain = plain and self._is_plain(line, i)

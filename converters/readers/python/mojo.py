@@ -1,7 +1,8 @@
 """MOJO, the binary format of austin (``austin --binary``; the only one that version 4 writes): versions 1 to 4.
 
-A stream of events: a number, then varints and strings that end in NUL. Stacks refer to frames, and frames to strings,
-that were defined earlier, per process. Tasks of asyncio (version 4) are left out: their time is that of their threads.
+A file is a stream of events: a number, then varints and strings that end in NUL. Stacks refer to frames, and frames to
+strings, that were defined earlier for the same process. Tasks of asyncio (version 4) are left out: the time of their
+threads includes theirs.
 Source: "The MOJO file format" in austin's documentation, its src/mojo.h, and austin-python's mojo.py.
 """
 

@@ -1,19 +1,20 @@
 """Files of cProfile and pstats (``python -m cProfile -o FILE``): functions and their callers, as stacks.
 
-Such a file has no stacks: {function: (calls without recursion, calls, own time, time with callees, {caller: (calls,
-calls without recursion, own time, time with callees), for its calls of the function})}, a function being (file, line,
-name). Stacks are constructed from it upwards, for the own time of each function:
+Such a file has no stacks. It is a dictionary {function: (calls without recursion, calls, own time, time with callees,
+{caller: (calls, calls without recursion, own time, time with callees)})}. A function is (file, line, name); a caller's
+numbers are those of its calls of the function. Stacks are constructed from each function upwards to its callers, by
+dividing the function's own time:
 
-- it is divided among the callers in proportion to the own time that each caused (given exactly by their edges);
-- the share of a caller is divided among its callers in proportion to the time with callees that those caused in
-  it, and so on, up to functions without a caller. A function's time below a caller is therefore correct in total,
+- The own time is divided among the callers in proportion to the own time that each caused, which the file gives.
+- The share of a caller is divided among its callers in proportion to the time with callees that they caused in it,
+  and so on, up to functions without a caller. A function's time below a caller is therefore correct in total,
   while longer paths assume that it does not depend on the caller's caller.
 - The part of a function's time beyond the shares of all its callers was called from outside of the profile: a root.
-- Recursion: a caller that is already on the path leaves its part to the others. If there are no others it is taken
-  a second time, so that a cycle is left where it was entered; never a third time: there the stack ends, as it
-  does after 200 frames.
+- Recursion: the part of a caller that is already on the path goes to the other callers. If there are no others, the
+  caller is used a second time, so that a cycle is left where it was entered, but never a third time: the stack ends
+  there, as it does after 200 frames.
 - A share below 1/5,000 of the whole is not divided further, but follows the largest caller: the number of stacks
-  is at most that many plus the number of functions.
+  is at most 5,000 plus the number of functions.
 
 Nothing is lost: the sum over all stacks equals the sum of the own times; the same holds for calls. Source:
 Lib/cProfile.py, Lib/pstats.py. The file is decoded by `marshal_data`, not by the marshal module.
@@ -162,7 +163,7 @@ class _Paths:
             yield from self._up((key,), amounts)
 
     def _up(self, path: _Path, amounts: list[_Amount]) -> Iterator[tuple[_Path, float, float]]:
-        """Depth first, without recursion: ``amounts`` are the parts of the path's for each caller (None: none)."""
+        """Depth first, without recursion. ``amounts``: how the path's amounts are divided among its callers."""
         open_ = [(path, amounts)]
         while open_:
             path, amounts = open_.pop()
@@ -176,7 +177,7 @@ class _Paths:
                     open_.append(((*path, caller), [(each, own * part, calls * part) for each, part in parts]))
 
     def _allowed(self, path: _Path, amounts: list[_Amount]) -> list[_Amount]:
-        """The callers to follow, and their parts: all goes to the largest caller if it is little."""
+        """The callers to follow, and their parts; a small amount goes to the largest caller undivided."""
         own = sum(amount[1] for amount in amounts)
         calls = sum(amount[2] for amount in amounts)
         allowed: list[_Amount] = []

@@ -1,11 +1,11 @@
-"""The text of ``py-spy record --format raw``: ``function (file.py:12);…;function (file.py:3) SAMPLES`` a line.
+"""The text of ``py-spy record --format raw``: lines ``function (file.py:12);…;function (file.py:3) SAMPLES``.
 
 With --subprocesses and --threads the first fields are ``process 12:"command line"``, once per ancestor, and
 ``thread (13): name``: the innermost process and the thread become labels. Functions of native code have a library in
 brackets, or a file that is not Python's; with --nolineno there are no line numbers. Command lines and thread names may
 contain semicolons: fields belong to them up to the quotation mark, or up to the first frame.
 
-py-spy's other formats are read as what they are: dumps (`pyspy_dump`), speedscope and Chrome trace.
+py-spy's other formats have other readers: dumps (`pyspy_dump`), speedscope and Chrome trace.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FRAME = re.compile(rb".+ \([^()]+\)\Z", re.DOTALL)
 _PYTHON = re.compile(rb".+ \((?:[^()]+\.pyx?|<[^()]+>)(?::\d{1,18})?\)\Z", re.DOTALL)
 _ROOT = re.compile(rb'process \d{1,18}:"|thread \((?:0x[0-9a-fA-F]{1,16}|\d{1,18})\)')
 _CACHE = 1 << 15
-"""Number of roots of stacks, and of callers, that are cached."""
+"""Maximum number of callers whose frames are cached."""
 _MAX_DIGITS = 18
 _BAD, _EMPTY = "lines not understood", "samples without a stack"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether one of the first lines begins with a process or thread of py-spy, or has only frames, one in Python;
-    or whether it is a dump."""
+    """Whether one of the first lines begins with a process or thread of py-spy, or has only frames, at least one of
+    them in Python; or whether it is a dump."""
     return pyspy_dump.sniff(head) or any(map(_is_stack, head.splitlines()[:_SNIFFED]))
 
 
@@ -62,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 def _skip(skipped: Skipped, line: bytes, number: int) -> None:
-    """A thread without Python frames has a weight but no stack."""
+    """Counts a line without a stack: threads without Python frames have only a weight; other lines are errors."""
     if line.isdigit() and len(line) <= _MAX_DIGITS:
         skipped.add(_EMPTY, count=int(line))
     elif line:

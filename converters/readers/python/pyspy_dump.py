@@ -1,5 +1,5 @@
-"""The text of ``py-spy dump``: the stacks of all threads, once or several times one after the other. Each stack counts
-as one sample, as in dumps of gdb.
+"""The text of ``py-spy dump``: one or more dumps in sequence, with the stacks of all threads. Each stack counts as one
+sample, as in dumps of gdb.
 
 ``Process PID: command line`` and ``Python v…`` begin a process, ``Thread TID (active+gil): "name"`` a thread, whose
 frames follow innermost first: ``    function (file.py:12)``. Local variables (-l) are indented further. Source:
@@ -24,7 +24,7 @@ _PROCESS = re.compile(rb"(Parent )?Process (\d{1,18}): ?(.*)", re.DOTALL)
 _THREAD = re.compile(rb'Thread (?:(\d{1,18})|(0x[0-9a-fA-F]{1,16})) \([\w+ ]*\)(?:: "(.*)")?\Z', re.DOTALL)
 _FRAME = re.compile(rb"    (?=\S)(.+ \([^()]*\))\Z", re.DOTALL)
 _DEEPER = b" " * 8
-"""Before local variables."""
+"""Indentation of local variables."""
 _BAD, _EMPTY, _CUT = "lines not understood", "threads without a stack", "stacks cut short at the end"
 _MAX_FRAMES = 10_000
 

@@ -92,9 +92,9 @@ class Events:
         self._node = ROOT
         self._number = 0
         self._highest: list[tuple[int, int]] = []
-        """(number of the event, frame) where the frame's index is higher than all before it."""
+        """(number of the event, frame) for each frame with a higher index than all before it."""
         self._unequal: list[tuple[int, int, int]] = []
-        """(number of the event, open frame, frame that it closes) where the two indices differ."""
+        """(number of the event, open frame, frame that it closes) if the two indices differ."""
         self._wrong: str | None = f"the events of {self._where} should be a JSON array"
         self._stopped = False
 
@@ -216,7 +216,7 @@ class Events:
             self._node, self.last, self._number = node, last, event
 
     def _look_for_highest(self, codes: list[int]) -> None:
-        """Every frame that is closed was opened, or the profile is invalid anyway."""
+        """Adds to ``_highest`` the frames that these events open or close."""
         highest = self._highest[-1][1] if self._highest else -1
         if max(codes) <= highest and ~min(codes) <= highest:
             return

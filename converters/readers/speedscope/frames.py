@@ -20,7 +20,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 class Frames:
-    """shared.frames."""
+    """The array shared.frames."""
 
     def __init__(self) -> None:
         self._frames: list[Frame] = []
@@ -107,8 +107,8 @@ class Sums:
         return number
 
     def below(self, caller: int, index: int) -> int:
-        """The number of the stack that is one frame deeper than the one with this number; -1 is the empty one's. Not to
-        be mixed with the numbers from `stack`."""
+        """The number of the stack ``caller`` with one more frame; -1 is the empty stack. These numbers must not be
+        mixed with those from `stack`."""
         key = (caller + 1) << 32 | self._frames.firsts[index]
         number = self._below.setdefault(key, len(self._stacks))
         if number == len(self._stacks):

@@ -1,13 +1,13 @@
 """speedscope's JSON (its file-format-schema.json): profiles of type "sampled" and "evented", one or several.
 
-Several profiles become one: each is a thread, by its name. In files of our own writer the first ("all") repeat
-the others and are left out, and the names are ``process-PID`` or ``process-PID thread/TID``; those of py-spy, and the
-frames that it puts around stacks for processes and threads, become labels. Times become nanoseconds. Profiles in
-another unit than the one that is shown first cannot be added to it: they are left out and counted. If all profiles are
-evented, they become a timeline, too, one track each, if it is asked for.
+Several profiles become one: each is a thread, by its name. In files of our own writer the first profiles ("all")
+repeat the others and are left out, and the names are ``process-PID`` or ``process-PID thread/TID``. py-spy's names of
+profiles, and the frames that it adds for processes and threads, become labels. Times become nanoseconds. Profiles in
+another unit than the active profile's cannot be added to it: they are left out and counted. If all profiles are evented
+and a timeline is requested, they also become a timeline with one track each.
 
-The file is read in pieces. Memory holds its distinct stacks, and a sum for each stack of a profile; besides, while a
-profile is read, 12 bytes for each of its samples, and for a timeline its calls. Frames, units and the name of the
+The file is read in pieces. Memory holds its distinct stacks and a sum for each stack of a profile. While a profile is
+read, it also holds 12 bytes for each of its samples, and for a timeline its calls. Frames, units and the name of the
 program that wrote the file may follow the profiles: whatever depends on them is checked at the end.
 """
 
@@ -200,7 +200,7 @@ class _Document:
         return self._frames.indices(self._stacks.indices(stack, part.where), part.where)
 
     def _add_evented(self, sums: Sums, part: _Part, labels: Labels) -> None:
-        """Adds the time of an evented profile that stands among sampled ones."""
+        """Adds the time of an evented profile in a file that also has sampled ones."""
         times = self._checked(part).times
         self._add(sums, labels, ((self._evented(node, part), value) for node, value in times.items()))
 

@@ -69,7 +69,7 @@ class Samples:
             self._read_weights(parts)
 
     def settle(self) -> None:
-        """Both have been read: sums them."""
+        """Sums samples and weights; to be called when both have been read."""
         samples, weights, where = self._samples, self._weights, self._where
         self._samples = self._weights = None
         if samples is not None and weights is None:
@@ -83,8 +83,8 @@ class Samples:
             self._add_up(samples, weights)
 
     def sums(self) -> Iterator[tuple[int, float]]:
-        """(number of a stack, weight), in the order of the first samples. ValueError after the last one that precedes
-        an error."""
+        """(number of a stack, weight), in the order of the first samples. ValueError after the last one before an
+        error."""
         yield from self._sums.items()
         if self._wrong:
             raise ValueError(self._wrong)

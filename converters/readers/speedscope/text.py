@@ -20,7 +20,7 @@ _MARK, _SECOND = "@", "#"
 """Replacements for the texts before the second and the third value."""
 
 _LOOK = 1 << 10
-"""In characters; events of a known shape are shorter."""
+"""Maximum length of an event of a known shape, in characters."""
 
 
 class Shape(dict[str, int]):
@@ -104,7 +104,7 @@ def code_of(kind: Any, frame: Any) -> int | None:
 
 
 def _times(values: list[str], mark: str) -> list[float]:
-    """The numbers that follow a ``mark`` each."""
+    """The numbers in ``values``, each of which follows a ``mark``."""
     text = ",".join(values)
     if mark:
         if text.count(mark) != len(values) or text.count(f",{mark}") != len(values) - 1 or not text.startswith(mark):

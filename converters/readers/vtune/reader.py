@@ -1,12 +1,12 @@
-"""VTune's call trees as CSV, comma, semicolon, tab or | between the fields: reports top-down, hotspots and callstacks.
+"""VTune's call trees as CSV (delimiter comma, semicolon, tab or |): reports top-down, hotspots and callstacks.
 
     vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv -csv-delimiter comma
 
 The column "Function Stack" is the tree: one leading space per level, inside or outside of the quotation marks. Values
 are the columns ":Self" (times become ns, sizes bytes, the rest counts); the CPU time comes first if there is one.
-The root "Total" is left out. The report callstacks has a "Function" with its own time, followed by its stacks:
-callers upwards, with a stack's time in its first row, and no self column. Percentages cannot be added up: they are
-refused.
+The root "Total" is left out. The report callstacks has a "Function" with its own time, followed by its stacks: callers
+upwards, with a stack's time in its first row. It has no self column. Percentages are refused, because they cannot be
+added up.
 Sources: Intel's user guide (callstacks and top-down reports), stackcollapse-vtune.pl and -vtune-mc.pl of FlameGraph.
 """
 
@@ -172,9 +172,9 @@ class _Tree(_Report):
     def __init__(self, name: str, columns: Columns, line: int) -> None:
         super().__init__(name, columns, line)
         self._totals: set[int] = set()
-        """Frames that are not functions when they stand at the root."""
+        """Frames that are not functions if they are at the root."""
         self._above = [0] * (MAX_DEPTH + 1)
-        """By number of spaces: the path around a row that has this many."""
+        """By number of spaces: the path above a row with this many."""
         self._root, self._end = MAX_DEPTH, 0
         """Spaces of the last row at the root; ``_above`` is known for fewer spaces than ``_end``."""
 

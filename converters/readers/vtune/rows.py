@@ -1,4 +1,4 @@
-"""The rows of VTune's CSV: which columns there are, and the meaning of a row, cached by text."""
+"""The columns of VTune's CSV, and the meaning of its rows, cached by their text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD, BLANK = -1, -2
 """Used as the second number of a row that is invalid, or of an empty line."""
 MAX_DEPTH = 10_000
 NOWHERE = MAX_DEPTH + 1
-"""Used as the first number of these rows; those of a tree's rows are less than MAX_DEPTH."""
+"""Used as the first number of BAD and BLANK rows; in rows of a tree this number is less than MAX_DEPTH."""
 REMEDY = 'export it again: -report top-down -column="CPU Time:Self","Module" -format csv'
 
 
@@ -53,6 +53,7 @@ class Columns(NamedTuple):
 
 
 def parse_header(line: str) -> Columns | None:
+    """The columns that a header names; None if the line is not a header with a Function Stack."""
     delimiter = max(_DELIMITERS, key=line.count)
     names = [name.strip() for name in _split(line, delimiter)]
     known = [name.lower() for name in names]
@@ -83,7 +84,7 @@ def _value_type(name: str) -> ValueType:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The fields; quotation marks count at the beginning of one, after its spaces, which are kept."""
+    """The fields. A quotation mark counts only at the start of a field, after leading spaces, which are kept."""
     if '"' not in line:
         return line.split(delimiter)
     indent = line[: len(line) - len(line.lstrip(" "))]
