@@ -69,7 +69,7 @@ class CpuProfile:
         pending = [(data["head"], 0)]
         while pending:
             node, parent = pending.pop()
-            self._nodes[node["id"]] = _frame(node), parent
+            self._nodes[node["id"]] = _frame(node, first_line=1), parent
             pending += [(child, node["id"]) for child in node.get("children") or ()]
         times = [_delta(time) for time in data["timestamps"]]
         begin = round(float(data.get("startTime") or 0) * 1e6)
@@ -217,14 +217,15 @@ def _delta(value: Any) -> int:
     return number
 
 
-def _frame(call: dict[str, Any]) -> Frame | None:
-    """None if it is not a function. Line numbers start at 0 there; in the older layout at 1."""
+def _frame(call: dict[str, Any], first_line: int = 0) -> Frame | None:
+    """None if it is not a function. ``first_line``: number of a file's first line there; 1 in the older layout, which
+    has what v8::CpuProfileNode::GetLineNumber() returns. The protocol's callFrame subtracts 1."""
     name, file, line = call.get("functionName") or "", call.get("url") or "", call.get("lineNumber")
     if not isinstance(name, str) or not isinstance(file, str):
         raise TypeError("a name that is no text")
     if name in _NOTHING or file == _NATIVE:
         return None
-    number = line + 1 if type(line) is int and 0 <= line < 1 << 31 else 0
+    number = line + 1 - first_line if type(line) is int and 0 <= line < 1 << 31 else 0
     if not name:
         place = f" {file.rpartition('/')[2]}:{number}" if file else ""
         name = f"(anonymous{place})"

@@ -66,8 +66,8 @@ def test_children_tell_of_their_parent_too() -> None:
 
 
 def test_the_older_layout() -> None:
-    leaf = {"id": 2, "functionName": "", "url": "/srv/app.js", "lineNumber": 7, "hitCount": 1}
-    head = {"id": 1, "functionName": "main", "url": "app.js", "lineNumber": 2, "hitCount": 0, "children": [leaf]}
+    leaf = {"id": 2, "functionName": "", "url": "/srv/app.js", "lineNumber": 8, "hitCount": 1}
+    head = {"id": 1, "functionName": "main", "url": "app.js", "lineNumber": 3, "hitCount": 0, "children": [leaf]}
     made = CpuProfile()
     made.add_tree(
         {
