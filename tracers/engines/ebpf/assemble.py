@@ -43,10 +43,12 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
+    cut: Counter[str] = Counter()
     late = 0
     for row in rows:
         weight = row.values[0]
         reached[stacks.end_of(row)] += weight
+        cut[stacks.cut_in(row)] += weight
         late += weight if stacks.is_late(row) else 0
         who = row.origin.tgid, row.origin.tid, row.state, row.is_open
         if who not in labels:
@@ -71,7 +73,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         lost=lost,
         comments=[
             *said,
-            *completeness(reached),
+            *completeness(reached, cut),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,

@@ -14,6 +14,9 @@ from .stacks import Stacks
 
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
+_MODULES = 3
+"""Maximum number of modules named in a remark."""
+
 
 def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
     counters = capture.counters
@@ -57,14 +60,16 @@ def details(capture: Capture) -> list[str]:
     return lines
 
 
-def completeness(reached: Counter[int]) -> list[str]:
-    """``reached``: time by `Stacks.end_of`."""
-    del reached[-1]
+def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
+    """``reached``: time by `Stacks.end_of`. ``cut``: time by `Stacks.cut_in`."""
+    del reached[-1], cut[""]
     if not (total := reached.total()) or reached[0] == total:
         return []
     rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
     whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
-    return [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
+    said = f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"
+    modules = [f"{module} {time / total:.2%}" for module, time in cut.most_common(_MODULES) if time]
+    return [f"{said}; they end in {', '.join(modules)}" if modules else said]
 
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:

@@ -92,6 +92,14 @@ class Stacks:
         found = self._user.get(self._space(row))
         return -1 if found is None else self._end(row.origin.ustack, found)
 
+    def cut_in(self, row: Row) -> str:
+        """The module of the outermost frame of an incomplete user stack; "" if the stack is complete or missing."""
+        frames = self._user.get(self._space(row), ())
+        if not frames or not self._end(row.origin.ustack, frames):
+            return ""
+        outermost = frames[0]
+        return _place(outermost) if outermost.module or outermost.name[:1] == "[" else ""
+
     def is_late(self, row: Row) -> bool:
         """Whether the walk may have ended early because a table was not compiled yet."""
         tables = self._capture.tables

@@ -291,6 +291,15 @@ def test_time_that_a_late_table_cost_is_told_apart() -> None:
         assert any(comment.startswith("80.00% of the time") for comment in made.comments)
 
 
+def test_the_modules_where_stacks_are_cut_are_named() -> None:
+    waits = [(key(user=u), WaitSum(1, ns, ns, ns, 0, 0, 0)) for u, ns in ((5, 60), (6, 30), (7, 10))]
+    made = profile(waits=waits, stacks={5: (1,), 6: (2, 10), 7: (10,)}, ends={6: 2, 7: 3})
+    said = (
+        "60.00% of the time in user code is in complete stacks; others: no unwind table 30.00%, no unwind rule 10.00%"
+    )
+    assert made.comments[-1] == f"{said}; they end in libx.so 40.00%"
+
+
 def test_code_without_rules_where_threads_start_is_the_end() -> None:
     waits = [(key(user=u), WaitSum(1, 10, 10, 10, 0, 0, 0)) for u in (5, 6)]
     made = profile(waits=waits, stacks={5: (2, 12), 6: (2, 1)}, ends={5: 3, 6: 3})
