@@ -1,0 +1,50 @@
+"""What an ioctl command means: the parts that `_IOC` packs into its number, and its name on a device."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from . import nvidia
+from .families import NVIDIA, UVM, File, family_of
+from .table import read
+
+_FILE = Path(__file__).with_name("linux.tsv")
+_EVERY = ""
+"""The family of commands that every file takes."""
+_DIRECTIONS = ("_IO", "_IOW", "_IOR", "_IOWR")
+
+
+class Parts(NamedTuple):
+    """Of a number made with asm-generic/ioctl.h's macros. ``size``: bytes of the argument."""
+
+    direction: str
+    """The macro: _IO, _IOW, _IOR or _IOWR."""
+    type: int
+    nr: int
+    size: int
+
+
+def parts(command: int) -> Parts:
+    """Takes a command apart. Old commands (below 0x10000) and those of some devices are plain numbers: see `name`."""
+    return Parts(_DIRECTIONS[command >> 30 & 3], command >> 8 & 0xFF, command & 0xFF, command >> 16 & 0x3FFF)
+
+
+def name(file: File, command: int, detail: int = 0) -> str:
+    """The command's name as its header calls it; ``0x…`` where none is known for such a file.
+
+    ``detail``: of an NVIDIA command the RM control's number or the class of the object, which the argument holds.
+    """
+    family = family_of(file)
+    if family == NVIDIA:
+        return nvidia.escape(command, detail)
+    if family == UVM:
+        return nvidia.uvm(command)
+    found = _names().get((family, command)) or _names().get((_EVERY, command))
+    return found or f"{command:#x}"
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[tuple[str, int], str]:
+    return read(_FILE)
