@@ -1,7 +1,7 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes; omitted if there are none),
+``processes`` and ``calls`` (those of ProcessTimes and CallTimes; omitted if there are none),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
 which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
 last comment, behind the word ``stallscope:``.
@@ -14,6 +14,7 @@ from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from ..model import Profile, ThreadTimes, ValueType
+from ..model.calls import BUCKETS, CallTimes
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 
 _PREFIX = "stallscope:"
@@ -52,6 +53,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
     }
     if profile.processes:
         meta["processes"] = [asdict(process) for process in profile.processes]
+    if profile.calls:
+        meta["calls"] = [asdict(call) for call in profile.calls]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -78,6 +81,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.lost = _counts(meta.get("lost", {}))
     profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
     profile.processes = [_process(entry) for entry in _list(meta.get("processes", []))]
+    profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -130,6 +134,18 @@ def _process(entry: Any) -> ProcessTimes:
         limits=tuple(_limit(limit) for limit in _list(entry["limits"])),
         environment=environment,
     )
+
+
+def _call(entry: Any) -> CallTimes:
+    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
+    latencies = tuple(map(_integer, _list(entry["latencies"])))
+    _require(len(latencies) in (0, BUCKETS), "latencies of calls")
+    errors = _counts(entry["errors"])
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process")}
+    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
+    figures = [*latencies, *errors.values(), *numbers.values()]
+    _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
+    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors)  # type: ignore[arg-type]  # by name
 
 
 def _limit(entry: Any) -> CpuLimit:
