@@ -17,6 +17,7 @@ from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.bpfobject import Object, Program
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.shapes import Shape
+from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.timeline import Timeline
@@ -68,7 +69,9 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), (OffCpu(), OnCpu(), Timeline())), shape)
+        loaded = probes.load_shape(
+            ProbeOptions(Scope(everything=True), (OffCpu(), OnCpu(), Timeline(), Ioctl())), shape
+        )
     finally:
         Object.load = load  # type: ignore[method-assign]
     try:

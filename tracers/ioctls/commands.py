@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +11,17 @@ from . import nvidia
 from .families import NVIDIA, UVM, File, family_of
 from .table import read
 
+CHARACTER = stat.S_IFCHR
+"""`File.mode` of a character device."""
 _FILE = Path(__file__).with_name("linux.tsv")
 _EVERY = ""
 """The family of commands that every file takes."""
+_FEW = 0xFF
+"""Commands below are numbered without a type: of those for every file only regular files know them (FIBMAP)."""
+_NO_DRIVER = (0, 1)
+"""Majors of files that are no device, and of /dev/null and the like: no driver gives commands a meaning there."""
+_TERMINAL = 0x54
+"""Terminals' old commands begin with this: the C library asks files of all kinds with them, as isatty() does."""
 _DIRECTIONS = ("_IO", "_IOW", "_IOR", "_IOWR")
 
 
@@ -41,7 +50,11 @@ def name(file: File, command: int, detail: int = 0) -> str:
         return nvidia.escape(command, detail)
     if family == UVM:
         return nvidia.uvm(command)
-    found = _names().get((family, command)) or _names().get((_EVERY, command))
+    found = _names().get((family, command))
+    if not found and (command > _FEW or stat.S_ISREG(file.mode)):
+        found = _names().get((_EVERY, command))
+    if not found and not family and command >> 8 == _TERMINAL and file.major in _NO_DRIVER:
+        found = _names().get(("tty", command))
     return found or f"{command:#x}"
 
 

@@ -62,10 +62,18 @@ def test_names_of_common_devices(file: File, command: int, called: str) -> None:
 
 
 def test_a_number_means_something_only_on_its_device() -> None:
-    assert name(REGULAR, termios.TCGETS) == "0x5401"
+    assert name(REGULAR, 1) == "FIBMAP"
+    assert name(SOCKET, 1) == "0x1"
     assert name(TTY, 0x400454CA) == "0x400454ca"
     assert name(UVM, 27) == "UVM_REGISTER_CHANNEL"
     assert name(CONTROL, 27) == "0x1b"
+
+
+def test_every_file_is_asked_whether_it_is_a_terminal() -> None:
+    assert name(REGULAR, termios.TCGETS) == name(File(stat.S_IFIFO, 0, 0, "pipe"), termios.TCGETS) == "TCGETS"
+    assert name(REGULAR, termios.TIOCGPGRP) == "TIOCGPGRP"
+    assert name(KVM, termios.TCGETS) == "0x5401"
+    assert name(File(stat.S_IFCHR, 240, 0, "/dev/x"), termios.TCGETS) == "0x5401"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ....converters.base.errors import StallscopeError
 from ....converters.model import ValueType
+from ....converters.model.calls import CallTimes
 from ...base import procfs
 from ...base.conditions import Condition, Conditions
 from ...base.interrupts import Interrupts
@@ -68,6 +69,8 @@ class Capture:
     reused: int = 0
     """How often a thread id was reused by another thread: their names and times are not separated."""
     recorded: Recorded | None = None
+    calls: list[CallTimes] = field(default_factory=list)
+    """Without the names of processes."""
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
 
@@ -333,6 +336,7 @@ class Session:
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
             next(filter(None, (measure.recorded(ended) for measure in measures)), None),
+            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
             self._conditions.finish(_by_demand(threads)),
         )
         if self._process_events:

@@ -61,7 +61,7 @@ class Stacks:
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
-        self._whole: dict[tuple[_Space, int, bool], Stack] = {}
+        self._whole: dict[tuple[_Space, int, bool, str], Stack] = {}
 
     def _space(self, row: Row) -> _Space:
         # For a thread that waits at the end of the trace, its process's current mappings are known.
@@ -75,7 +75,7 @@ class Stacks:
         origin = row.origin
         if origin.state == NEW:
             return (_NOT_BEGUN,)
-        where = self._space(row), origin.kstack, origin.state == RUNNING
+        where = self._space(row), origin.kstack, origin.state == RUNNING, row.call
         if where not in self._whole:
             stack = self._whole[where] = self._join(*where)
             bracketed = [frame for frame in stack if frame.name[:1] == "["]
@@ -113,11 +113,13 @@ class Stacks:
         # Some C libraries (musl) have no unwind rules for the assembly where a thread starts.
         return 0 if end == _NO_RULE and frames and frames[0].name in _STARTS else end
 
-    def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
+    def _join(self, user: _Space, kernel: int, running: bool, call: str) -> Stack:
+        """``call``: a frame between both; "" for none."""
         frames: Stack = ()
         # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
-        for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
+        for place, (wanted, found) in enumerate(((user[2], self._user.get(user)), (kernel, below))):
+            frames += (Frame(call, "api"),) if place and call else ()
             if found is not None:
                 frames += found
                 if end := self._end(wanted, found):
