@@ -48,6 +48,11 @@ _LOSSES = (
 """enum ioctl_loss, in its order."""
 
 
+_UNREPORTED = "ioctls not reported by the kernel"
+"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
+interrupted. Kernels that preempt themselves do that."""
+
+
 class Target(NamedTuple):
     """struct ioctl_target: a command on a kind of file. ``ops``, ``device`` and ``mode`` are of the file."""
 
@@ -109,7 +114,7 @@ class Ioctl(Measure):
         self._open: list[Open] = []
         self._failures: defaultdict[Kind, dict[str, int]] = defaultdict(dict)
         self._devices: dict[tuple[int, int, int], Device] = {}
-        self._lost = dict.fromkeys(_LOSSES, 0)
+        self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED), 0)
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
@@ -153,6 +158,8 @@ class Ioctl(Measure):
             self._devices[ops, device, mode] = device_of(mode, device, kind, name)
         losses = loaded.find_map("ioctl_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
+        programs = [loaded.programs[name + suffix] for name in self.placed for suffix in ("", "_raw")]
+        self._lost[_UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
@@ -182,6 +189,9 @@ class Ioctl(Measure):
         return dict(self._lost)
 
     def remarks(self) -> Iterable[str]:
+        if number := self._lost[_UNREPORTED]:
+            kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
+            yield f"{kept}: counts are too low by these"
         if self._open:
             yield f"{plural(len(self._open), 'ioctl')} had not ended: their time is in the picture, up to the end"
 

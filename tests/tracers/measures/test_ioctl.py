@@ -41,14 +41,17 @@ def total(count: int, ns: int, blocked: int, runnable: int, bucket: int) -> byte
     return ioctl._SUM.pack(count, ns, blocked, runnable, 1, ns, ioctl._LATENCIES.pack(*latencies))
 
 
-def measured(maps: Mapping[str, list[tuple[bytes, bytes]]], losses: tuple[int, ...] = (0, 0, 0, 0)) -> Ioctl:
+def measured(maps: Mapping[str, list[tuple[bytes, bytes]]], losses: tuple[int, ...] = (0, 0, 0, 0, 0)) -> Ioctl:
     """A measure that has read these maps; others are empty."""
 
     def find_map(name: str) -> Any:
         return SimpleNamespace(items=lambda: maps.get(name, []), lookup_percpu_u64=lambda i: losses[i])
 
     measure = Ioctl()
-    measure.read(SimpleNamespace(find_map=find_map))  # type: ignore[arg-type]
+    program = SimpleNamespace(is_loaded=True, misses=losses[-1])
+    programs = dict.fromkeys(("ioctl_enter", "ioctl_return"), program)
+    programs |= {f"{name}_raw": SimpleNamespace(is_loaded=False) for name in programs}
+    measure.read(SimpleNamespace(find_map=find_map, programs=programs))  # type: ignore[arg-type]
     return measure
 
 
@@ -145,11 +148,16 @@ def test_a_call_that_goes_on_is_told() -> None:
 
 
 def test_losses_have_names() -> None:
-    assert measured({}, (1, 2, 3, 4)).losses() == {
+    measure = measured({}, (1, 2, 3, 4, 5))
+    assert list(measure.remarks()) == [
+        "the kernel kept up to 5 ioctls of all processes from the probes: counts are too low by these"
+    ]
+    assert measure.losses() == {
         "ioctls": 1,
         "waits in ioctls without a stack": 2,
         "errors of ioctls": 3,
         "returns from ioctls": 4,
+        "ioctls not reported by the kernel": 5,
     }
 
 
