@@ -46,11 +46,15 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
     options: list[Decorator] = [
         cli.ids_option("-p", "--pid", "pids", help="Trace these processes."),
         cli.ids_option("-t", "--tid", "tids", help="Trace these threads."),
-        click.option("-n", "--name", metavar="REGEX", help="Trace processes by name or command line, also later ones."),
+        click.option(
+            "-n", "--name", metavar="REGEX", help="Trace processes by name or command line, including later ones."
+        ),
         click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
         click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
-        click.option("--no-children", is_flag=True, help="Leave out processes that traced ones fork meanwhile."),
-        cli.seconds_option("-d", "--duration", help="Stop after so many seconds; else Ctrl-C, or the target's end."),
+        click.option("--no-children", is_flag=True, help="Do not trace processes that traced ones fork."),
+        cli.seconds_option(
+            "-d", "--duration", help="Stop after this many seconds. Default: on Ctrl-C, or when the target ends."
+        ),
         click.argument("command", nargs=-1, type=click.UNPROCESSED),
     ]
     return _apply(options, function)
@@ -86,10 +90,10 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "is folded text on standard output. Default: an SVG in the current folder.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
-        click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
+        click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        click.option("-v", "--verbose", is_flag=True, help="Say how the stacks were taken, on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="Print on standard error how the stacks were taken."),
     ]
     return _apply(options, function)
 
@@ -109,7 +113,7 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar=_MaxEvents.name,
             default=f"{LIMIT}",
             show_default=True,
-            help="Events that a timeline keeps: the newest N, or with N,first those from the beginning on.",
+            help="Maximum number of events in a timeline: it keeps the newest, or the first with N,first.",
         ),
         click.option(
             "--event-buffer",
@@ -117,7 +121,7 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["16", "32", "64", "128", "256", "512", "1024"]),
             default="64",
             show_default=True,
-            help="MB of kernel memory for a timeline's events until they are read.",
+            help="MB of kernel memory for events of a timeline that were not read yet.",
         ),
     ]
     return _apply(options, function)
@@ -170,13 +174,13 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--lines",
             is_flag=True,
-            help="Source lines of native code, and inlined functions as frames, where there is debug information. "
-            "Takes time after the trace.",
+            help="Add source lines of native code, and inlined functions as frames, if there is debug information. "
+            "This takes time after the trace.",
         ),
         click.option(
             "--container-pid",
             is_flag=True,
-            help="Tell processes by the pid inside their container too: 'worker (12 inside)'. -p takes the host's.",
+            help="Also show the pid inside the container: 'worker (12 inside)'. -p takes pids of the host.",
         ),
     ]
     return _apply(options, function)
@@ -199,7 +203,9 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
         click.option(
-            "--btf", type=click.Path(path_type=Path), help="Type information of this kernel, where it carries none."
+            "--btf",
+            type=click.Path(path_type=Path),
+            help="Type information (BTF) of this kernel, if it has none itself.",
         ),
         click.option(
             "--table-size",
@@ -222,12 +228,12 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(0, 4096),
             default=256,
             show_default=True,
-            help="MB of kernel memory, at most, for tables of unwind rules; 0: user stacks by frame pointers.",
+            help="Maximum MB of kernel memory for unwind tables; 0: walk user stacks by frame pointers.",
         ),
         click.option(
             "--no-wait",
             is_flag=True,
-            help="Begin at once, also where unwind tables are still to be compiled: the first stacks may be cut short.",
+            help="Begin at once, even if unwind tables still have to be compiled: the first stacks may be cut short.",
         ),
     ]
     return _apply(options, function)
