@@ -123,7 +123,9 @@ def test_spinner_is_never_blocked(trace: Trace) -> None:
     # Outside of spin() it waits for its gate and for the end.
     begin_to_end = sum(s.values[0] for s in traced.samples("spin") if s.label("state") not in RUNNABLE)
     assert begin_to_end == 0
-    assert near(traced.preempted(truth["tid"]), truth["runnable_ns"])
+    # On a busy machine it also waits for a core when its gate opens.
+    mine = [s for s in traced.profile.samples if s.label("tid") == truth["tid"]]
+    assert near(sum(s.values[0] for s in mine if s.label("state") in RUNNABLE), truth["runnable_ns"])
 
 
 def test_two_spinners_on_one_core_are_runnable(trace: Trace) -> None:
