@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ..base import safefile
+from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.safefile import Owner, sudo_owner
 from ..base.text import printable
@@ -146,6 +147,7 @@ def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str 
         seen.add(key)
 
 
+@no_collection()
 def write(
     profile: Profile,
     path: str | Path,

@@ -31,15 +31,19 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
 
     ``stacks``: frames by id, leaf first. ``ends``: by id, an index into `ENDS`; missing means complete.
     """
+    cut = {stack for stack, end in ends.items() if end in _CUT and stack in stacks}
+    if not cut:
+        return list(rows)
+    wanted = {_place(row) for row in rows if row.origin.ustack in cut}
     whole: dict[_Place, set[int]] = defaultdict(set)
     for row in rows:
         stack = row.origin.ustack
-        if stack in stacks and not ends.get(stack):
-            whole[_place(row)].add(stack)
+        if stack in stacks and not ends.get(stack) and (place := _place(row)) in wanted:
+            whole[place].add(stack)
     made = []
     for row in rows:
         stack = row.origin.ustack
-        if stack in stacks and ends.get(stack) in _CUT:
+        if stack in cut:
             frames = stacks[stack]
             found = [each for each in whole.get(_place(row), ()) if stacks[each][: len(frames)] == frames]
             if len(found) == 1:
