@@ -24,3 +24,15 @@ def test_inside_of_another_it_stays_off() -> None:
     with no_collection():
         assert not is_enabled()
         assert not gc.isenabled()
+
+
+def test_what_was_made_is_old_then_and_still_collected() -> None:
+    gc.collect()
+    with no_collection():
+        made: list[object] = [[] for _ in range(100_000)]
+        made.append(made)
+        del made
+        assert gc.get_count()[0] > 100_000
+    assert gc.get_count()[0] < 10_000
+    assert gc.get_freeze_count() == 0
+    assert gc.collect() > 100_000 - 1_000

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 
+from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
-from ...base.progress import Progress
+from ...base.progress import MANY, Progress
 from ...kernel.records import ENDS, NEW, OTHER, RUNNING
 from ...measures.protocol import Row
 from ...symbols.kallsyms import Kallsyms
@@ -50,6 +51,8 @@ class Stacks:
         self._capture = capture
         rows = list(rows)
         progress = Progress()
+        if len(rows) >= MANY:
+            progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
         symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, progress.show)
         known = capture.stacks
         kernel = sorted({row.origin.kstack for row in rows if row.origin.kstack in known})
