@@ -18,6 +18,7 @@ from .findings import Findings
 from .next_command import next_command
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
+from .scripts import with_scripts
 from .standing import Standing, standing
 from .trouble import trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS
@@ -44,6 +45,7 @@ def summarize(profile: Profile) -> Summary:
             "the profile is neither of off-CPU time nor of on-CPU samples",
             "record it with trace-offcpu, trace-oncpu or trace-wall",
         )
+    profile, before = with_scripts(profile)
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
@@ -58,7 +60,7 @@ def summarize(profile: Profile) -> Summary:
         start_ns=profile.start_ns,
         duration_ns=profile.duration_ns,
         answer=(),
-        processes=_processes(threads, stands),
+        processes=_processes(threads, stands, before),
         times=_times(list(threads.values())),
         active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
@@ -173,7 +175,7 @@ def _common(members: list[_Member]) -> Site:
     return most if times[most] * 100 >= _MOSTLY * sum(times.values()) else _NOWHERE
 
 
-def _processes(threads: dict[Thread, ThreadTimes], stands: Standing) -> tuple[Process, ...]:
+def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:
     kernel = {pid for pid, _ in stands.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
@@ -183,7 +185,9 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing) -> tuple[Pr
     for pid, name in sorted(names.items()):
         pids[pid in kernel, name].append(pid)
     by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[1]))
-    return tuple(Process(name, tuple(numbers), in_kernel) for (in_kernel, name), numbers in by_number)
+    return tuple(
+        Process(name, tuple(numbers), in_kernel, before.get(name, "")) for (in_kernel, name), numbers in by_number
+    )
 
 
 def _times(threads: list[ThreadTimes]) -> Times:

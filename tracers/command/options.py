@@ -42,13 +42,14 @@ MOST = 100_000_000
 
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-p -t -n --cgroup -a --no-children and COMMAND: arguments of `make_scope` and ``command``."""
+    """-p -t -n --cgroup -a --children --no-children and COMMAND: arguments of `make_scope` and ``command``."""
     options: list[Decorator] = [
         cli.ids_option("-p", "--pid", "pids", help="Trace these processes."),
         cli.ids_option("-t", "--tid", "tids", help="Trace these threads."),
         click.option("-n", "--name", metavar="REGEX", help="Trace processes by name or command line, also later ones."),
         click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
         click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
+        click.option("--children", is_flag=True, help="With -p: also what these processes have forked before."),
         click.option("--no-children", is_flag=True, help="Leave out processes that traced ones fork meanwhile."),
         cli.seconds_option("-d", "--duration", help="Stop after so many seconds; else Ctrl-C, or the target's end."),
         click.argument("command", nargs=-1, type=click.UNPROCESSED),
@@ -66,11 +67,16 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
         raise click.UsageError("give either a COMMAND or processes that run already, not both")
     if everything and (pids or tids or name or cgroup):
         raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
+    if given["children"] and (given["no_children"] or not pids):
+        raise click.UsageError(
+            "--children adds to -p PID the processes that it has forked before: give it with -p only"
+        )
     try:
         pattern = re.compile(name) if name else None
     except (re.error, OverflowError, RecursionError) as error:
         raise click.BadParameter(f"{name!r} is not a regular expression: {error}", param_hint="'-n'") from None
-    return Scope(list(pids), list(tids), pattern, cgroup, everything, children=not given["no_children"])
+    children = {"children": not given["no_children"], "descendants": given["children"]}
+    return Scope(list(pids), list(tids), pattern, cgroup, everything, **children)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,6 +41,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
     stacks = Stacks(capture, completed, naming.lines)
+    capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []
