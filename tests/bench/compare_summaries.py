@@ -1,5 +1,7 @@
 """Whether two versions of the source tell the same of the same profiles: text and ``--json``, byte by byte.
 
+A key that only one of them has is named, and not compared.
+
 ``python tests/bench/compare_summaries.py CHECKOUT [PROFILE.pb.gz …]`` compares this version with the one in another
 checkout, for the given profiles and for random ones (``--count``, ``--seed``). Stacks are told with shared frames, as
 readers and tracers make them, and with frames that are all objects of their own. Exits with 1 on a difference.
@@ -97,7 +99,7 @@ def random_stack(chance: random.Random) -> Any:
 
 
 def tell(paths: list[str]) -> None:
-    """Prints a digest for each profile: of its text for three widths, and of its JSON."""
+    """Prints digests of each profile's summary: of its text for three widths, and of each key of its JSON."""
     from stallscope.converters.pprof.decoder import load
     from stallscope.converters.summary.render import render
     from stallscope.converters.summary.summarize import summarize
@@ -114,17 +116,22 @@ def tell(paths: list[str]) -> None:
             text = io.StringIO()
             for width in (60, 80, 200):
                 render(summary, text, width=width)
-            json.dump(summary.to_json(), text)
-            print(path, shared, hashlib.sha256(text.getvalue().encode("utf-8", "surrogateescape")).hexdigest())
+            told = {"text": text.getvalue()} | {key: json.dumps(value) for key, value in summary.to_json().items()}
+            print(json.dumps([path, shared, {key: digest(value) for key, value in told.items()}]))
 
 
-def told_by(checkout: Path, paths: list[str], folder: Path) -> list[str]:
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def told_by(checkout: Path, paths: list[str], folder: Path) -> list[Any]:
     link = folder / f"version{len(list(folder.glob('version*')))}"
     link.mkdir()
     (link / "stallscope").symlink_to(checkout)
     environment = {**os.environ, "PYTHONPATH": str(link)}
     command = [sys.executable, __file__, "--tell", *paths]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+    return list(map(json.loads, lines))
 
 
 def main() -> int:
@@ -146,8 +153,12 @@ def main() -> int:
             with open(profiles[-1], "wb") as file:
                 save(random_profile(random.Random(f"{given.seed}-{i}")), file)
         ours, theirs = (told_by(Path(each).resolve(), profiles, folder) for each in (ROOT, given.paths[0]))
-    different = [one.split()[:2] for one, other in zip(ours, theirs, strict=True) if one != other]
-    print(f"{len(ours)} summaries compared, {len(different)} differ {different[:5]}")
+    different = []
+    for (path, shared, one), (_, _, other) in zip(ours, theirs, strict=True):
+        different += [(path, shared, key) for key in one.keys() & other.keys() if one[key] != other[key]]
+    print(f"{len(ours)} summaries compared, {len(different)} differences {different[:5]}")
+    alone = sorted(ours[0][2].keys() ^ theirs[0][2].keys())
+    print(f"keys of one version only, not compared: {', '.join(alone) or 'none'}")
     return bool(different)
 
 
