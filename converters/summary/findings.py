@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import ThreadTimes
@@ -143,29 +143,29 @@ class Findings:
         """Waits for locks (all waiters together), devices, memory in processes that moved, longest first."""
         own = [thread for thread in self._own if thread[0] not in self.still_pids]
         enough = SIGNIFICANT * self.active_wall
-        times: dict[_Key, int] = defaultdict(int)
-        for thread in own:
-            for place, total in self._sums.get(thread, _NOWHERE).items():
-                if place.kind in _HELD_UP:
-                    times[place.kind, self._held_key(thread, place)] += total.time
-        # There may be very many: only those that are long enough are looked at.
-        found = {key: dict[Thread, list[Place]]() for key, time in times.items() if time >= enough}
-        for thread in own:
-            for place in self._sums.get(thread, _NOWHERE):
-                if (
-                    place.kind in _HELD_UP
-                    and (of := found.get((place.kind, self._held_key(thread, place)))) is not None
-                ):
-                    of.setdefault(thread, []).append(place)
+        # By hash, as there may be very many: only what is long enough is looked at.
+        times: dict[int, int] = defaultdict(int)
+        for thread, place, time in self._held(own):
+            times[hash(self._held_key(thread, place))] += time
+        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread, place, _ in self._held(own):
+            if times[hash(key := self._held_key(thread, place))] >= enough:
+                found[key].setdefault(thread, []).append(place)
         made = self._made(_HELD_UP, found)
         return sorted((finding for finding in made if finding.time >= enough), key=_order)
 
+    def _held(self, threads: Iterable[Thread]) -> Iterator[tuple[Thread, Place, int]]:
+        for thread in threads:
+            for place, total in self._sums.get(thread, _NOWHERE).items():
+                if place.kind in _HELD_UP:
+                    yield thread, place, total.time
+
     def _held_key(self, thread: Thread, place: Place) -> _Key:
         if lock := user_lock(place.site.frames, place.site.kernel):
-            return self._process(thread), lock
+            return place.kind, self._process(thread), lock
         if place.kind == LOCK:
-            return place.site.kernel, place.site.frames[-1:]
-        return self._process(thread), place.site.frames or place.site.kernel
+            return place.kind, place.site.kernel, place.site.frames[-1:]
+        return place.kind, self._process(thread), place.site.frames or place.site.kernel
 
     def effects(self) -> list[Finding]:
         """Main threads' waits that others end, with other threads waiting in the same places; longest first."""

@@ -98,7 +98,11 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
             flags = place in idle, is_still, is_kernel
             groups[for_a_core if place.kind == CORE else place, flags].append((thread, place, total))
     whose = _Whose(threads)
-    return [_wait(members, whose, flags) for (_, flags), members in groups.items()]
+    waits = []
+    while groups:  # Each is taken out, from the end: there may be very many.
+        (_, flags), members = groups.popitem()
+        waits.append(_wait(members, whose, flags))
+    return waits[::-1]
 
 
 class _Members(NamedTuple):

@@ -143,10 +143,9 @@ class Sites:
         self._told: dict[int, _Told] = {}
         self._below: dict[tuple[int, ...], tuple[str, str]] = {}
         """System call and kernel wait, by the kernel's frames."""
-        self._known: dict[Site, Site] = {}
 
     def of(self, stack: Stack) -> Site:
-        """Where ``stack`` (user frames, then kernel frames, outermost first) waits. Equal sites are one object."""
+        """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
         end = len(stack)
         while end and stack[end - 1].kind == "kernel":
             end -= 1
@@ -158,8 +157,7 @@ class Sites:
         if below not in self._below:
             self._below[below] = _system_call(kernel), _kernel_wait(kernel)
         system_call, wait = self._below[below]
-        found = Site(self._user_chain(user, system_call), wait)
-        return self._known.setdefault(found, found)
+        return Site(self._user_chain(user, system_call), wait)
 
     def _user_chain(self, user: Stack, system_call: str) -> tuple[str, ...]:
         end = len(user)
