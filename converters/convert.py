@@ -12,6 +12,7 @@ import click
 
 from . import picture_options, transform_options
 from .base import cli
+from .base.collection import no_collection
 from .base.errors import StallscopeError
 from .base.safefile import sudo_owner
 from .base.text import printable
@@ -142,7 +143,7 @@ def main(**given: Any) -> None:
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
-    with detect.no_collection():
+    with no_collection():
         profile, options = _converted(inputs, steps, given)
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):

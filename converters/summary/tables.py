@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
-from .figures import Running, Summary, Times, Wait
+from .figures import LOST_INTERVALS, Running, Summary, Times, Wait
 from .phrases import people
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
     made = table(*numbers, last="Where (Share: of all threads' time; after a name: of its own)")
     shown, folded = _chosen(summary, top)
     parts = [wait.time for wait in shown] + [sum(wait.time for wait in waits) for _, waits in folded]
+    parts += [summary.lost_ns] if summary.lost_ns else []
     wall = summary.times.wall
     times = _cells(summary, parts, time_scale(wall or sum(parts)))
     shares = _cells(summary, parts, share_scale(wall)) if wall else ["-"] * len(parts)
@@ -56,6 +57,9 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
         made.add_row(*cells[i], *(_statistics(wait) if wide else ()), _where(wait, with_statistics=not wide))
     for i, (name, waits) in enumerate(folded, len(shown)):
         made.add_row(*cells[i], *((count(sum(wait.count for wait in waits)), "", "") if wide else ()), name)
+    if summary.lost_ns:
+        number = count(summary.lost[LOST_INTERVALS])
+        made.add_row(*cells[-1], *((number, "", "") if wide else ()), "lost intervals, in places that are not known")
     return made
 
 
@@ -65,13 +69,13 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     still = [wait for wait in summary.waits if wait.still and not wait.in_kernel]
     if len(still) <= _STILL:
         still = []
-    others = [wait for wait in summary.waits if not wait.in_kernel and wait not in still]
+    others = [wait for wait in summary.waits if not wait.in_kernel and not (still and wait.still)]
     telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
     first = _first_of_mains(telling)
-    rest = [wait for wait in telling if wait not in first]
-    kept = [*first, *rest][: max(top, min(len(first), 2 * top))]
-    shown = [wait for wait in telling if wait in kept]
-    hidden = [wait for wait in others if wait not in shown]
+    rest = _without(telling, first)
+    kept = set(map(id, [*first, *rest][: max(top, min(len(first), 2 * top))]))
+    shown = [wait for wait in telling if id(wait) in kept]
+    hidden = _without(others, shown)
     folded = []
     if hidden:
         idle = sum(wait.idle for wait in hidden)
@@ -82,6 +86,12 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     if kernel:
         folded.append((f"{plural(summary.kernel_threads, 'thread')} of the kernel", kernel))
     return shown, folded
+
+
+def _without(waits: Sequence[Wait], others: Sequence[Wait]) -> list[Wait]:
+    # By identity: there may be very many.
+    left_out = set(map(id, others))
+    return [wait for wait in waits if id(wait) not in left_out]
 
 
 def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
@@ -141,7 +151,8 @@ def running_table(summary: Summary, width: int, top: int) -> RenderableType:
     made = table(*numbers, last=f"What runs (Share: of {whose})")
     telling = [each for each in summary.running if each.samples >= _SAMPLES] or list(summary.running)
     shown = telling[:top]
-    rest = [each for each in summary.running if each not in shown]
+    names = set(map(id, shown))
+    rest = [each for each in summary.running if id(each) not in names]
     parts = [each.weight for each in shown] + ([sum(each.weight for each in rest)] if rest else [])
     first = _scaled(parts, time_scale(whole)) if is_time else [count(part) for part in parts]
     cells = list(zip(first, _scaled(parts, share_scale(whole)) if whole else ["-"] * len(parts), strict=True))

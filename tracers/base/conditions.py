@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from .cgroups import Cgroups
 from .procfs import PROC, tids
+from .scripts import script_of
 
 _MOST = 1 << 14
 """Maximum number of processes; others are not reported."""
@@ -23,6 +24,8 @@ _THREADS = 256
 """Maximum number of threads of a process that are asked for their cores."""
 _ENVIRONMENT = 1 << 18
 """Maximum bytes that are searched."""
+_COMMAND_LINE = 1 << 12
+"""Maximum bytes in which a script is looked for: that of Java may be behind a long class path."""
 _VALUE = 40
 """Bytes of a variable's value that are kept."""
 _GRACE, _SHARE = 0.2, 0.03
@@ -42,6 +45,7 @@ class Condition:
     cpus: str = ""
     limits: tuple[CpuLimit, ...] = ()
     environment: dict[str, str] | None = None
+    script: str = ""
 
 
 _UNKNOWN = Condition()
@@ -131,7 +135,8 @@ class Conditions:
         if environment is None and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
-        self._known[pid] = Condition(cpus, environment=environment), groups
+        script = script_of((_read(pid, "cmdline", _COMMAND_LINE) or b"").split(b"\0"))
+        self._known[pid] = Condition(cpus, environment=environment, script=script), groups
         return True
 
 

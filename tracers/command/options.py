@@ -42,7 +42,7 @@ MOST = 100_000_000
 
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-p -t -n --cgroup -a --no-children and COMMAND: arguments of `make_scope` and ``command``."""
+    """-p -t -n --cgroup -a --children --no-children and COMMAND: arguments of `make_scope` and ``command``."""
     options: list[Decorator] = [
         cli.ids_option("-p", "--pid", "pids", help="Trace these processes."),
         cli.ids_option("-t", "--tid", "tids", help="Trace these threads."),
@@ -51,6 +51,7 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
         click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
+        click.option("--children", is_flag=True, help="With -p: also trace what these processes forked before."),
         click.option("--no-children", is_flag=True, help="Do not trace processes that traced ones fork."),
         cli.seconds_option(
             "-d", "--duration", help="Stop after this many seconds. Default: on Ctrl-C, or when the target ends."
@@ -70,11 +71,16 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
         raise click.UsageError("give either a COMMAND or processes that run already, not both")
     if everything and (pids or tids or name or cgroup):
         raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
+    if given["children"] and (given["no_children"] or not pids):
+        raise click.UsageError(
+            "--children adds to -p PID the processes that it has forked before: give it with -p only"
+        )
     try:
         pattern = re.compile(name) if name else None
     except (re.error, OverflowError, RecursionError) as error:
         raise click.BadParameter(f"{name!r} is not a regular expression: {error}", param_hint="'-n'") from None
-    return Scope(list(pids), list(tids), pattern, cgroup, everything, children=not given["no_children"])
+    children = {"children": not given["no_children"], "descendants": given["children"]}
+    return Scope(list(pids), list(tids), pattern, cgroup, everything, **children)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ...converters.base.collection import no_collection
 from ...converters.base.safefile import sudo_owner
 from ...converters.base.text import printable
+from ...converters.base.units import plural
 from ...converters.writers import output
 from ...converters.writers.base.options import WriteOptions
+from ..base.progress import MANY, Progress
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -42,6 +45,7 @@ class Results:
         """Whether standard output is for data that a program reads."""
         return self.as_json or any(map(output.is_stdout, self.paths))
 
+    @no_collection()
     def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
         -v also prints the ``details``."""
@@ -61,9 +65,19 @@ class Results:
             profile = merge_processes(profile)
         options = WriteOptions(per_thread=self.per_thread)
         before = {path: _identity(path) for path in self.paths}
+        progress = Progress()
+
+        def paths() -> Iterator[str]:
+            for path in self.paths:
+                if len(profile.samples) >= MANY and not output.is_stdout(path):
+                    progress.restart()
+                    progress.show(f"writing {printable(path)}")
+                yield path
+
         try:
-            output.write_all(profile, self.paths, options, force=self.force, owner=sudo_owner())
+            output.write_all(profile, paths(), options, force=self.force, owner=sudo_owner())
         finally:
+            progress.clear()
             listing = sys.stderr if self.as_json else stream
             for path in self.paths:
                 if not output.is_stdout(path) and _identity(path) not in (None, before[path]):
@@ -72,7 +86,10 @@ class Results:
     def _print_summary(self, profile: Profile, stream: TextIO) -> None:
         from ...converters.summary.summarize import summarize
 
-        summary = summarize(profile)
+        with Progress() as progress:
+            if len(profile.samples) >= MANY:
+                progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
+            summary = summarize(profile)
         if self.as_json:
             import json
 

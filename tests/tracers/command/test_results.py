@@ -152,3 +152,33 @@ def test_details_only_when_asked_for_and_safe_to_print(tmp_path: Path, capsys: p
         Results.plan("offcpu", given(str(path), verbose=verbose)).write(profile(), ["files: 1 (\x1b[2J)"])
         assert path.exists()
         assert capsys.readouterr().err == ("files: 1 (\\x1b[2J)\n" if verbose else "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_is_shown_on_a_terminal_and_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    big = profile()
+    big.samples *= 5_000
+    path = str(tmp_path / "a\x1b.folded")
+    Results.plan("offcpu", given(path)).write(big)
+    clear = "\r\x1b[K"
+    shown = terminal.getvalue().split(clear)
+    assert shown[:3] == ["", "adding up 5,000 stacks", ""]
+    assert shown[3].startswith(f"writing {tmp_path}"[:79])
+    assert "\x1b" not in shown[3]
+    assert shown[4:] == [""]
+    assert "topk" in capsys.readouterr().out
+
+
+def test_what_is_short_shows_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    Results.plan("offcpu", given(str(tmp_path / "a.folded"))).write(profile())
+    assert terminal.getvalue() == ""

@@ -93,7 +93,13 @@ class Names:
             condition = conditions.get(pid, Condition())
             made.append(
                 ProcessTimes(
-                    pid, self.process(pid), tuple(counts), condition.cpus, condition.limits, condition.environment
+                    pid,
+                    self.process(pid),
+                    tuple(counts),
+                    condition.cpus,
+                    condition.limits,
+                    condition.environment,
+                    condition.script,
                 )
             )
         return made

@@ -327,7 +327,7 @@ class Session:
             self._process_events.lost if self._process_events else 0,
             self._epochs,
             self._spaces,
-            [*self._notes, *(remark for measure in measures for remark in measure.remarks())],
+            [*self._notes, *self._scope.remarks(), *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
             sink.ends,
             self._unwinding.counts if self._unwinding else None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import socket
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -333,6 +335,21 @@ def test_frames_without_a_name_are_counted_by_place() -> None:
     made = profile(waits=waits, stacks={5: (10, 10, 1), 6: (11, 1)})
     assert made.lost["frames without a name"] == 3
     assert made.comments == ["frames without a name: 2 in libx.so, 1 in [anon]"]
+
+
+def test_naming_very_many_stacks_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
+    profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(stacks_module, "MANY", 2)
+    profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert terminal.getvalue() == "\r\x1b[Knaming the functions of 2 stacks\r\x1b[K"
 
 
 def test_a_function_without_a_name_is_still_without_a_name() -> None:
