@@ -2,8 +2,9 @@
 
 A key that only one of them has is named, and not compared.
 
-``python tests/bench/compare_summaries.py CHECKOUT [PROFILE.pb.gz …]`` compares this version with the one in another
-checkout, for the given profiles and for random ones (``--count``, ``--seed``). Stacks are told with shared frames, as
+``python tests/bench/compare_summaries.py --checkout FOLDER [PROFILE.pb.gz …]`` compares this version with the one in
+another checkout (or in $OTHER_CHECKOUT; without either nothing is compared), for the given profiles and for random ones
+(``--count``, ``--seed``). Stacks are told with shared frames, as
 readers and tracers make them, and with frames that are all objects of their own. Exits with 1 on a difference.
 """
 
@@ -139,20 +140,24 @@ def main() -> int:
     parser.add_argument("--tell", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("paths", nargs="+", metavar="CHECKOUT [PROFILE]")
+    parser.add_argument("--checkout", default=os.environ.get("OTHER_CHECKOUT", ""))
+    parser.add_argument("paths", nargs="*", metavar="PROFILE")
     given = parser.parse_args()
     if given.tell:
         tell(given.paths)
         return 0
+    if not given.checkout:
+        print("no --checkout: nothing is compared")
+        return 0
     from stallscope.converters.pprof.encoder import save
 
     with tempfile.TemporaryDirectory() as name:
-        folder, profiles = Path(name), [str(Path(path).resolve()) for path in given.paths[1:]]
+        folder, profiles = Path(name), [str(Path(path).resolve()) for path in given.paths]
         for i in range(given.count):
             profiles.append(str(folder / f"{i}.pb.gz"))
             with open(profiles[-1], "wb") as file:
                 save(random_profile(random.Random(f"{given.seed}-{i}")), file)
-        ours, theirs = (told_by(Path(each).resolve(), profiles, folder) for each in (ROOT, given.paths[0]))
+        ours, theirs = (told_by(Path(each).resolve(), profiles, folder) for each in (ROOT, given.checkout))
     different = []
     for (path, shared, one), (_, _, other) in zip(ours, theirs, strict=True):
         different += [(path, shared, key) for key in one.keys() & other.keys() if one[key] != other[key]]
