@@ -16,8 +16,6 @@ from .contention import Contention
 from .wait_kinds import CORE
 
 SCHEMA_VERSION = 2
-LOST_INTERVALS = "intervals"
-"""The kind of losses (`Profile.lost`) of which the time is known: that of threads is exact whatever happens."""
 
 
 TIDS = 4
@@ -176,8 +174,6 @@ class Summary:
     """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
     comments: tuple[str, ...]
-    lost_ns: int = 0
-    """Time off the cores in lost intervals: it is in no wait, but in ``times``."""
     trouble: tuple[str, ...] = ()
     """Problems with threads and cores, in sentences (`trouble.trouble`)."""
     contention: tuple[Contention, ...] = ()
@@ -211,7 +207,6 @@ class Summary:
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
-            "lost_ns": self.lost_ns,
             "comments": [json_text(comment) for comment in self.comments],
         }
 

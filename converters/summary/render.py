@@ -12,7 +12,7 @@ from ..base.text import printable
 from ..base.units import counted, duration, plural, share_scale
 from . import contention_table
 from .contention import Contention
-from .figures import LOST_INTERVALS, Process, Summary
+from .figures import Process, Summary
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
@@ -228,8 +228,7 @@ def _lost_line(summary: Summary) -> Text:
     text = Text("Lost: " if missing else "Nothing lost")
     for i, (kind, number) in enumerate(missing):
         text.append(", " if i else "")
-        time = f" ({duration(summary.lost_ns)})" if kind == LOST_INTERVALS and summary.lost_ns else ""
-        text.append(counted(number, printable(kind)) + time, style="bold red")
+        text.append(counted(number, printable(kind)), style="bold red")
     for i, (kind, number) in enumerate(cut):
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))

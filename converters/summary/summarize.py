@@ -13,7 +13,7 @@ from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
 from .contention import contention_of
-from .figures import LOST_INTERVALS, Process, Summary, Times, Wait, Who, thread_pattern
+from .figures import Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .next_command import next_command
 from .people import alike_of, who_of
@@ -68,7 +68,6 @@ def summarize(profile: Profile) -> Summary:
         weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
-        lost_ns=_lost_time(sums, threads) if profile.lost.get(LOST_INTERVALS) else 0,
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
         kernel_threads=len(stands.kernel),
@@ -178,15 +177,6 @@ def _common(members: list[_Member]) -> Site:
         times[place.site] += total.time
     most = max(times, key=lambda where: (times[where], where))
     return most if times[most] * 100 >= _MOSTLY * sum(times.values()) else _NOWHERE
-
-
-def _lost_time(sums: Sums, threads: dict[Thread, ThreadTimes]) -> int:
-    """The time off the cores that is in no wait."""
-    missing = 0
-    for thread, times in threads.items():
-        found = sum(total.time for total in sums.get(thread, {}).values())
-        missing += max(times.runnable + sum(times.blocked.values()) - found, 0)
-    return missing
 
 
 def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
-from .figures import LOST_INTERVALS, Running, Summary, Times, Wait
+from .figures import Running, Summary, Times, Wait
 from .phrases import people
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
     made = table(*numbers, last="Where (Share: of all threads' time; after a name: of its own)")
     shown, folded = _chosen(summary, top)
     parts = [wait.time for wait in shown] + [sum(wait.time for wait in waits) for _, waits in folded]
-    parts += [summary.lost_ns] if summary.lost_ns else []
     wall = summary.times.wall
     times = _cells(summary, parts, time_scale(wall or sum(parts)))
     shares = _cells(summary, parts, share_scale(wall)) if wall else ["-"] * len(parts)
@@ -57,9 +56,6 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
         made.add_row(*cells[i], *(_statistics(wait) if wide else ()), _where(wait, with_statistics=not wide))
     for i, (name, waits) in enumerate(folded, len(shown)):
         made.add_row(*cells[i], *((count(sum(wait.count for wait in waits)), "", "") if wide else ()), name)
-    if summary.lost_ns:
-        number = count(summary.lost[LOST_INTERVALS])
-        made.add_row(*cells[-1], *((number, "", "") if wide else ()), "lost intervals, in places that are not known")
     return made
 
 

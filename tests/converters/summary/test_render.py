@@ -325,26 +325,3 @@ def test_losses_that_cost_time_come_first() -> None:
     assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule, 5 frames without a name.\n" in shown(profile)
     profile.comments.append("frames without a name: 5 in libx.so")
     assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule.\n" in shown(profile)
-
-
-def test_lost_intervals_are_told_in_seconds_and_have_a_row() -> None:
-    profile = model_case()
-    profile.lost = {"intervals": 1_450}
-    for times in profile.threads:
-        times.blocked["interruptible"] = times.blocked.get("interruptible", 0) + 250_000_000
-        times.wall += 250_000_000
-    summary = summarize(profile)
-    assert summary.lost_ns == 4_000_000_000
-    assert summary.to_json()["lost_ns"] == 4_000_000_000
-    text = shown(profile)
-    assert "\nLost: 1,450 intervals (4.00 s).\n" in text
-    (row,) = [line for line in text.splitlines() if "lost intervals, in places that are not known" in line]
-    assert row.split()[:3] == ["4.00", "s", "2.4"]
-    assert "1,450" in row
-
-
-def test_time_that_nothing_was_lost_of_is_not_told_as_lost() -> None:
-    profile = model_case()
-    profile.threads[0].blocked["interruptible"] += 1_000
-    assert "Lost" not in shown(profile)
-    assert summarize(profile).lost_ns == 0
