@@ -12,6 +12,9 @@ from ...kernel.records import ENDS, MAX_FRAMES
 from .session import Capture
 from .stacks import Stacks
 
+_NARROW = ENDS.index("32-bit code")
+_WORTH_A_NOTE = 0.01
+"""Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
 
@@ -64,7 +67,13 @@ def completeness(reached: Counter[int]) -> list[str]:
         return []
     rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
     whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
-    return [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
+    notes = [f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"]
+    if reached[_NARROW] >= _WORTH_A_NOTE * total:
+        notes.append(
+            "32-bit code is walked by frame pointers: of code that keeps none (most libraries) callers are missing; "
+            "gcc -fno-omit-frame-pointer keeps them"
+        )
+    return notes
 
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
