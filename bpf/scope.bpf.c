@@ -186,7 +186,7 @@ int scope_walk(void *ctx)
 	if (!request || !record || !walk)
 		return 0;
 	if (request->begins)
-		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid);
+		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, false);
 	else if (!request->words)
 		next = WALK_DONE; /* the wanted word cannot be read */
 	request->begins = 0;
@@ -245,12 +245,10 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 	/* See user_stack(). */
 	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp))
 		return 0;
-	if (cs == USER32_CS)
-		return stack_of_32_bits(record, ip, end);
 	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	if (!of.walk)
 		return 0;
-	begin_walk(of.walk, record, ip, sp, bp, task->tgid);
+	begin_walk(of.walk, record, ip, sp, bp, task->tgid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
 	*end = of.walk->end;
 	record->end = of.walk->end;

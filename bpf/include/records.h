@@ -40,6 +40,7 @@ enum walk_end {
 	WALK_NO_RULE,  /* code that its rules do not cover, or not sufficiently */
 	WALK_FAULT,    /* memory of the stack could not be read */
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
+	WALK_NARROW,   /* 32-bit code: its frame pointers lead no further */
 };
 
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,

@@ -137,11 +137,9 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	}
 	if (!ip && !sp) /* a worker that the kernel created for the process (io_uring, vhost) */
 		return 0;
-	if (cs == USER32_CS)
-		return stack_of_32_bits(record, ip, end);
-	begin_walk(walk, record, ip, sp, bp, tgid);
+	begin_walk(walk, record, ip, sp, bp, tgid, cs == USER32_CS);
 	walk->caches = context;
-	if (lasting) {
+	if (lasting && cs == USER_CS) {
 		memo = memo_of(ip, sp, bp);
 	} else {
 		if (context != CONTEXT_SCHED)

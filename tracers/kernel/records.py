@@ -147,7 +147,15 @@ class ExecRecord(NamedTuple):
     execs: int
 
 
-ENDS = ("complete", "too deep", "no unwind table", "no unwind rule", "memory not readable", "lost its way")
+ENDS = (
+    "complete",
+    "too deep",
+    "no unwind table",
+    "no unwind rule",
+    "memory not readable",
+    "lost its way",
+    "32-bit code",
+)
 """enum walk_end, in its order: why a stack walk ended."""
 
 

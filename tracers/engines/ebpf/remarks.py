@@ -12,6 +12,9 @@ from ...kernel.records import ENDS, MAX_FRAMES
 from .session import Capture
 from .stacks import Stacks
 
+_NARROW = ENDS.index("32-bit code")
+_WORTH_A_NOTE = 0.01
+"""Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
 _MODULES = 3
@@ -69,7 +72,13 @@ def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
     whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
     said = f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"
     modules = [f"{module} {time / total:.2%}" for module, time in cut.most_common(_MODULES) if time]
-    return [f"{said}; they end in {', '.join(modules)}" if modules else said]
+    notes = [f"{said}; they end in {', '.join(modules)}" if modules else said]
+    if reached[_NARROW] >= _WORTH_A_NOTE * total:
+        notes.append(
+            "32-bit code is walked by frame pointers: callers of code without them are missing (most libraries); "
+            "gcc -fno-omit-frame-pointer keeps them"
+        )
+    return notes
 
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
