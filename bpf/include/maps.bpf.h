@@ -28,6 +28,12 @@ struct run {
 	u64 stopped;
 };
 SHARED struct run run;
+/* Incremented by user space when it has forgotten stacks: they are sent again when they occur again. */
+SHARED u32 stack_generation;
+
+/* Sums by origin are in two tables, behind a map of maps: user space replaces a table while programs write, and when
+ * bpf_map_update_elem() returns, no program uses the old one any more (1ae80cf31938, 4.20). */
+#define SUM_TABLES 2
 
 struct thread_storage {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

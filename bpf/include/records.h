@@ -197,7 +197,8 @@ enum counter {
 	USER_MEMO_WRONG,
 	LATE_STACKS, /* user stacks walked again */
 	NEW_THREADS, /* added to the scope */
-	NEW_WAITS,   /* entries in the map of waits */
+	NEW_WAITS,   /* entries in the tables of waits */
+	NEW_SAMPLES, /* … and of samples */
 	NEW_STACKS,
 	COUNTERS,
 };

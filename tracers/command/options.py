@@ -14,6 +14,7 @@ from ...converters.base.errors import StallscopeError
 from ...converters.writers.output import format_of
 from ..base.scope import Scope
 from ..engines.ebpf.engine import Ebpf
+from ..engines.ebpf.probes import ProbeOptions
 from ..engines.protocol import Engine
 from ..measures.timeline import LIMIT, Timeline
 
@@ -194,7 +195,7 @@ def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer --unwind-memory --no-wait: how the probes work."""
+    """-U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
     options: list[Decorator] = [
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -206,7 +207,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(1024, 1 << 22),
             default=1 << 16,
             show_default=True,
-            help="Distinct waits, and distinct stacks, that the kernel side can hold.",
+            help="Distinct waits, and distinct stacks, that the kernel side can hold until they are read.",
         ),
         click.option(
             "--buffer",
@@ -215,6 +216,14 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default="8",
             show_default=True,
             help="MB of ring buffer for new stacks.",
+        ),
+        click.option(
+            "--memory",
+            "memory_mb",
+            type=click.IntRange(128, 1 << 20),
+            default=ProbeOptions.memory >> 20,
+            show_default=True,
+            help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
         ),
         click.option(
             "--unwind-memory",
@@ -244,6 +253,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         table_entries=given["table_size"],
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
+        memory=given["memory_mb"] << 20,
     )
 
 

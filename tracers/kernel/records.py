@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...converters.model import processes, states
+from .stack_store import StackStore
 
 MAX_FRAMES = 127
 
@@ -44,6 +45,7 @@ COUNTERS = (
     "late_stacks",
     "new_threads",
     "new_waits",
+    "new_samples",
     "new_stacks",
 )
 """enum counter, in its order."""
@@ -52,12 +54,15 @@ ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
 _THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQBBBBI8x")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
-_STACK_HEAD = struct.Struct("<IHHQ")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
 _SEED = struct.Struct("<II")
 THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
+
+
+OTHER_STACKS, LOST = 2, 4
+"""Ids of user stacks that stand for rare stacks, put together, and for what was lost. Those of the probes are odd."""
 
 
 class Origin(NamedTuple):
@@ -151,20 +156,9 @@ ENDS = ("complete", "too deep", "no unwind table", "no unwind rule", "memory not
 """enum walk_end, in its order: why a stack walk ended."""
 
 
-class StackRecord(NamedTuple):
-    """The frames of a stack, leaf first; ``end``: index into ENDS."""
-
-    id: int
-    frames: tuple[int, ...]
-    end: int = 0
-
-
-def parse_record(data: bytes) -> StackRecord | ExecRecord | ThreadRecord:
-    """One record of the ring buffer. ValueError: not a known type."""
+def parse_record(data: bytes) -> ExecRecord | ThreadRecord:
+    """One record of the ring buffer, of which `StackStore` takes the stacks. ValueError: not a known type."""
     kind = int.from_bytes(data[:4], "little")
-    if kind == RECORD_STACK:
-        _, count, end, stack_id = _STACK_HEAD.unpack_from(data)
-        return StackRecord(stack_id, struct.unpack_from(f"<{count}Q", data, _STACK_HEAD.size), end)
     if kind == RECORD_EXEC:
         _, tgid, time, execs, _ = _EXEC.unpack_from(data)
         return ExecRecord(tgid, time, execs)
@@ -216,38 +210,30 @@ def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
     return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, phase, 0, 0, 0, 0)
 
 
-def parse_wait(key: bytes, value: bytes) -> tuple[Origin, WaitSum]:
-    """Parses one entry of the map of waits."""
-    return Origin(*ORIGIN.unpack(key)), WaitSum(*WAIT_SUM.unpack(value))
-
-
 def parse_seeds(data: bytes) -> list[tuple[int, int]]:
     """Parses the seeding iterator's output: (tid, tgid) of each thread in scope."""
     return list(_SEED.iter_unpack(data))
 
 
 class RecordSink:
-    """Collects the records of the ring buffer. ``others`` are tried first: they take the records of the measures."""
+    """Collects the records of the ring buffer. ``others`` see all but stacks first, and take those of the measures."""
 
     def __init__(self, others: Iterable[Callable[[bytes], bool]] = ()) -> None:
         self._others = tuple(others)
-        self.stacks: dict[int, tuple[int, ...]] = {}
-        self.ends: dict[int, int] = {}
-        """Stack id to `ENDS` index, for stacks that are not complete."""
+        self.stacks = StackStore()
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
         self._execs: list[ExecRecord] = []
         self._exiting: set[tuple[int, int]] = set()
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
+        if data[:1] == b"\x01":  # RECORD_STACK: most of them
+            self.stacks.add(data)
+            return
         if any(take(data) for take in self._others):
             return
         record = parse_record(data)
-        if isinstance(record, StackRecord):
-            self.stacks[record.id] = record.frames
-            if record.end:
-                self.ends[record.id] = record.end
-        elif isinstance(record, ThreadRecord):
+        if isinstance(record, ThreadRecord):
             # Sent when it begins to exit, and again at its last switch: the later record has more.
             key = record.thread.key.tid, record.thread.start
             self._exited[key] = record

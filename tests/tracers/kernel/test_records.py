@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from stallscope.tracers.kernel.records import (
     ExecRecord,
     Origin,
     RecordSink,
-    StackRecord,
     Thread,
     ThreadRecord,
     WaitSum,
@@ -24,8 +24,8 @@ from stallscope.tracers.kernel.records import (
     parse_seeds,
     parse_thread,
     parse_thread_record,
-    parse_wait,
 )
+from stallscope.tracers.kernel.sum_table import SLOTS
 from stallscope.tracers.measures import recorder, timeline
 
 HEADER = Path(__file__).resolve().parents[3] / "bpf" / "include" / "records.h"
@@ -128,11 +128,11 @@ def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:
 
 
 def test_scheduler_events(gcc: str, tmp_path: Path) -> None:
-    for struct, dtype, known in (("sched_event", recorder.EVENT, 14), ("event_ring", recorder.RING, 6)):
+    for struct_name, dtype, known in (("sched_event", recorder.EVENT, 14), ("event_ring", recorder.RING, 6)):
         names = list(dtype.names or ())[:known]
         fields = dtype.fields
         assert fields is not None
-        assert offsets(gcc, tmp_path, struct, names) == [*(fields[name][1] for name in names), timeline.SLOT]
+        assert offsets(gcc, tmp_path, struct_name, names) == [*(fields[name][1] for name in names), timeline.SLOT]
         assert dtype.itemsize == timeline.SLOT
     assert offsets(gcc, tmp_path, "event_ring", ["first", "slots"])[0] == timeline._PLACE_OFFSET
     kinds = enum_values(gcc, tmp_path, "sched_event_kind")
@@ -175,7 +175,8 @@ def test_buckets_of_waits_for_a_core(gcc: str, tmp_path: Path) -> None:
 def test_wait(gcc: str, tmp_path: Path) -> None:
     data = run_c(gcc, tmp_path, written("origin", KEY._asdict()) + written("wait_sum", SUM._asdict()))
     assert len(data) == records.ORIGIN.size + records.WAIT_SUM.size
-    assert parse_wait(data[: records.ORIGIN.size], data[records.ORIGIN.size :]) == (KEY, SUM)
+    assert Origin(*records.ORIGIN.unpack(data[: records.ORIGIN.size])) == KEY
+    assert WaitSum(*records.WAIT_SUM.unpack(data[records.ORIGIN.size :])) == SUM
 
 
 @pytest.mark.parametrize("comm", [b"", b"python3", b"fifteen bytes!!"])
@@ -209,15 +210,6 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
     execs = {"type": records.RECORD_EXEC, "tgid": 4711, "time": 1 << 50, "execs": 3}
     data = run_c(gcc, tmp_path, written("exec_record", execs))
     assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
-    frames = ((1 << 64) - 1, 2, 3)
-    stack = {"type": records.RECORD_STACK, "count": 3, "end": 0, "id": 1 << 63, "frames": frames}
-    size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"  # as the probes send it
-    assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(
-        1 << 63, frames, end=0
-    )
-    full = {"type": records.RECORD_STACK, "count": 127, "end": 4, "id": 5, "frames": tuple(range(127))}
-    record = parse_record(run_c(gcc, tmp_path, written("stack_record", full)))
-    assert record == StackRecord(5, tuple(range(127)), end=4)
     seeds = run_c(
         gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
     )
@@ -228,13 +220,26 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
 def test_compiled_probes_have_the_same_layout() -> None:
     compiled = Object(object_path())
     try:
-        waits, threads = compiled.find_map("waits"), compiled.find_map("thread_hash")
-        assert (waits.key_size, waits.value_size) == (records.ORIGIN.size, records.WAIT_SUM.size)
+        lost, threads = compiled.find_map("lost_waits"), compiled.find_map("thread_hash")
+        assert lost.value_size == records.WAIT_SUM.size
+        assert lost.max_entries == SLOTS * len(records.STATES)
         assert (threads.key_size, threads.value_size) == (4, records.THREAD_SIZE)
         assert compiled.find_map("counters").max_entries == len(records.COUNTERS)
         assert compiled.find_map("stack_scratch").value_size == 16 + 8 * (records.MAX_FRAMES + 1)
     finally:
         compiled.close()
+
+
+def test_sink_takes_stacks_as_the_probes_send_them(gcc: str, tmp_path: Path) -> None:
+    frames = ((1 << 64) - 1, 2, 3)
+    stack = {"type": records.RECORD_STACK, "count": 3, "end": 0, "id": 1 << 63, "frames": frames}
+    size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"
+    full = {"type": records.RECORD_STACK, "count": 127, "end": 4, "id": 5, "frames": tuple(range(127))}
+    whole = "__builtin_offsetof(struct stack_record, frames) + 127 * sizeof(u64)"
+    sink = RecordSink()
+    sink(run_c(gcc, tmp_path, written("stack_record", stack, size)))
+    sink(run_c(gcc, tmp_path, written("stack_record", full, whole)))
+    assert sink.stacks.find([1 << 63, 5, 7]) == ({1 << 63: frames, 5: tuple(range(127))}, {5: 4})
 
 
 @pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\4\0\0\0" * 8, b""])
@@ -283,12 +288,11 @@ def test_sink_knows_who_has_not_left_for_good(gcc: str, tmp_path: Path) -> None:
 def test_sink_keeps_stacks_and_execs() -> None:
     sink = RecordSink()
     for stack_id, end in ((9, 0), (10, 3)):
-        head = records._STACK_HEAD.pack(records.RECORD_STACK, 2, end, stack_id)
+        head = struct.pack("<IHHQ", records.RECORD_STACK, 2, end, stack_id)
         sink(head + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
     sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
     sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
-    assert sink.stacks == {9: (5, 6), 10: (5, 6)}
-    assert sink.ends == {10: 3}
+    assert sink.stacks.find([9, 10]) == ({9: (5, 6), 10: (5, 6)}, {10: 3})
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
     assert len(sink.threads([])) == 0

@@ -33,6 +33,7 @@ class Ebpf(Engine):
     table_entries: int = ProbeOptions.table_entries
     buffer_bytes: int = ProbeOptions.buffer_bytes
     unwind_bytes: int = ProbeOptions.unwind_bytes
+    memory: int = ProbeOptions.memory
     name: str = "ebpf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:  # noqa: ARG002
@@ -99,6 +100,7 @@ class Ebpf(Engine):
             table_entries=self.table_entries,
             buffer_bytes=self.buffer_bytes,
             unwind_bytes=self.unwind_bytes,
+            memory=self.memory,
         )
 
 

@@ -41,6 +41,8 @@ class Names:
         return self._threads.get((pid, tid), "") or self._comm(pid)
 
     def _comm(self, pid: int) -> str:
+        if not pid:
+            return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
     def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ....converters.base.errors import StallscopeError
@@ -19,10 +19,11 @@ from ...base.progress import Progress
 from ...base.scope import Scope
 from ...images.maps import Mapping
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
-from ...kernel.records import RecordSink, ThreadRecord
+from ...kernel.records import LOST, RecordSink, ThreadRecord
 from ...measures.protocol import Ended, Measure, Recorded, Row, columns_of, rows_of
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
+from .bounds import Bounds
 from .ends import Ends
 from .epochs import Epochs
 from .preparing import BRIEF, PATIENCE, READING, Preparation
@@ -37,6 +38,8 @@ _LAST_SWITCH = 0.5
 """Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
+_URGENT = -10
+"""Niceness while the trace runs."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
@@ -140,6 +143,8 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress.show if progress else _silent, wait)
+            bounds = Bounds(self._engine, sink)
+            stack.enter_context(_urgent())
             wall = time.time_ns()
             self._begin(ends)
             if progress:
@@ -157,13 +162,15 @@ class Session:
                     self._rest(ends, interrupts.wakeup, min(timeout, _QUIET))
                     self._rest(ends, interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
                 self._poll(sink)
+                counters = self._engine.counters()
+                bounds.poll(counters)
                 if on_poll:
-                    counters = self._engine.counters()
                     lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
                     on_poll(counters["new_threads"], len(sink.stacks), lost)
             if not interrupts.requested and ends.reached():
                 self._await_last_switches(sink)
             records = self._engine.stop()
+            bounds.finish()
         return self._finish(sink, records, wall)
 
     def _await_last_switches(self, sink: RecordSink) -> None:
@@ -308,8 +315,10 @@ class Session:
         ended = Ended(engine.began, engine.stopped, threads)
         rows = rows_of(measures, ended)
         rows = [row for row in rows if row.origin.tgid not in ours]
+        recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
+        stacks, ends = sink.stacks.find(_stacks_of([*rows, *(recorded.waits if recorded else ())]))
         remaining = {record.thread.key.tgid for record in records} - ours
-        for pid in {row.origin.tgid for row in rows} | remaining:
+        for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
                 self._spaces.refresh(pid)
             else:
@@ -322,22 +331,26 @@ class Session:
             rows,
             {kind: count for measure in measures for kind, count in measure.losses().items()},
             threads,
-            sink.stacks,
+            stacks,
             engine.counters(),
             self._process_events.lost if self._process_events else 0,
             self._epochs,
             self._spaces,
             [*self._notes, *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
-            sink.ends,
+            ends,
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
-            next(filter(None, (measure.recorded(ended) for measure in measures)), None),
+            recorded,
             self._conditions.finish(_by_demand(threads)),
         )
         if self._process_events:
             self._process_events.close()
         return capture
+
+
+def _stacks_of(rows: Iterable[Row]) -> set[int]:
+    return {stack for row in rows for stack in (row.origin.ustack, row.origin.kstack) if stack}
 
 
 def _by_demand(threads: list[ThreadRecord]) -> list[int]:
@@ -346,6 +359,22 @@ def _by_demand(threads: list[ThreadRecord]) -> list[int]:
     for record in threads:
         wanted[record.thread.key.tgid] += record.on_cpu + record.thread.runnable
     return [pid for pid, _ in wanted.most_common()]
+
+
+@contextlib.contextmanager
+def _urgent() -> Iterator[None]:
+    """On a busy host, what is not read in time is lost: we get a core before others, unless the user was nice."""
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    changed = False
+    if not usual:
+        with contextlib.suppress(OSError):  # a container may not allow it
+            os.setpriority(os.PRIO_PROCESS, 0, _URGENT)
+            changed = True
+    try:
+        yield
+    finally:
+        if changed:
+            os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
 def _silent(_line: str) -> None:
