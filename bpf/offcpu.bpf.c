@@ -72,14 +72,15 @@ static __always_inline void lose(u32 slot, u32 state, const struct wait_sum *sum
  * be the key or the value of a map: both are copied to the stack. */
 int offcpu_flush(struct thread *t)
 {
-	u32 slot = 0;
 	struct origin key;
 	struct wait_sum sum;
 	struct wait_sum *old;
 	void *table;
+	u32 slot;
 
 	if (!t || !t->sum.count)
 		return 0;
+	slot = t->cut & (SUM_TABLES - 1);
 	key = t->sum_key;
 	sum = t->sum;
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));

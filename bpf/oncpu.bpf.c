@@ -68,8 +68,8 @@ static __always_inline u64 sampled_user_stack(struct sample_context *ctx, struct
 static __always_inline void add_sample(const struct origin *key, u64 events)
 {
 	struct sample_sum first = { 1, events };
+	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
 	struct sample_sum *sum = NULL;
-	u32 slot = 0;
 	void *table;
 	u64 *lost;
 

@@ -42,7 +42,8 @@ def finish(stacks: int, output: str) -> None:
     from stallscope.converters.summary.summarize import summarize
     from stallscope.converters.writers import output as writers
     from stallscope.tracers.engines.ebpf.assemble import profile_of
-    from stallscope.tracers.engines.ebpf.session import Capture, Epochs
+    from stallscope.tracers.engines.ebpf.capture import Capture
+    from stallscope.tracers.engines.ebpf.epochs import Epochs
     from stallscope.tracers.kernel.records import COUNTERS, Origin
     from stallscope.tracers.measures.offcpu import OffCpu
     from stallscope.tracers.measures.protocol import Row

@@ -91,6 +91,11 @@ class Conditions:
             self._known.pop(pid, None)
             self.look(pid)
 
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forgets processes that are gone."""
+        for pid in pids:
+            self._known.pop(pid, None)
+
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()

@@ -75,7 +75,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --merge --json -v: what `results.Results` is made from."""
+    """-o --every --force --per-thread --merge --json -v: what `results.Results` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -85,6 +85,13 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="PATH",
             help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
             "is folded text on standard output. Default: an SVG in the current folder.",
+        ),
+        click.option(
+            "--every",
+            type=_Duration(),
+            metavar="DURATION",
+            help="Write a profile per interval of so many seconds (60s, 5m, 1h), without a gap: give -o a name with a "
+            "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
@@ -122,6 +129,26 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
     return _apply(options, function)
+
+
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType
+
+
+class _Duration(_Seconds):
+    """``60``, ``60s``, ``5m`` or ``1h``: a time in seconds, from 1 to a day."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Usage error for anything else."""
+        match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h)?", str(value))
+        seconds = float(match[1]) * {"m": 60, "h": 3600}.get(match[2], 1) if match else 0.0
+        if not 1 <= seconds <= 86_400:
+            self.fail(f"{value!r} is not a time from 1s to 24h, such as 60s, 5m or 1h", param, ctx)
+        return seconds
 
 
 class _MaxEvents(_Type):

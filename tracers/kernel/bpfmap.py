@@ -75,13 +75,17 @@ class Map:
         check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
         return sum(memoryview(values.raw).cast("Q"))
 
-    def lookup_percpu(self, index: int) -> list[bytes]:
-        """The values of entry ``index`` of a per-CPU array, one for each CPU."""
+    def take_percpu(self, index: int) -> list[bytes]:
+        """The values of entry ``index`` of a per-CPU array, one for each CPU; they are set to 0. No program may use the
+        entry meanwhile."""
         cpus = check(library().libbpf_num_possible_cpus(), "number of cores")
         size = -(-self.value_size // 8) * 8
         values = ctypes.create_string_buffer(size * cpus)
         check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
-        return [part[: self.value_size] for part in _cut(values.raw, size)]
+        found = [part[: self.value_size] for part in _cut(values.raw, size)]
+        if any(map(any, found)):
+            self.update(index.to_bytes(4, "little"), bytes(size * cpus))
+        return found
 
     def clear(self) -> None:
         """Deletes the entries of a hash. Those that programs add meanwhile may stay."""

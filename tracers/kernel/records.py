@@ -24,7 +24,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT = 1, 2, 3
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT = 1, 2, 3, 4
 
 COUNTERS = (
     "lost_stacks",
@@ -52,7 +52,7 @@ COUNTERS = (
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQBBBBI8x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQBBBBI8x")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
 _EXEC = struct.Struct("<IIQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
@@ -125,6 +125,8 @@ class Thread(NamedTuple):
     phase: int
     creator: int
     """The thread that created it while it was traced; 0: nobody did."""
+    cut: int = 0
+    """Beginning of the interval in which its last event was; 0: the first one."""
     exiting: bool = False
     """It has begun to exit; what it does from then on is not included."""
 
@@ -164,6 +166,8 @@ def parse_record(data: bytes) -> ExecRecord | ThreadRecord:
         return ExecRecord(tgid, time, execs)
     if kind == RECORD_EXIT:
         return parse_thread_record(data, exited=True)
+    if kind == RECORD_CUT:
+        return parse_thread_record(data, exited=False)
     raise ValueError(f"record of unknown type {kind}")
 
 
@@ -180,7 +184,7 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     latencies, key, sum_key, total = fields[17:21]
-    late_out, late_ustack, phase, _end, _late_end, exiting, creator = fields[21:]
+    late_out, late_ustack, cut, phase, _end, _late_end, exiting, creator = fields[21:]
     wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
@@ -199,6 +203,7 @@ def parse_thread(data: bytes) -> Thread:
         WaitSum(*WAIT_SUM.unpack(total)),
         phase,
         creator,
+        cut,
         bool(exiting),
     )
 
@@ -207,12 +212,43 @@ def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
     """A new ``struct thread``, like new_thread() in thread.bpf.h, in ``state`` (of STATES) since ``now``."""
     key = ORIGIN.pack(0, 0, 0, tid, tgid, 0, STATES.index(state))
     latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
-    return _THREAD.pack(now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, phase, 0, 0, 0, 0)
+    return _THREAD.pack(
+        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, phase, 0, 0, 0, 0
+    )
 
 
 def parse_seeds(data: bytes) -> list[tuple[int, int]]:
     """Parses the seeding iterator's output: (tid, tgid) of each thread in scope."""
     return list(_SEED.iter_unpack(data))
+
+
+NO_WAITS = WaitSum(*[0] * 7)
+
+
+def since_boundary(record: ThreadRecord, boundary: int, began: int) -> ThreadRecord:
+    """The part of a thread's account since ``began``, when an interval did, at ``boundary``.
+
+    A thread without an event since then was not cut there: all that it had before is in the account.
+    """
+    thread = record.thread
+    if thread.cut == boundary:
+        return record
+    off = thread.phase != ON_CPU and thread.out
+    return record._replace(
+        thread=thread._replace(
+            start=began,
+            since=began,
+            out=began if off else 0,
+            woken=began if off and thread.woken else 0,
+            on_cpu=0,
+            runnable=0,
+            blocked=(0,) * len(STATES),
+            switches=0,
+            latencies=(0,) * processes.LATENCY_BUCKETS,
+            sum=NO_WAITS,
+            cut=boundary,
+        )
+    )
 
 
 class RecordSink:
@@ -222,8 +258,9 @@ class RecordSink:
         self._others = tuple(others)
         self.stacks = StackStore()
         self._exited: dict[tuple[int, int], ThreadRecord] = {}
+        self._cut: list[ThreadRecord] = []
         self._execs: list[ExecRecord] = []
-        self._exiting: set[tuple[int, int]] = set()
+        self._exiting: set[int] = set()
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
@@ -233,11 +270,13 @@ class RecordSink:
         if any(take(data) for take in self._others):
             return
         record = parse_record(data)
-        if isinstance(record, ThreadRecord):
+        if isinstance(record, ThreadRecord) and not record.exited:
+            self._cut.append(record)
+        elif isinstance(record, ThreadRecord):
             # Sent when it begins to exit, and again at its last switch: the later record has more.
             key = record.thread.key.tid, record.thread.start
             self._exited[key] = record
-            (self._exiting.add if record.thread.exiting else self._exiting.discard)(key)
+            (self._exiting.add if record.thread.exiting else self._exiting.discard)(key[0])
         else:
             self._execs.append(record)
 
@@ -245,6 +284,16 @@ class RecordSink:
         """The threads that exited, and those ``remaining`` at the end, some of which may be exiting."""
         there = {(record.thread.key.tid, record.thread.start) for record in remaining}
         return [record for key, record in self._exited.items() if key not in there] + remaining
+
+    def take_interval(self, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
+        """The threads of the interval that ends at ``boundary``, which are forgotten. ``uncut``: without an event since
+        then, from the iterator."""
+        remaining = list({(r.thread.key.tid, r.thread.start): r for r in (*uncut, *self._cut)}.values())
+        later = {key: record for key, record in self._exited.items() if record.end >= boundary}
+        self._exited = {key: record for key, record in self._exited.items() if key not in later}
+        found = self.threads(remaining)
+        self._exited, self._cut = later, []
+        return found
 
     @property
     def exiting(self) -> int:

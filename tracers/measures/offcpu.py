@@ -69,7 +69,7 @@ class OffCpu(Measure):
 
     def drain(self) -> None:
         assert self._table, "it was not opened"
-        self.totals().add(*self._table.drain(0))
+        self.totals().add(*self._table.drain(self.slot))
 
     def totals(self) -> Totals:
         if self._totals is None:
@@ -86,9 +86,15 @@ class OffCpu(Measure):
         self.drain()
         lost = loaded.find_map("lost_waits")
         for state in range(len(STATES)):
-            parts = [WaitSum(*WAIT_SUM.unpack(part)) for part in lost.lookup_percpu(state)]
+            values = lost.take_percpu(self.slot * len(STATES) + state)
+            parts = [WaitSum(*WAIT_SUM.unpack(value)) for value in values]
             if found := [part for part in parts if part.waits]:
                 self._waits[Origin(LOST, 0, 0, 0, 0, 0, state)] = functools.reduce(operator.add, found)
+
+    def next(self) -> None:
+        super().next()
+        self._waits = {}
+        self.totals().clear()
 
     def rows(self, ended: Ended) -> list[Row]:
         self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}

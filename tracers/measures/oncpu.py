@@ -105,7 +105,7 @@ class OnCpu(Measure):
 
     def drain(self) -> None:
         assert self._table, "it was not opened"
-        self.totals().add(*self._table.drain(0))
+        self.totals().add(*self._table.drain(self.slot))
 
     def totals(self) -> Totals:
         if self._totals is None:
@@ -162,7 +162,13 @@ class OnCpu(Measure):
 
     def read(self, loaded: Object) -> None:
         self.drain()
-        self._lost = loaded.find_map("lost_samples").lookup_percpu_u64(0)
+        lost = loaded.find_map("lost_samples").take_percpu(self.slot)
+        self._lost = sum(int.from_bytes(value, "little") for value in lost)
+
+    def next(self) -> None:
+        super().next()
+        self._samples = {}
+        self.totals().clear()
 
     def rows(self, ended: Ended) -> list[Row]:
         self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}

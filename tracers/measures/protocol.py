@@ -65,6 +65,8 @@ class Measure(Protocol):
     """Loaded, and attached by `attach`."""
     entries: str = ""
     """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
+    slot: int = 0
+    """The tables of the present interval: see `kernel.sum_table`."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
 
@@ -109,7 +111,11 @@ class Measure(Protocol):
         return
 
     def read(self, loaded: Object) -> None:
-        """Reads its maps, after the programs were detached."""
+        """Reads its maps, after the programs were detached; or those of an interval that is over."""
+
+    def next(self) -> None:
+        """The next interval begins: forgets what was read, and changes the slot."""
+        self.slot ^= 1
 
     def close(self) -> None:
         """Gives up what `open` made."""

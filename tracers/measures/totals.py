@@ -92,6 +92,10 @@ class Totals:
         found: Words = self._rows[:, :_STACKS].ravel()
         return found
 
+    def clear(self) -> None:
+        """Forgets all rows."""
+        self._rows, self._fresh = self._rows[:0].copy(), []
+
     def take(self) -> Iterator[tuple[Origin, list[int]]]:
         """The origins with their values, which are forgotten."""
         self._settle()

@@ -117,6 +117,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_STACK": records.RECORD_STACK,
         "RECORD_EXEC": records.RECORD_EXEC,
         "RECORD_EXIT": records.RECORD_EXIT,
+        "RECORD_CUT": records.RECORD_CUT,
     }
 
 
@@ -242,7 +243,7 @@ def test_sink_takes_stacks_as_the_probes_send_them(gcc: str, tmp_path: Path) -> 
     assert sink.stacks.find([1 << 63, 5, 7]) == ({1 << 63: frames, 5: tuple(range(127))}, {5: 4})
 
 
-@pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\4\0\0\0" * 8, b""])
+@pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\5\0\0\0" * 8, b""])
 def test_unknown_record(data: bytes) -> None:
     with pytest.raises(ValueError, match="record of unknown type"):
         parse_record(data)
@@ -302,3 +303,57 @@ def test_switch_that_was_counted_after_the_end_makes_no_negative_time() -> None:
     thread = pack_thread(7, 5, "interruptible", records.BLOCKED, 1_000_500)
     data = records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, 1_000_000, b"x") + thread
     assert parse_thread_record(data, exited=False).end == 1_000_500
+
+
+def account(tid: int, start: int, end: int, *, kind: int = records.RECORD_EXIT, exiting: bool = False) -> bytes:
+    """A record of a thread that was blocked for 10 ns, and is blocked again."""
+    thread = bytearray(pack_thread(tid, 7, "interruptible", records.BLOCKED, start))
+    thread[64 + 8 : 64 + 16] = (10).to_bytes(8, "little")
+    return records._THREAD_RECORD_HEAD.pack(kind, 0, end, b"x") + bytes(thread)
+
+
+def test_sink_tells_intervals_apart() -> None:
+    sink = RecordSink()
+    sink(account(1, 10, 90))  # ended
+    sink(account(2, 10, 95))  # began to exit, and was cut before it was gone
+    sink(account(2, 10, 100, kind=records.RECORD_CUT))
+    sink(account(3, 10, 100, kind=records.RECORD_CUT))
+    sink(account(3, 100, 120))  # ended in the next interval
+    uncut = [parse_thread_record(account(tid, 10, 100), exited=False) for tid in (3, 4)]
+    found = sink.take_interval(100, uncut)
+    assert sorted((r.thread.key.tid, r.end, r.exited) for r in found) == [
+        (1, 90, True),
+        (2, 100, False),
+        (3, 100, False),
+        (4, 100, False),
+    ]
+    assert [(r.thread.key.tid, r.end) for r in sink.threads([])] == [(3, 120)]
+    assert [(r.thread.key.tid, r.end) for r in sink.take_interval(200, [])] == [(3, 120)]
+    assert sink.threads([]) == []
+
+
+def test_a_thread_that_is_cut_while_it_exits_is_waited_for_once() -> None:
+    sink = RecordSink()
+    data = bytearray(account(5, 10, 95))
+    data[32 + records._THREAD.size - 16 + 3] = 1  # exiting
+    sink(bytes(data))
+    assert sink.exiting == 1
+    sink(account(5, 100, 120))
+    assert sink.exiting == 0
+
+
+def test_account_since_a_boundary() -> None:
+    asleep = THREAD._replace(phase=records.BLOCKED, cut=50, out=40, woken=0, since=40)
+    record = ThreadRecord(300, b"x", asleep, exited=False)
+    assert records.since_boundary(record, 50, 60) == record
+    found = records.since_boundary(record, 200, 200)
+    assert (found.end, found.comm, found.thread.key) == (300, b"x", asleep.key)
+    assert (found.thread.start, found.thread.since, found.thread.out, found.thread.woken) == (200, 200, 200, 0)
+    assert (found.thread.on_cpu, found.thread.runnable, sum(found.thread.blocked), found.thread.switches) == (0,) * 4
+    assert (found.thread.sum.waits, sum(found.thread.latencies), found.thread.cut) == (0, 0, 200)
+    woken = asleep._replace(phase=records.RUNNABLE, woken=45, since=45)
+    found = records.since_boundary(record._replace(thread=woken), 200, 200)
+    assert (found.thread.out, found.thread.woken, found.thread.since) == (200, 200, 200)
+    runs = asleep._replace(phase=records.ON_CPU, out=40, since=45)
+    found = records.since_boundary(record._replace(thread=runs), 200, 200)
+    assert (found.thread.out, found.on_cpu) == (0, 100)

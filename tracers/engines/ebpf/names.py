@@ -10,7 +10,7 @@ from ....converters.model import Labels, ThreadTimes
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...base.conditions import Condition
 from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, ThreadRecord
-from .session import Capture
+from .capture import Capture
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 

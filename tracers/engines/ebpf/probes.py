@@ -59,6 +59,8 @@ class ProbeOptions:
     buffer_bytes: int = 8 << 20
     unwind_bytes: int = 256 << 20
     """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
+    intervals: bool = False
+    """The trace may be cut."""
     memory: int = 400 << 20
     """Of this process, about: rows and stacks beyond it are folded."""
 
@@ -204,6 +206,15 @@ class Probes:
         size = THREAD_RECORD_SIZE
         return [parse_thread_record(data[i : i + size], exited=False) for i in range(0, len(data), size)]
 
+    def without_event(self, boundary: int) -> list[ThreadRecord]:
+        """The threads without an event since ``boundary``; others have sent their account up to there. No program may
+        run any more that began before it."""
+        self.object.set_variable("dumped_at", boundary)
+        try:
+            return self.living()
+        finally:
+            self.object.set_variable("dumped_at", 0)
+
     def _dump_hash(self) -> list[ThreadRecord]:
         records = []
         for _, value in self.object.find_map("thread_hash").items():
@@ -288,6 +299,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
             "follow_children": int(scope.children),
             "user_stacks": int(options.user_stacks),
             "kernel_stacks": int(options.kernel_stacks),
+            "intervals": int(options.intervals),
             "self_tgid": os.getpid(),
             **_MEMOS,
             **shape.knobs,

@@ -15,7 +15,7 @@ from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
-from .session import Capture
+from .capture import Capture
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _NO_STACK = Frame("[no stack]", "other")

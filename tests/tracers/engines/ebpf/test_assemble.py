@@ -12,8 +12,9 @@ from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.epochs import Epochs
 from stallscope.tracers.engines.ebpf.remarks import details
-from stallscope.tracers.engines.ebpf.session import Capture, Epochs
 from stallscope.tracers.kernel.records import (
     BLOCKED,
     COUNTERS,
