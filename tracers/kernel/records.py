@@ -59,6 +59,10 @@ _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
 _SEED = struct.Struct("<II")
 THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
+_START = _END = struct.Struct("<Q")
+_TID = struct.Struct("<I")
+_END_OFFSET, _TID_OFFSET, _EXITING_OFFSET = 8, 288, THREAD_RECORD_SIZE - 13
+"""Of ``end``, ``thread.key.tid`` and ``thread.exiting`` in a struct thread_record."""
 
 
 OTHER_STACKS, LOST = 2, 4
@@ -257,7 +261,8 @@ class RecordSink:
     def __init__(self, others: Iterable[Callable[[bytes], bool]] = ()) -> None:
         self._others = tuple(others)
         self.stacks = StackStore()
-        self._exited: dict[tuple[int, int], ThreadRecord] = {}
+        self._exited: dict[tuple[int, int], bytes] = {}
+        """By thread id and start of the account; not parsed, for there may be very many."""
         self._cut: list[ThreadRecord] = []
         self._execs: list[ExecRecord] = []
         self._exiting: set[int] = set()
@@ -269,28 +274,30 @@ class RecordSink:
             return
         if any(take(data) for take in self._others):
             return
-        record = parse_record(data)
-        if isinstance(record, ThreadRecord) and not record.exited:
-            self._cut.append(record)
-        elif isinstance(record, ThreadRecord):
+        if data[:1] == b"\x03":  # RECORD_EXIT
             # Sent when it begins to exit, and again at its last switch: the later record has more.
-            key = record.thread.key.tid, record.thread.start
-            self._exited[key] = record
-            (self._exiting.add if record.thread.exiting else self._exiting.discard)(key[0])
+            tid, start = _TID.unpack_from(data, _TID_OFFSET)[0], _START.unpack_from(data, _THREAD_RECORD_HEAD.size)[0]
+            self._exited[tid, start] = data
+            (self._exiting.add if data[_EXITING_OFFSET] else self._exiting.discard)(tid)
+            return
+        record = parse_record(data)
+        if isinstance(record, ThreadRecord):
+            self._cut.append(record)
         else:
             self._execs.append(record)
 
     def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads that exited, and those ``remaining`` at the end, some of which may be exiting."""
         there = {(record.thread.key.tid, record.thread.start) for record in remaining}
-        return [record for key, record in self._exited.items() if key not in there] + remaining
+        ended = [data for key, data in self._exited.items() if key not in there]
+        return [parse_thread_record(data, exited=True) for data in ended] + remaining
 
     def take_interval(self, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads of the interval that ends at ``boundary``, which are forgotten. ``uncut``: without an event since
         then, from the iterator."""
         remaining = list({(r.thread.key.tid, r.thread.start): r for r in (*uncut, *self._cut)}.values())
-        later = {key: record for key, record in self._exited.items() if record.end >= boundary}
-        self._exited = {key: record for key, record in self._exited.items() if key not in later}
+        later = {key: data for key, data in self._exited.items() if _END.unpack_from(data, _END_OFFSET)[0] >= boundary}
+        self._exited = {key: data for key, data in self._exited.items() if key not in later}
         found = self.threads(remaining)
         self._exited, self._cut = later, []
         return found

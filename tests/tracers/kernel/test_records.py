@@ -342,6 +342,12 @@ def test_a_thread_that_is_cut_while_it_exits_is_waited_for_once() -> None:
     assert sink.exiting == 0
 
 
+def test_places_that_the_sink_looks_at(gcc: str, tmp_path: Path) -> None:
+    found = offsets(gcc, tmp_path, "thread_record", ["end", "thread.key.tid", "thread.exiting", "thread.start"])
+    places = [records._END_OFFSET, records._TID_OFFSET, records._EXITING_OFFSET, records._THREAD_RECORD_HEAD.size]
+    assert found == [*places, records.THREAD_RECORD_SIZE]
+
+
 def test_account_since_a_boundary() -> None:
     asleep = THREAD._replace(phase=records.BLOCKED, cut=50, out=40, woken=0, since=40)
     record = ThreadRecord(300, b"x", asleep, exited=False)
