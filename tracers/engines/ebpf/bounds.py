@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from ...kernel.records import RecordSink
-from ...measures.protocol import Measure
 from ...measures.totals import Totals, Words, fold_all
 from .probes import Probes
 
@@ -15,6 +15,8 @@ _OURS = 96 << 20
 """Memory that a trace takes without stacks and rows: the interpreter, numpy, files, processes."""
 _SHARE = 4
 """One in so much of the memory is for stacks and rows: they are copied when they are added up, and when they leave."""
+_MEANWHILE = 0.01
+"""Seconds between two looks at the ring buffer."""
 _FEWEST_ROWS = 1 << 12
 _FINISHED_ROW = 4096
 """Bytes that a row takes while its names are found and the outputs are written."""
@@ -38,7 +40,7 @@ class Bounds:
         for measure in self._measures:
             if counters[measure.entries] - self._taken[measure.entries] >= self._entries // 4:
                 self._taken[measure.entries] = counters[measure.entries]
-                measure.drain()
+                self.patiently(measure.drain)
         if counters["new_stacks"] - self._known >= self._entries // 2:
             self._known = counters["new_stacks"]
             self._engine.send_stacks_again()
@@ -61,10 +63,10 @@ class Bounds:
         with stacks.sorting():
             # A stack that is taken from here on comes once more.
             engine.forget_stacks()
-            _drain(self._measures)  # which waits for programs that began before
+            self._drain()  # which waits for programs that began before
             living = [record.thread for record in engine.living()]
             # What a thread has added since then is in a table.
-            _drain(self._measures)
+            self._drain()
             held = {stack for thread in living for key in (thread.key, thread.sum_key) for stack in key[:2]}
             rows = sum(map(len, self._totals))
             while True:
@@ -76,6 +78,28 @@ class Bounds:
                 if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
                     return
 
+    def _drain(self) -> None:
+        for measure in self._measures:
+            self.patiently(measure.drain)
+
+    def patiently(self, work: Callable[[], None]) -> None:
+        """Does ``work``, which may wait for a busy kernel for long; the ring buffer is read meanwhile."""
+        failures: list[BaseException] = []
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        worker = threading.Thread(target=guarded)
+        worker.start()
+        while worker.is_alive():
+            self._engine.consume()
+            worker.join(_MEANWHILE)
+        if failures:
+            raise failures[0]
+
     def _in_use(self, held: set[int]) -> Words:
         more = [np.asarray(measure.stacks(), np.uint64) for measure in self._engine.options.measures]
         ids = [totals.stacks() for totals in self._totals]
@@ -84,8 +108,3 @@ class Bounds:
     def finish(self) -> None:
         """Folds the rows that names cannot be found for within the memory. After the measures were read."""
         fold_all(self._totals, self._most_rows)
-
-
-def _drain(measures: list[Measure]) -> None:
-    for measure in measures:
-        measure.drain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections import deque
@@ -179,7 +180,8 @@ class Session:
         """Ends the interval at a boundary that has passed; returns the next one."""
         engine, measures = self._engine, self._engine.options.measures
         for measure in measures:
-            measure.read(engine.object)  # which waits for programs that began before the boundary
+            # Waits for programs that began before the boundary.
+            bounds.patiently(functools.partial(measure.read, engine.object))
         without_event = engine.without_event(at)
         engine.consume()
         self._follow_processes()
