@@ -206,7 +206,10 @@ class ProcessSpaces:
             if mapping.is_file
         }
         for key in self._objects.keys() - used:
-            self._objects.pop(key).close()
+            file = self._objects.pop(key)
+            if file.is_open:
+                self.descriptors.give_back()
+            file.close()
         self.lost = dict.fromkeys(self.lost, 0)
 
     def close(self) -> None:
