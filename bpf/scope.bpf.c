@@ -313,6 +313,9 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		t->end = end;
 }
 
+/* The boundary at which scope_dump reports threads; 0: all threads, as they are. */
+u64 dumped_at;
+
 /* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
 u32 restacking;
 
@@ -424,23 +427,29 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Reports every traced thread that still exists when the trace ends. */
+/* Reports every traced thread that still exists when the trace ends; while a boundary passes, those that have not been
+ * cut there. */
 SEC("iter/task")
 int scope_dump(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_record out = {};
 	struct thread *t;
+	u64 at;
 
 	if (!task)
 		return 0;
 	t = find_thread(task, true);
 	if (!t || t->phase == PHASE_GONE)
 		return 0;
+	at = dumped_at;
 	out.type = RECORD_EXIT;
-	out.end = run.stopped;
+	out.end = at ? at : run.stopped;
 	bpf_probe_read_kernel(out.comm, sizeof(out.comm), task->comm);
 	out.thread = *t;
+	/* Only its own event changes it, and that has cut it before. */
+	if (at && *(volatile u64 *)&t->cut == at)
+		return 0;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

@@ -31,6 +31,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/readers/base/options.py": "one dataclass without logic",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
+    "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/ends.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/epochs.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/names.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",

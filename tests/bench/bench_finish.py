@@ -20,7 +20,8 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.writers import output as writers
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.session import Capture, Epochs
+from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.epochs import Epochs
 from stallscope.tracers.kernel.records import COUNTERS, RUNNABLE, STATES, Origin, Thread, ThreadRecord, WaitSum
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.protocol import Row

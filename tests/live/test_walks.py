@@ -19,8 +19,9 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes, load_shape
-from stallscope.tracers.engines.ebpf.session import Capture, Session
+from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.engines.ebpf.unwinding import Unwinding
 from stallscope.tracers.images.elf import ElfFile
 from stallscope.tracers.images.maps import Mapping

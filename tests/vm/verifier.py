@@ -68,7 +68,8 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), (OffCpu(), OnCpu(), Timeline())), shape)
+        measures = OffCpu(), OnCpu(), Timeline()
+        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]
     try:

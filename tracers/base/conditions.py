@@ -95,6 +95,12 @@ class Conditions:
             self._known.pop(pid, None)
             self.look(pid)
 
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forgets processes that are gone."""
+        for pid in pids:
+            self._known.pop(pid, None)
+        self._alive = deque(pid for pid in self._alive if pid in self._known)
+
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()

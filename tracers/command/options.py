@@ -14,6 +14,7 @@ from ...converters.base.errors import StallscopeError
 from ...converters.writers.output import format_of
 from ..base.scope import Scope
 from ..engines.ebpf.engine import Ebpf
+from ..engines.ebpf.probes import ProbeOptions
 from ..engines.protocol import Engine
 from ..measures.timeline import LIMIT, Timeline
 
@@ -84,7 +85,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --merge --json -v: what `results.Results` is made from."""
+    """-o --every --force --per-thread --merge --json -v: what `results.Results` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -94,6 +95,13 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="PATH",
             help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
             "is folded text on standard output. Default: an SVG in the current folder.",
+        ),
+        click.option(
+            "--every",
+            type=_Duration(),
+            metavar="DURATION",
+            help="Write a profile per interval of so many seconds (60s, 5m, 1h), without a gap: give -o a name with a "
+            "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
@@ -131,6 +139,26 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
     return _apply(options, function)
+
+
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType
+
+
+class _Duration(_Seconds):
+    """``60``, ``60s``, ``5m`` or ``1h``: a time in seconds, from 1 to a day."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Usage error for anything else."""
+        match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h)?", str(value))
+        seconds = float(match[1]) * {"m": 60, "h": 3600}.get(match[2], 1) if match else 0.0
+        if not 1 <= seconds <= 86_400:
+            self.fail(f"{value!r} is not a time from 1s to 24h, such as 60s, 5m or 1h", param, ctx)
+        return seconds
 
 
 class _MaxEvents(_Type):
@@ -204,7 +232,7 @@ def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer --unwind-memory --no-wait: how the probes work."""
+    """-U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
     options: list[Decorator] = [
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -218,7 +246,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(1024, 1 << 22),
             default=1 << 16,
             show_default=True,
-            help="Distinct waits, and distinct stacks, that the kernel side can hold.",
+            help="Distinct waits, and distinct stacks, that the kernel side can hold until they are read.",
         ),
         click.option(
             "--buffer",
@@ -227,6 +255,14 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default="8",
             show_default=True,
             help="MB of ring buffer for new stacks.",
+        ),
+        click.option(
+            "--memory",
+            "memory_mb",
+            type=click.IntRange(128, 1 << 20),
+            default=ProbeOptions.memory >> 20,
+            show_default=True,
+            help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
         ),
         click.option(
             "--unwind-memory",
@@ -256,6 +292,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         table_entries=given["table_size"],
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
+        memory=given["memory_mb"] << 20,
     )
 
 

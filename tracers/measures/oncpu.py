@@ -7,7 +7,7 @@ import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
@@ -16,9 +16,13 @@ from ...converters.model.states import RUNNING
 from ..kernel import perf_events
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.records import ORIGIN, Origin
 from ..kernel.records import RUNNING as RUNNING_STATE
+from ..kernel.records import Origin
+from ..kernel.sum_table import SumTable
 from .protocol import SCHEDULER, Ended, Measure, Row
+
+if TYPE_CHECKING:
+    from .totals import Totals
 
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
@@ -71,6 +75,7 @@ class OnCpu(Measure):
     name = "oncpu"
     programs = SCHEDULER
     placed = ("oncpu_sample",)
+    entries = "new_samples"
 
     def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
         """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
@@ -82,12 +87,35 @@ class OnCpu(Measure):
         weight = ValueType(time, "nanoseconds") if event == CLOCK else ValueType(event, "count")
         self.columns = (weight, ValueType("samples", "count"))
         self._samples: dict[Origin, _Sum] = {}
+        self._table: SumTable | None = None
+        self._totals: Totals | None = None
         self._lost = 0
         self._blind: list[int] = []
         """CPUs whose event could not be opened."""
 
-    def sizes(self, entries: int) -> Mapping[str, int]:
-        return {"samples": entries, **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)}
+    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+        return dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
+
+    def open(self, loaded: Object, entries: int) -> None:
+        self._table = SumTable(loaded, "samples", _SUM.size, entries)
+
+    def close(self) -> None:
+        if self._table:
+            self._table.close()
+
+    def drain(self) -> None:
+        assert self._table, "it was not opened"
+        self.totals().add(*self._table.drain(self.slot))
+
+    def totals(self) -> Totals:
+        if self._totals is None:
+            # numpy takes longer to import than the probes to attach.
+            import numpy as np
+
+            from .totals import Totals
+
+            self._totals = Totals((np.add, np.add), weights=(0,))
+        return self._totals
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         (name,) = self.placed
@@ -133,11 +161,17 @@ class OnCpu(Measure):
         return StallscopeError(cause, "`trace-doctor` says what is missing")
 
     def read(self, loaded: Object) -> None:
-        items = loaded.find_map("samples").items()
-        self._samples = {Origin(*ORIGIN.unpack(key)): _Sum(*_SUM.unpack(value)) for key, value in items}
-        self._lost = loaded.find_map("lost_samples").lookup_percpu_u64(0)
+        self.drain()
+        lost = loaded.find_map("lost_samples").take_percpu(self.slot)
+        self._lost = sum(int.from_bytes(value, "little") for value in lost)
+
+    def next(self) -> None:
+        super().next()
+        self._samples = {}
+        self.totals().clear()
 
     def rows(self, ended: Ended) -> list[Row]:
+        self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
         if self._event != CLOCK:
             return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
         on_cpu: defaultdict[tuple[int, int], int] = defaultdict(int)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,24 @@ def test_what_is_short_shows_no_progress(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     Results.plan("offcpu", given(str(tmp_path / "a.folded"))).write(profile())
     assert terminal.getvalue() == ""
+
+
+def test_each_interval_has_a_name_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pattern = str(tmp_path / "x-%Y%m%d-%H%M%S.folded")
+    results = Results.plan("offcpu", given(pattern, every=60.0))
+    assert list(tmp_path.iterdir()) == []
+    made = profile()
+    for start in (1_700_000_000, 1_700_000_060):
+        made.start_ns = start * 1_000_000_000 + 5
+        results.publish(made)
+    names = [time.strftime("x-%Y%m%d-%H%M%S.folded", time.localtime(1_700_000_000 + i * 60)) for i in range(2)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert capsys.readouterr().out == "".join(f"wrote {tmp_path}/{name}\n" for name in names)
+    with pytest.raises(StallscopeError, match="exists"):
+        results.publish(made)
+
+
+@pytest.mark.parametrize("path", ["x.svg", "x-%H.svg", "-"])
+def test_a_name_that_comes_again_is_refused(path: str) -> None:
+    with pytest.raises(StallscopeError, match="a name for each interval"):
+        Results.plan("offcpu", given(path, every=60.0))

@@ -13,10 +13,10 @@ from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample
 from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
+from .capture import Capture
 from .completing import complete
 from .names import Names
 from .remarks import comments, completeness, losses, missed_switches
-from .session import Capture
 from .stacks import Stacks
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ....converters.model import Labels, ThreadTimes
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...base.conditions import Condition
 from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, ThreadRecord
-from .session import Capture
+from .capture import Capture
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 
@@ -41,6 +41,8 @@ class Names:
         return self._threads.get((pid, tid), "") or self._comm(pid)
 
     def _comm(self, pid: int) -> str:
+        if not pid:
+            return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
     def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:

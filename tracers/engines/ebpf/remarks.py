@@ -9,7 +9,7 @@ from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, MAX_FRAMES
-from .session import Capture
+from .capture import Capture
 from .stacks import Stacks
 
 _NARROW = ENDS.index("32-bit code")

@@ -11,21 +11,22 @@ from operator import attrgetter
 from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
 from ...base.progress import MANY, Progress
-from ...kernel.records import ENDS, NEW, OTHER, RUNNING
+from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING
 from ...measures.protocol import Row
 from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
-from .session import Capture
+from .capture import Capture
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _NO_STACK = Frame("[no stack]", "other")
 _UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _NOT_SAMPLED = Frame("[not sampled]", "other")
+_STANDING_FOR = {OTHER_STACKS: (Frame("[other stacks]", "other"),), LOST: (Frame("[lost]", "other"),)}
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not)")
+_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not|other stacks|lost)")
 """The symboliser's names for frames without a symbol: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
 _STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
@@ -89,6 +90,8 @@ class Stacks:
     def of(self, row: Row) -> Stack:
         """User frames, then kernel frames; or one that says why there are none."""
         origin = row.origin
+        if origin.ustack in _STANDING_FOR:
+            return _STANDING_FOR[origin.ustack]
         if origin.state == NEW:
             return (_NOT_BEGUN,)
         where = self._space(row), origin.kstack, origin.state == RUNNING

@@ -14,14 +14,17 @@ from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.epochs import Epochs
 from stallscope.tracers.engines.ebpf.remarks import details
-from stallscope.tracers.engines.ebpf.session import Capture, Epochs
 from stallscope.tracers.kernel.records import (
     BLOCKED,
     COUNTERS,
+    LOST,
     NEW,
     ON_CPU,
     OTHER,
+    OTHER_STACKS,
     PREEMPTED,
     RUNNABLE,
     STATES,
@@ -95,7 +98,6 @@ def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
     measure = measure or OffCpu()
     measure._waits = dict(given.pop("waits", []))
     counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
-    measure._lost = counters["lost_waits"]
     fields: dict[str, Any] = {
         "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
         "epochs": Epochs(), "spaces": ProcessSpaces(fd_budget=0),
@@ -497,6 +499,7 @@ def test_nothing_lost_is_said_too() -> None:
     made = profile()
     assert made.lost == {
         "intervals": 0,
+        "ns of intervals": 0,
         "stacks": 0,
         "threads": 0,
         "exit and exec records": 0,
@@ -515,7 +518,7 @@ def test_nothing_lost_is_said_too() -> None:
 
 @pytest.mark.parametrize(
     ("counter", "kind"),
-    [("lost_waits", "intervals"), ("lost_threads", "threads"), ("lost_records", "exit and exec records")],
+    [("lost_threads", "threads"), ("lost_records", "exit and exec records")],
 )
 def test_counters_of_the_probes(counter: str, kind: str) -> None:
     assert {k: v for k, v in profile(counters={counter: 41}).lost.items() if v} == {kind: 41}
@@ -523,11 +526,33 @@ def test_counters_of_the_probes(counter: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("counters", "option"),
-    [({"lost_waits": 1}, "--table-size"), ({"stack_table_full": 1}, "--table-size"), ({"lost_records": 1}, "--buffer")],
+    [({"stack_table_full": 1}, "--table-size"), ({"lost_records": 1}, "--buffer")],
 )
 def test_comment_names_the_option_that_helps(counters: dict[str, int], option: str) -> None:
     (comment,) = profile(counters=counters).comments
     assert option in comment
+
+
+def test_lost_waits_have_a_row_and_their_time() -> None:
+    lost = Origin(LOST, 0, 0, 0, 0, 0, SLEEP)
+    made = profile(waits=[(lost, WaitSum(3, 70, 1, 50, 30, 2, 20)), (key(user=5), WaitSum(1, 9, 9, 9, 0, 0, 0))])
+    assert (made.lost["intervals"], made.lost["ns of intervals"]) == (3, 100)
+    rows = [sample for sample in made.samples if sample.label("process") == "[lost]"]
+    assert [[frame.name for frame in sample.stack] for sample in rows] == [["[lost]"], ["[lost]"]]
+    assert [(sample.label("state"), sample.values) for sample in rows] == [
+        ("interruptible", (70, 3, 1, 50)),
+        ("runnable-woken", (30, 3, 2, 20)),
+    ]
+    assert any("--table-size" in comment for comment in made.comments)
+
+
+def test_rare_stacks_have_a_row_of_each_thread() -> None:
+    other = Origin(OTHER_STACKS, 0, 0, 8, 7, 0, SLEEP)
+    made = profile(waits=[(other, WaitSum(3, 70, 1, 50, 0, 0, 0))], threads=[remaining()])
+    (sample,) = made.samples
+    assert [frame.name for frame in sample.stack] == ["[other stacks]"]
+    assert (sample.label("thread"), sample.values) == ("worker", (70, 3, 1, 50))
+    assert not any(made.lost.values())
 
 
 def test_other_losses_and_notes() -> None:
