@@ -87,8 +87,11 @@ def compared(ours: list[Frame], truth: TruthStack) -> str:
         return "equal"
     if same == len(mine) and truth[-same].name.removesuffix(".abi0") in GO_ROOTS:
         return "equal up to where Go's stack begins"
-    if any(not path for path, _ in true[:same]):
-        return "equal up to generated code, for which gdb has no rules"
+    if same == len(mine) and truth[-same].name == "_start":
+        return "equal up to _start, where gdb goes on to what is no code"
+    # Our next frame may be right, gdb's is none: there it guesses.
+    if any(not path for path, _ in true[: same + 1]):
+        return "equal up to code for which gdb has no rules"
     rest = iter(true)
     if all(each in rest for each in mine):
         return "without some of gdb's callers"
@@ -111,9 +114,10 @@ def true_place(frame: TruthFrame) -> tuple[str, int]:
 
 
 def last_stacks(profile: Profile) -> dict[int, list[Frame]]:
+    """Of the threads that were stopped before the trace ended: others have gone on since."""
     found: dict[int, list[Frame]] = {}
     for sample in profile.samples:
-        if sample.label("open") == "yes":
+        if sample.label("open") == "yes" and sample.label("state") == "stopped":
             found[int(sample.label("tid"))] = [frame for frame in sample.stack if frame.kind == "native"]
     return found
 
