@@ -123,9 +123,10 @@ def test_ring_is_read_round_and_round(root: None) -> None:
             if i % 16 == 0:
                 made.consume()
         made.consume()
+        lost = made.counters()["lost_records"]  # if others start many programs
     finally:
         made.close()
     ours = [data for data in execs if data[:4] == number(2, 4)]
-    assert len(ours) >= 160
+    assert len(ours) + lost >= 160
     assert len(set(ours)) == len(ours)
     assert all(len(data) == 24 for data in ours)
