@@ -111,7 +111,7 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(capture.losses.values()) or capture.counters["stack_table_full"]:
+    if any(capture.losses.values()):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")

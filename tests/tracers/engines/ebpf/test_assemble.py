@@ -526,11 +526,15 @@ def test_counters_of_the_probes(counter: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("counters", "option"),
-    [({"stack_table_full": 1}, "--table-size"), ({"lost_records": 1}, "--buffer")],
+    [({"lost_records": 1}, "--buffer")],
 )
 def test_comment_names_the_option_that_helps(counters: dict[str, int], option: str) -> None:
     (comment,) = profile(counters=counters).comments
     assert option in comment
+
+
+def test_a_stack_that_came_twice_is_no_loss() -> None:
+    assert profile(counters={"stack_table_full": 1}).comments == []
 
 
 def test_lost_waits_have_a_row_and_their_time() -> None:
