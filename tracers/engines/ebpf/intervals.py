@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 
+from ....converters.base.units import duration
 from .probes import Probes
 
 _CUTS = struct.Struct("Q")
 """Each of the two numbers of struct cuts (bpf/include/records.h); native, so that it is written as a whole."""
-_NOTICE = 50_000_000
-"""ns, at least, between the announcement of a boundary and its time."""
+_NOTICE = 500_000_000
+"""Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
+if this process has to wait for a core in between."""
 _WRITERS = 2
 """So many processes, at most, write profiles at a time; while they are behind, the interval goes on."""
 
@@ -33,6 +35,8 @@ class Intervals:
         """The processes that write, or wrote, profiles."""
         self.failed = 0
         """Profiles that were not written."""
+        self.late = 0
+        """Maximum time in ns by which a boundary was announced too late: the accounts are inexact by that much."""
         self.boundary = 0
         """The last boundary, as the probes know it; 0 in the first interval."""
         self._next = 0
@@ -46,7 +50,8 @@ class Intervals:
             self._number += 1
             at = max((self.boundary or self._engine.began) + self._every, now + _NOTICE)
             self._next = at & ~1 | self._number & 1
-            _CUTS.pack_into(self._memory, _CUTS.size, self._next)
+            self._announce(self._next)
+            self.late = max(self.late, time.monotonic_ns() - self._next)
         return self._next if self._next and now > self._next else 0
 
     def passed(self) -> None:
@@ -57,12 +62,24 @@ class Intervals:
 
     def withdraw(self) -> int:
         """Announces no more boundaries. Returns one that has passed, and is to be read, or 0."""
-        if self._next - time.monotonic_ns() > _NOTICE // 5:
+        if self._next - time.monotonic_ns() > _NOTICE // 2:
+            self._announce(self.boundary)
+            self.late = max(self.late, time.monotonic_ns() - self._next)
             self._next = 0
-            _CUTS.pack_into(self._memory, _CUTS.size, self.boundary)
         while time.monotonic_ns() <= self._next:
-            time.sleep(_NOTICE / 50e9)
+            time.sleep(_NOTICE / 500e9)
         return self._next
+
+    def remarks(self) -> list[str]:
+        """What the reader of a profile should know."""
+        if not self.late:
+            return []
+        return [
+            f"the tracer had no core when an interval ended: its accounts are inexact by up to {duration(self.late)}"
+        ]
+
+    def _announce(self, boundary: int) -> None:
+        _CUTS.pack_into(self._memory, _CUTS.size, boundary)
 
     def write(self, publish: Callable[[], None]) -> None:
         """Calls ``publish`` in a process of its own."""

@@ -364,6 +364,7 @@ class Session:
             else:
                 self._spaces.adopt(pid)
         lost = self._process_events.lost if self._process_events else 0
+        remarks = [*self._scope.remarks(), *(self.intervals.remarks() if self.intervals else ())]
         return Capture(
             part.began,
             end,
@@ -377,7 +378,7 @@ class Session:
             lost - part.lost_process_events,
             self._epochs,
             self._spaces,
-            [*self._notes, *self._scope.remarks(), *(remark for measure in measures for remark in measure.remarks())],
+            [*self._notes, *remarks, *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,

@@ -13,7 +13,7 @@ from stallscope.tracers.engines.ebpf import intervals as module
 from stallscope.tracers.engines.ebpf.intervals import Intervals
 from stallscope.tracers.kernel.bpfobject import Object
 
-EVERY = 0.1
+EVERY = 0.6
 
 
 @pytest.fixture
@@ -52,6 +52,21 @@ def test_a_boundary_that_is_late_is_not_in_the_past(made: tuple[Intervals, Objec
     time.sleep(2 * EVERY)
     intervals.due()
     assert cuts(loaded)[1] > time.monotonic_ns() + module._NOTICE // 2
+
+
+def test_a_boundary_that_was_announced_after_its_time_is_told(
+    made: tuple[Intervals, Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intervals, _ = made
+    intervals.due()
+    assert intervals.remarks() == []
+    monkeypatch.setattr(intervals, "_announce", lambda boundary: time.sleep(0.9))
+    time.sleep(EVERY)
+    intervals.passed()
+    intervals.due()
+    assert 0.2e9 < intervals.late < 2e9
+    (remark,) = intervals.remarks()
+    assert remark.startswith("the tracer had no core when an interval ended: its accounts are inexact by up to ")
 
 
 def test_a_boundary_is_withdrawn_or_waited_for(made: tuple[Intervals, Object]) -> None:
