@@ -62,6 +62,8 @@ class OffCpu(Measure):
 
     def open(self, loaded: Object, entries: int) -> None:
         self._table = SumTable(loaded, "waits", WAIT_SUM.size, entries)
+        # Of another trace with this measure.
+        self._waits, self._totals, self.slot = {}, None, 0
 
     def close(self) -> None:
         if self._table:

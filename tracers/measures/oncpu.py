@@ -98,6 +98,8 @@ class OnCpu(Measure):
 
     def open(self, loaded: Object, entries: int) -> None:
         self._table = SumTable(loaded, "samples", _SUM.size, entries)
+        # Of another trace with this measure.
+        self._samples, self._totals, self.slot = {}, None, 0
 
     def close(self) -> None:
         if self._table:
