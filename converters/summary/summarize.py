@@ -61,7 +61,7 @@ def summarize(profile: Profile) -> Summary:
         duration_ns=profile.duration_ns,
         answer=(),
         processes=_processes(threads, stands, before),
-        times=_times(list(threads.values())),
+        times=_times([times for thread, times in threads.items() if thread != _LOST]),
         active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
@@ -78,6 +78,8 @@ def summarize(profile: Profile) -> Summary:
     return replace(summary, answer=told.sentences, next_step=step)
 
 
+_LOST = (0, 0)
+"""The thread whose samples are lost time of others."""
 _Flags = tuple[bool, bool, bool]
 """A wait's (idle, still, in_kernel)."""
 _Member = tuple[Thread, Place, Sum]
@@ -183,6 +185,8 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dic
     kernel = {pid for pid, _ in stands.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
+        if (pid, tid) == _LOST:
+            continue
         if pid == tid or pid not in names:
             names[pid] = times.process
     pids: dict[tuple[bool, str], list[int]] = defaultdict(list)

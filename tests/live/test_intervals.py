@@ -100,6 +100,17 @@ def test_threads_come_and_go(tmp_path: Path) -> None:
     assert ended == 2500
 
 
+def test_a_command(tmp_path: Path) -> None:
+    command = ("--", sys.executable, "-c", "import time; time.sleep(3.5)")
+    run("--every", "1s", "-o", tmp_path / NAME, *command).check_succeeded()
+    found = profiles(tmp_path)
+    assert len(found) >= 3
+    for profile in found:
+        check_interval(profile)
+        # A wait that crosses a boundary is one row in each interval.
+        assert all(sample.values[0] for sample in profile.samples if sample.label("open") == "yes")
+
+
 def test_what_cannot_be_written_does_not_end_the_trace(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     with Tracer("--every", "1s", "-p", os.getpid(), "-o", tmp_path / "there" / NAME) as tracer:

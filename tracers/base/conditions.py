@@ -46,6 +46,8 @@ class Condition:
     limits: tuple[CpuLimit, ...] = ()
     environment: dict[str, str] | None = None
     script: str = ""
+    name: str = ""
+    """The process's name at that time: if it has another one later, the script may be that of the program before."""
 
 
 _UNKNOWN = Condition()
@@ -142,7 +144,8 @@ class Conditions:
             return False  # a kernel thread, or exiting and no longer in a group
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
         script = script_of((_read(pid, "cmdline", _COMMAND_LINE) or b"").split(b"\0"))
-        self._known[pid] = Condition(cpus, environment=environment, script=script), groups
+        name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
+        self._known[pid] = Condition(cpus, environment=environment, script=script, name=name), groups
         return True
 
 

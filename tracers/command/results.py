@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,6 +77,8 @@ class Results:
             profile = merge_processes(profile)
         options = WriteOptions(per_thread=self.per_thread)
         paths = _at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
+        if self.every:
+            _refuse_pipes(paths)
         before = {path: _identity(path) for path in paths}
         progress = Progress()
 
@@ -118,6 +121,17 @@ def _at(paths: Sequence[str], seconds: float) -> tuple[str, ...]:
     """The paths of the interval that began then (Unix epoch), in local time."""
     when = time.localtime(seconds)
     return tuple(time.strftime(path, when) for path in paths)
+
+
+def _refuse_pipes(paths: Iterable[str]) -> None:
+    """StallscopeError for a named pipe: opening it would wait for a reader, and the trace for that."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISFIFO(mode):
+            raise StallscopeError(f"{printable(path)} is a named pipe, which --every does not write to", "remove it")
 
 
 def _check_names(paths: Sequence[str], every: float) -> None:

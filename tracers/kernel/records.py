@@ -300,9 +300,11 @@ class RecordSink:
         ended = [data for key, data in self._exited.items() if key not in there]
         return [parse_thread_record(data, exited=True) for data in ended] + remaining
 
-    def take_interval(self, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
-        """The threads of the interval that ends at ``boundary``, which are forgotten. ``uncut``: without an event since
-        then, from the iterator."""
+    def take_interval(self, began: int, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
+        """The threads of the interval from ``began`` to ``boundary``, which are forgotten. ``uncut``: without an event
+        since then, from the iterator."""
+        # A thread that was cut after the iterator had reported it is in the interval before.
+        self._cut = [record for record in self._cut if record.end > began]
         remaining = list({(r.thread.key.tid, r.thread.start): r for r in (*uncut, *self._cut)}.values())
         later = {key: data for key, data in self._exited.items() if _END.unpack_from(data, _END_OFFSET)[0] >= boundary}
         self._exited = {key: data for key, data in self._exited.items() if key not in later}

@@ -200,6 +200,16 @@ def test_each_interval_has_a_name_of_its_own(tmp_path: Path, capsys: pytest.Capt
         results.publish(made)
 
 
+def test_intervals_are_not_written_to_pipes(tmp_path: Path) -> None:
+    pattern = str(tmp_path / "x-%Y%m%d-%H%M%S.folded")
+    results = Results.plan("offcpu", given(pattern, every=60.0))
+    made = profile()
+    made.start_ns = 1_700_000_000_000_000_000
+    os.mkfifo(time.strftime(pattern, time.localtime(1_700_000_000)))
+    with pytest.raises(StallscopeError, match="is a named pipe, which --every does not write to"):
+        results.publish(made)
+
+
 @pytest.mark.parametrize("path", ["x.svg", "x-%H.svg", "-"])
 def test_a_name_that_comes_again_is_refused(path: str) -> None:
     with pytest.raises(StallscopeError, match="a name for each interval"):

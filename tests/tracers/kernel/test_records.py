@@ -320,7 +320,7 @@ def test_sink_tells_intervals_apart() -> None:
     sink(account(3, 10, 100, kind=records.RECORD_CUT))
     sink(account(3, 100, 120))  # ended in the next interval
     uncut = [parse_thread_record(account(tid, 10, 100), exited=False) for tid in (3, 4)]
-    found = sink.take_interval(100, uncut)
+    found = sink.take_interval(0, 100, uncut)
     assert sorted((r.thread.key.tid, r.end, r.exited) for r in found) == [
         (1, 90, True),
         (2, 100, False),
@@ -328,7 +328,8 @@ def test_sink_tells_intervals_apart() -> None:
         (4, 100, False),
     ]
     assert [(r.thread.key.tid, r.end) for r in sink.threads([])] == [(3, 120)]
-    assert [(r.thread.key.tid, r.end) for r in sink.take_interval(200, [])] == [(3, 120)]
+    sink(account(4, 10, 100, kind=records.RECORD_CUT))  # at its first event, after it was reported
+    assert [(r.thread.key.tid, r.end) for r in sink.take_interval(100, 200, [])] == [(3, 120)]
     assert sink.threads([]) == []
 
 

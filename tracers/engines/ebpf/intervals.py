@@ -8,6 +8,7 @@ import signal
 import struct
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
 from ....converters.base.units import duration
@@ -100,6 +101,9 @@ class Intervals:
             os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), 0))
             publish()
             status = 0
+        except Exception:
+            # Its parent knows only that an interval is missing.
+            traceback.print_exc()
         finally:
             for stream in (sys.stdout, sys.stderr):
                 if stream:

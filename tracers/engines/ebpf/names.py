@@ -101,7 +101,7 @@ class Names:
                     condition.cpus,
                     condition.limits,
                     condition.environment,
-                    condition.script,
+                    condition.script if self.process(pid).startswith(condition.name) else "",
                 )
             )
         return made

@@ -186,7 +186,7 @@ class Session:
         engine.consume()
         self._follow_processes()
         self._catch_up(sink)
-        records = sink.take_interval(at, without_event)
+        records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
         intervals.passed()
 

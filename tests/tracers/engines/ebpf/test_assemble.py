@@ -468,6 +468,14 @@ def test_processes_and_what_their_threads_waited_for_a_core() -> None:
     assert [times.creator for times in made.threads] == [9, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("name", "script"), [("d", "q.py"), ("python3", "")])
+def test_a_script_is_that_of_the_program_that_was_asked(name: str, script: str) -> None:
+    """A process that python3 has forked has its command line until it executes another program."""
+    threads = [remaining(b"d", tid=30, key=key(tid=30, tgid=30))]
+    made = profile(threads=threads, conditions={30: Condition("0-3", script="q.py", name=name)})
+    assert [process.script for process in made.processes] == [script]
+
+
 def test_exited_and_remaining_threads_are_listed() -> None:
     threads = [ThreadRecord(END, b"a", thread(tid=1), exited=True), remaining(b"b", tid=2)]
     assert [(t.thread, t.exited) for t in profile(threads=threads).threads] == [("a", True), ("b", False)]
