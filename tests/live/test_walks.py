@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,8 @@ def trace(pid: int, seconds: float, on_poll: Callable[[], None] = lambda: None) 
     engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
     try:
         capture = Session(engine, None, seconds).run(sink, lambda *_: on_poll())
-        return capture, profile_of(capture, "Off-CPU time")
+        kept = replace(capture, stacks=dict(capture.stacks))  # which a profile is made out of
+        return kept, profile_of(capture, "Off-CPU time")
     finally:
         engine.close()
 
