@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
+from .runtimes import parked_in
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
 from .wait_sites import Site, Sites
@@ -172,7 +173,10 @@ class _Places:
     def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
         if found is None:
-            found = self._known[id(stack)] = self._sites.of(stack)
+            found = self._sites.of(stack)
+            if parked := parked_in(stack):
+                found = Site((parked,), found.kernel)
+            self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.
         site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
         known = self._places[state]

@@ -21,7 +21,7 @@ from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
 from .standing import Standing, standing
 from .trouble import trouble
-from .wait_kinds import CORE, TOLD_BY_OTHERS
+from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
 
 _OFF_CPU = {"count", "min", "max"}
@@ -96,7 +96,8 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
         for_a_core = (CORE, *((is_kernel,) if is_kernel else name))
         idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():
-            flags = place in idle, is_still, is_kernel
+            for_work = place.kind == WORK and not is_kernel
+            flags = for_work or place in idle, is_still, is_kernel
             groups[for_a_core if place.kind == CORE else place, flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
+from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
 
 NAME_LIMIT = 120
@@ -377,7 +378,9 @@ def _is_named(frame: Frame) -> bool:
 
 
 def _in_library(frame: Frame) -> bool:
-    return frame.kind != "python" and frame.module is not None and _is_library(frame.module.path)
+    if frame.kind == "python" or frame.module is None:
+        return False
+    return _is_library(frame.module.path) or of_go_library(frame.name)
 
 
 @lru_cache(maxsize=4096)
