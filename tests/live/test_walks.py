@@ -285,9 +285,13 @@ def test_32_bit_code_is_walked_by_frame_pointers(start: str, tmp_path: Path, req
     assert stacks
     assert {ENDS[capture.ends[stack]] for stack in stacks} == {"32-bit code"}
     waits = [s for s in profile.samples if s.label("state") == "interruptible" and s.label("open") != "yes"]
-    found = Counter(tuple(f.name for f in reversed(s.stack) if f.kind == "native") for s in waits)
-    assert sum(s.values[1] for s in waits) > 100
-    assert set(found) == {tuple(expected)}, found
+    found = Counter[tuple[str, ...]]()
+    for sample in waits:
+        found[tuple(f.name for f in reversed(sample.stack) if f.kind == "native")] += sample.values[1]
+    assert found.total() > 100
+    # Callers may be missing, but no frame is invented.
+    assert all(names == tuple(expected[: len(names)]) for names in found), found
+    assert found[tuple(expected)] > 0.9 * found.total(), found
     assert any("32-bit code is walked by frame pointers" in comment for comment in profile.comments)
 
 
