@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...converters.model import ValueType
@@ -12,22 +12,25 @@ from ...converters.model.states import PREEMPTED, WOKEN
 from ..kernel.bpfobject import Object
 from ..kernel.records import BLOCKED, LOST, NEW, ON_CPU, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
-from ..kernel.sum_table import SumTable
-from .protocol import SCHEDULER, Ended, Measure, Row
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
 
 if TYPE_CHECKING:
-    from .totals import Totals
+    import numpy as np
 
 FOREVER = (1 << 64) - 1
 _ANY_STATE = (1 << 32) - 1
 
 
-class OffCpu(Measure):
+class OffCpu(Summed):
     """Columns: time, count, min and max of intervals."""
 
     name = "offcpu"
     programs = SCHEDULER
     entries = "new_waits"
+    table = "waits"
+    value_size = WAIT_SUM.size
+    weights = (1, 4)
 
     def __init__(
         self,
@@ -49,8 +52,6 @@ class OffCpu(Measure):
         )
         self._shortest, self._longest, self._states = shortest, longest, states
         self._waits: dict[Origin, WaitSum] = {}
-        self._table: SumTable | None = None
-        self._totals: Totals | None = None
 
     def knobs(self) -> Mapping[str, int]:
         return {
@@ -61,28 +62,14 @@ class OffCpu(Measure):
         }
 
     def open(self, loaded: Object, entries: int) -> None:
-        self._table = SumTable(loaded, "waits", WAIT_SUM.size, entries)
-        # Of another trace with this measure.
-        self._waits, self._totals, self.slot = {}, None, 0
+        super().open(loaded, entries)
+        self._waits = {}
 
-    def close(self) -> None:
-        if self._table:
-            self._table.close()
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
 
-    def drain(self) -> None:
-        assert self._table, "it was not opened"
-        self.totals().add(*self._table.drain(self.slot))
-
-    def totals(self) -> Totals:
-        if self._totals is None:
-            # numpy takes longer to import than the probes to attach.
-            import numpy as np
-
-            from .totals import Totals
-
-            one = (np.add, np.minimum, np.maximum)
-            self._totals = Totals((np.add, *one, *one), weights=(1, 4))
-        return self._totals
+        one = (np.add, np.minimum, np.maximum)
+        return (np.add, *one, *one)
 
     def read(self, loaded: Object) -> None:
         self.drain()
@@ -96,7 +83,6 @@ class OffCpu(Measure):
     def next(self) -> None:
         super().next()
         self._waits = {}
-        self.totals().clear()
 
     def rows(self, ended: Ended) -> list[Row]:
         self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}

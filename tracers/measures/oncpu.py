@@ -6,7 +6,7 @@ import errno
 import os
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.errors import StallscopeError
@@ -18,11 +18,11 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
 from ..kernel.records import RUNNING as RUNNING_STATE
 from ..kernel.records import Origin
-from ..kernel.sum_table import SumTable
-from .protocol import SCHEDULER, Ended, Measure, Row
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
 
 if TYPE_CHECKING:
-    from .totals import Totals
+    import numpy as np
 
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
@@ -66,7 +66,7 @@ class _Sum(NamedTuple):
     events: int
 
 
-class OnCpu(Measure):
+class OnCpu(Summed):
     """Columns: with the clock, time and samples; with another event, its count and samples.
 
     With the clock, the samples only give the shares of a thread's time: the time itself is the scheduler's, and exact.
@@ -76,6 +76,8 @@ class OnCpu(Measure):
     programs = SCHEDULER
     placed = ("oncpu_sample",)
     entries = "new_samples"
+    table = "samples"
+    value_size = _SUM.size
 
     def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
         """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
@@ -87,8 +89,6 @@ class OnCpu(Measure):
         weight = ValueType(time, "nanoseconds") if event == CLOCK else ValueType(event, "count")
         self.columns = (weight, ValueType("samples", "count"))
         self._samples: dict[Origin, _Sum] = {}
-        self._table: SumTable | None = None
-        self._totals: Totals | None = None
         self._lost = 0
         self._blind: list[int] = []
         """CPUs whose event could not be opened."""
@@ -97,27 +97,13 @@ class OnCpu(Measure):
         return dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
 
     def open(self, loaded: Object, entries: int) -> None:
-        self._table = SumTable(loaded, "samples", _SUM.size, entries)
-        # Of another trace with this measure.
-        self._samples, self._totals, self.slot = {}, None, 0
+        super().open(loaded, entries)
+        self._samples = {}
 
-    def close(self) -> None:
-        if self._table:
-            self._table.close()
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
 
-    def drain(self) -> None:
-        assert self._table, "it was not opened"
-        self.totals().add(*self._table.drain(self.slot))
-
-    def totals(self) -> Totals:
-        if self._totals is None:
-            # numpy takes longer to import than the probes to attach.
-            import numpy as np
-
-            from .totals import Totals
-
-            self._totals = Totals((np.add, np.add), weights=(0,))
-        return self._totals
+        return (np.add, np.add)
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         (name,) = self.placed
@@ -170,7 +156,6 @@ class OnCpu(Measure):
     def next(self) -> None:
         super().next()
         self._samples = {}
-        self.totals().clear()
 
     def rows(self, ended: Ended) -> list[Row]:
         self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
