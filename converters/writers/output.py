@@ -190,7 +190,8 @@ def write_all(
     failures: list[StallscopeError] = []
     defect: Exception | None = None
     number = 0
-    for number, path in enumerate(paths, 1):  # noqa: B007
+    for path in paths:
+        number += 1
         try:
             write(profile, path, options, force=force, owner=owner)
         except StallscopeError as error:

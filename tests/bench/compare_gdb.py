@@ -23,19 +23,18 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "live"), str(HERE.parent / "workloads")]
+sys.path.extend(str(Path(__file__).resolve().parents[1] / folder) for folder in ("live", "workloads"))
 
-from runtimes import BUILDS, SOURCES, Built, MissingError, build, put_aside  # noqa: E402
-from stacks_truth import TruthFrame, TruthStack, gdb_stacks  # noqa: E402
-from stallscope.converters.model import Frame, Profile  # noqa: E402
-from stallscope.tracers.base.scope import Scope  # noqa: E402
-from stallscope.tracers.engines.ebpf.assemble import profile_of  # noqa: E402
-from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes  # noqa: E402
-from stallscope.tracers.engines.ebpf.session import Session  # noqa: E402
-from stallscope.tracers.engines.ebpf.stacks import Stacks  # noqa: E402
-from stallscope.tracers.kernel.records import RecordSink  # noqa: E402
-from stallscope.tracers.measures.offcpu import OffCpu  # noqa: E402
+from runtimes import BUILDS, SOURCES, Built, MissingError, build, put_aside
+from stacks_truth import TruthFrame, TruthStack, gdb_stacks
+from stallscope.converters.model import Frame, Profile
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.engines.ebpf.stacks import Stacks
+from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 SECONDS, ROUND_SECONDS, STOP_AFTER = 4.0, 1.2, 0.5
 GO_ROOTS = ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.systemstack", "runtime.morestack")
