@@ -10,10 +10,26 @@ char LICENSE[] SEC("license") = "GPL";
 struct wait_table {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct origin);
+	__uint(key_size, sizeof(struct origin));
+	__uint(value_size, sizeof(struct wait_sum));
+};
+
+struct wait_tables {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SUM_TABLES);
+	__type(key, u32);
+	__array(values, struct wait_table);
+};
+struct wait_tables waits SEC(".maps");
+
+/* Waits that found no room in a table: by table and state. */
+struct lost_waits {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SUM_TABLES *WAIT_STATES);
+	__type(key, u32);
 	__type(value, struct wait_sum);
 };
-struct wait_table waits SEC(".maps");
+struct lost_waits lost_waits SEC(".maps");
 
 const volatile u64 min_wait;
 const volatile u64 max_wait = ~0ULL;
@@ -25,42 +41,58 @@ static __always_inline bool same_key(const struct origin *a, const struct origin
 	       a->state == b->state && a->execs == b->execs && a->tgid == b->tgid;
 }
 
-/* Moves the thread's running sum into the map of waits. Before 6.2 (d1673304097c), memory behind an argument cannot
+static __always_inline void add_sum(struct wait_sum *to, const struct wait_sum *sum)
+{
+	if (!to->count || sum->blocked_min < to->blocked_min)
+		to->blocked_min = sum->blocked_min;
+	if (sum->blocked_max > to->blocked_max)
+		to->blocked_max = sum->blocked_max;
+	if (!to->count || sum->runnable_min < to->runnable_min)
+		to->runnable_min = sum->runnable_min;
+	if (sum->runnable_max > to->runnable_max)
+		to->runnable_max = sum->runnable_max;
+	to->count += sum->count;
+	to->blocked += sum->blocked;
+	to->runnable += sum->runnable;
+}
+
+static __always_inline void lose(u32 slot, u32 state, const struct wait_sum *sum)
+{
+	u32 which = LOST_WAITS, place = slot * WAIT_STATES + (state & (WAIT_STATES - 1));
+	struct wait_sum *time = bpf_map_lookup_elem(&lost_waits, &place);
+	u64 *lost = bpf_map_lookup_elem(&counters, &which);
+
+	if (time)
+		add_sum(time, sum);
+	if (lost)
+		*lost += sum->count;
+}
+
+/* Moves the thread's running sum into the table of waits. Before 6.2 (d1673304097c), memory behind an argument cannot
  * be the key or the value of a map: both are copied to the stack. */
 int offcpu_flush(struct thread *t)
 {
 	struct origin key;
 	struct wait_sum sum;
 	struct wait_sum *old;
+	void *table;
+	u32 slot;
 
 	if (!t || !t->sum.count)
 		return 0;
+	slot = t->cut & (SUM_TABLES - 1);
 	key = t->sum_key;
 	sum = t->sum;
-	old = bpf_map_lookup_elem(&waits, &key);
-	if (old) {
-		/* Only the thread itself updates its keys, so there is no other writer. */
-		if (sum.blocked_min < old->blocked_min)
-			old->blocked_min = sum.blocked_min;
-		if (sum.blocked_max > old->blocked_max)
-			old->blocked_max = sum.blocked_max;
-		if (sum.runnable_min < old->runnable_min)
-			old->runnable_min = sum.runnable_min;
-		if (sum.runnable_max > old->runnable_max)
-			old->runnable_max = sum.runnable_max;
-		old->count += sum.count;
-		old->blocked += sum.blocked;
-		old->runnable += sum.runnable;
-	} else if (bpf_map_update_elem(&waits, &key, &sum, BPF_NOEXIST) == 0) {
-		count(NEW_WAITS);
-	} else {
-		u32 which = LOST_WAITS;
-		u64 *lost = bpf_map_lookup_elem(&counters, &which);
-
-		if (lost)
-			*lost += sum.count;
-	}
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));
+	table = bpf_map_lookup_elem(&waits, &slot);
+	old = table ? bpf_map_lookup_elem(table, &key) : NULL;
+	if (old)
+		/* Only the thread itself updates its keys, so there is no other writer. */
+		add_sum(old, &sum);
+	else if (table && bpf_map_update_elem(table, &key, &sum, BPF_NOEXIST) == 0)
+		count(NEW_WAITS);
+	else
+		lose(slot, key.state, &sum);
 	return 0;
 }
 

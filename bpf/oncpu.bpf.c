@@ -18,15 +18,22 @@ struct sample_sum {
 struct sample_table {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct origin);
-	__type(value, struct sample_sum);
+	__uint(key_size, sizeof(struct origin));
+	__uint(value_size, sizeof(struct sample_sum));
 };
-struct sample_table samples SEC(".maps");
 
-/* Samples that found no room in the table. */
+struct sample_tables {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SUM_TABLES);
+	__type(key, u32);
+	__array(values, struct sample_table);
+};
+struct sample_tables samples SEC(".maps");
+
+/* Samples that found no room in a table. */
 struct sample_losses {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SUM_TABLES);
 	__type(key, u32);
 	__type(value, u64);
 };
@@ -61,21 +68,27 @@ static __always_inline u64 sampled_user_stack(struct sample_context *ctx, struct
 static __always_inline void add_sample(const struct origin *key, u64 events)
 {
 	struct sample_sum first = { 1, events };
-	struct sample_sum *sum = bpf_map_lookup_elem(&samples, key);
-	u32 zero = 0;
+	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
+	struct sample_sum *sum = NULL;
+	void *table;
 	u64 *lost;
 
-	if (!sum && bpf_map_update_elem(&samples, key, &first, BPF_NOEXIST) == 0)
+	table = bpf_map_lookup_elem(&samples, &slot);
+	if (table)
+		sum = bpf_map_lookup_elem(table, key);
+	if (table && !sum && bpf_map_update_elem(table, key, &first, BPF_NOEXIST) == 0) {
+		count(NEW_SAMPLES);
 		return;
-	if (!sum)
-		sum = bpf_map_lookup_elem(&samples, key);
+	}
+	if (table && !sum)
+		sum = bpf_map_lookup_elem(table, key);
 	if (sum) {
 		/* A thread is on one CPU at a time, but an NMI can interrupt its timer's sample. */
 		__sync_fetch_and_add(&sum->samples, 1);
 		__sync_fetch_and_add(&sum->events, events);
 		return;
 	}
-	lost = bpf_map_lookup_elem(&lost_samples, &zero);
+	lost = bpf_map_lookup_elem(&lost_samples, &slot);
 	if (lost)
 		++*lost;
 }

@@ -164,6 +164,61 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
 
+/* The iterator, on another CPU, can add a thread to the scope after its switch has begun. */
+static __always_inline u64 not_before(const struct thread *t, u64 now)
+{
+	return now < t->since ? t->since : now;
+}
+
+/* A new account begins at `at`: what came before was sent, sums that are not in a table yet with it. */
+__weak int restart_thread(struct thread *t, u64 at)
+{
+	if (!t)
+		return 0;
+	*(volatile u64 *)&t->cut = at; /* first: see scope_dump() */
+	barrier();
+	t->start = at;
+	t->since = at;
+	t->on_cpu = 0;
+	t->runnable = 0;
+	t->switches = 0;
+	__builtin_memset(t->blocked, 0, sizeof(t->blocked));
+	__builtin_memset(t->latencies, 0, sizeof(t->latencies));
+	__builtin_memset(&t->sum, 0, sizeof(t->sum));
+	if (t->late_out && t->late_out == t->out)
+		t->late_out = at;
+	if (t->out)
+		t->out = at;
+	if (t->woken)
+		t->woken = at;
+	return 0;
+}
+
+/* To be called before an event changes the thread: ends its interval where that was due. */
+static __always_inline void cut_thread(struct thread *t, struct task_struct *task, u64 now)
+{
+	struct thread_record *r;
+	u64 at;
+
+	if (!intervals)
+		return;
+	at = interval_at(now);
+	if (t->cut == at)
+		return;
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (r) {
+		r->type = RECORD_CUT;
+		r->cpu = bpf_get_smp_processor_id();
+		r->end = at;
+		bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+		bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
+		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	} else {
+		count(LOST_RECORDS);
+	}
+	restart_thread(t, at);
+}
+
 /* A thread is sent twice: when it begins to exit, which is sure to be seen, and at its last switch, when its time is
  * complete. If the end of its process ends the trace, its last switch can come later than that.
  *
@@ -180,7 +235,8 @@ static __always_inline int on_exit(bool trusted)
 		return 0;
 	t->exiting = true;
 	barrier();
-	now = bpf_ktime_get_ns();
+	now = not_before(t, bpf_ktime_get_ns());
+	cut_thread(t, task, now);
 	missed = kernel_switches(task, trusted) - t->kernel_switches;
 	runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
 	if ((s64)missed > 0) {
@@ -199,10 +255,15 @@ static __always_inline int on_exit(bool trusted)
 static __always_inline struct thread *first_seen(struct task_struct *task, bool trusted, u8 phase, u32 state)
 {
 	struct origin key = { .state = state };
+	u64 start = run.began, now;
 
 	if (!trace_all || !TASK_FIELD(trusted, task, pid) || (u32)TASK_FIELD(trusted, task, tgid) == self_tgid)
 		return NULL;
-	return new_thread(task, trusted, SLOT_SCHED, run.began, phase, &key);
+	if (intervals) {
+		now = interval_at(bpf_ktime_get_ns());
+		start = now > start ? now : start;
+	}
+	return new_thread(task, trusted, SLOT_SCHED, start, phase, &key);
 }
 
 static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t)
@@ -223,12 +284,6 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	}
 	if (kernel_stacks)
 		t->key.kstack = kernel_stack_at_switch(ctx, t->key.state == WAIT_PREEMPTED, record);
-}
-
-/* The iterator, on another CPU, can add a thread to the scope after its switch has begun. */
-static __always_inline u64 not_before(const struct thread *t, u64 now)
-{
-	return now < t->since ? t->since : now;
 }
 
 static __always_inline int on_switch(u64 *ctx, bool trusted)
@@ -253,6 +308,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		left = WAIT_PREEMPTED;
 	else if (t) {
 		now = not_before(t, now);
+		cut_thread(t, prev, now);
 		state = task_state(prev, trusted);
 		/* It is runnable again: a signal was pending, or __schedule() released the run queue's lock while it
 		 * looked for other work, and the thread was woken. */
@@ -305,6 +361,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t = NULL;
 	if (t) {
 		now = not_before(t, now);
+		cut_thread(t, next, now);
 		runtime = TASK_FIELD(trusted, next, se.sum_exec_runtime);
 		switches = kernel_switches(next, trusted);
 		if (t->phase == PHASE_ON_CPU)
@@ -337,7 +394,8 @@ static __always_inline int on_wakeup(struct task_struct *task, bool trusted)
 		t = first_seen(task, trusted, PHASE_BLOCKED, WAIT_OTHER);
 	if (!t || t->phase != PHASE_BLOCKED)
 		return 0;
-	now = bpf_ktime_get_ns();
+	now = not_before(t, bpf_ktime_get_ns());
+	cut_thread(t, task, now);
 	end_phase(t, now);
 	t->woken = now;
 	t->phase = PHASE_RUNNABLE;

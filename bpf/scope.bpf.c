@@ -186,7 +186,7 @@ int scope_walk(void *ctx)
 	if (!request || !record || !walk)
 		return 0;
 	if (request->begins)
-		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid);
+		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, false);
 	else if (!request->words)
 		next = WALK_DONE; /* the wanted word cannot be read */
 	request->begins = 0;
@@ -245,12 +245,10 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 	/* See user_stack(). */
 	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp))
 		return 0;
-	if (cs == USER32_CS)
-		return stack_of_32_bits(record, ip, end);
 	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	if (!of.walk)
 		return 0;
-	begin_walk(of.walk, record, ip, sp, bp, task->tgid);
+	begin_walk(of.walk, record, ip, sp, bp, task->tgid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
 	*end = of.walk->end;
 	record->end = of.walk->end;
@@ -314,6 +312,9 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	if (t && t->phase == PHASE_BLOCKED && !t->switches)
 		t->end = end;
 }
+
+/* The boundary at which scope_dump reports threads; 0: all threads, as they are. */
+u64 dumped_at;
 
 /* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
 u32 restacking;
@@ -426,23 +427,29 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Reports every traced thread that still exists when the trace ends. */
+/* Reports every traced thread that still exists when the trace ends; while a boundary passes, those that have not been
+ * cut there. */
 SEC("iter/task")
 int scope_dump(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_record out = {};
 	struct thread *t;
+	u64 at;
 
 	if (!task)
 		return 0;
 	t = find_thread(task, true);
 	if (!t || t->phase == PHASE_GONE)
 		return 0;
+	at = dumped_at;
 	out.type = RECORD_EXIT;
-	out.end = run.stopped;
+	out.end = at ? at : run.stopped;
 	bpf_probe_read_kernel(out.comm, sizeof(out.comm), task->comm);
 	out.thread = *t;
+	/* Only its own event changes it, and that has cut it before. */
+	if (at && *(volatile u64 *)&t->cut == at)
+		return 0;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

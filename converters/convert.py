@@ -12,6 +12,7 @@ import click
 
 from . import picture_options, transform_options
 from .base import cli
+from .base.collection import no_collection
 from .base.errors import StallscopeError
 from .base.safefile import sudo_owner
 from .base.text import printable
@@ -73,43 +74,58 @@ _BARE = frozenset({"perf", "dtrace"})
     "name",
     type=click.Choice(detect.formats()),
     metavar="NAME",
-    help=f"The format of the inputs, else detected: {', '.join(detect.formats())}.",
+    help=f"The format of the inputs. Default: detected. One of {', '.join(detect.formats())}.",
 )
 @click.option(
     "--to",
     type=click.Choice(output.formats()),
     metavar="FORMAT",
-    help=f"The format of - and of outputs with another suffix: {', '.join(output.formats())}; "
-    "else folded; on a terminal, without -o, table.",
+    help=f"The format of - and of outputs with another suffix: {', '.join(output.formats())}. "
+    "Default: folded; on a terminal, without -o, table.",
 )
-@click.option("--form", type=click.Choice(FORMS), help="table, markdown: only this one of the tables.")
-@click.option("--rows", type=click.IntRange(1), default=WriteOptions.rows, metavar="N", help="Rows of a table; 40.")
+@click.option("--form", type=click.Choice(FORMS), help="table, markdown: print only this table.")
 @click.option(
-    "--value", default="", metavar="NAME", help="The value to show, by name, or: time, count; else the first."
+    "--rows",
+    type=click.IntRange(1),
+    default=WriteOptions.rows,
+    metavar="N",
+    help="Maximum number of rows of a table; 40.",
+)
+@click.option(
+    "--value", default="", metavar="NAME", help="The value to show: a name, time, or count. Default: the first."
 )
 @click.option("--title", default="", metavar="TEXT", help="The title of the outputs.")
-@click.option("--root", metavar="LABEL,…", help="What stands under the stacks: process, thread, state, …, or none.")
-@click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process.")
-@click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: added up).")
-@click.option("--normalize", is_flag=True, help="--diff: BASE scaled to the total of IN.")
+@click.option(
+    "--root", metavar="LABEL,…", help="Labels that become the roots of the stacks: process, thread, state, …, or none."
+)
+@click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process.")
+@click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: their sum).")
+@click.option("--normalize", is_flag=True, help="With --diff: scale BASE to the total of IN.")
 @transform_options.options
 @picture_options.options
-@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not per name.")
+@click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not one per name.")
 @click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
 @click.option(
     "--kernel", is_flag=True, help="folded from perf, stap, bpftrace, dtrace: mark kernel functions with _[k]."
 )
 @click.option("--jit", is_flag=True, help="folded from perf: mark JIT-compiled functions with _[j].")
-@click.option("--all", "mark_all", is_flag=True, help="--kernel and --jit.")
-@click.option("--addrs", is_flag=True, help="Name frames without a symbol by their address too.")
-@click.option("--inline", is_flag=True, help="perf: name inlined functions too, as addr2line knows them.")
+@click.option("--all", "mark_all", is_flag=True, help="Same as --kernel --jit.")
+@click.option("--addrs", is_flag=True, help="Add the address to the name of a frame without a symbol.")
+@click.option("--inline", is_flag=True, help="perf: also show inlined functions, found by addr2line.")
 @click.option("--context", is_flag=True, help="perf: with --inline, add the source file and line to the name.")
 @click.option(
-    "--demangle/--raw-names", "demangle", default=True, help="Names of C++ and Rust made readable (default), or not."
+    "--demangle/--raw-names",
+    "demangle",
+    default=True,
+    help="Make names of C++ and Rust readable (default), or leave them.",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="Read big inputs with N processes.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="Read large inputs with N processes.")
 @click.option(
-    "--event-filter", "event", default="", metavar="EVENT", help="perf: the event, bpftrace: the map; else the first."
+    "--event-filter",
+    "event",
+    default="",
+    metavar="EVENT",
+    help="perf: the event; bpftrace: the map. Default: the first.",
 )
 def main(**given: Any) -> None:
     """Reads profiles (plain, .gz or .zst), adds them up if there are several, and writes them in the formats of the
@@ -117,9 +133,9 @@ def main(**given: Any) -> None:
 
     IN is a file, or - for standard input, which is also read when none is given.
 
-    Selection and transforms change the profile in between, in the order of this list, and --diff compares what they
-    leave. REGEX is Python's, and finds a part of a name: ^topk$ is the whole. "perf", "gdb" and so on are formats of
-    the inputs.
+    Selections and transforms change the profile before it is written, in the order of this list; --diff compares the
+    results. A REGEX is a regular expression of Python that matches any part of a name; ^topk$ matches the whole name.
+    "perf", "gdb" and so on are formats of the inputs.
     """
     _choose_table(given)
     inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
@@ -127,7 +143,7 @@ def main(**given: Any) -> None:
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
-    with detect.no_collection():
+    with no_collection():
         profile, options = _converted(inputs, steps, given)
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):

@@ -40,42 +40,64 @@ _OPTIONS = [
         "--unit",
         default="",
         metavar="UNIT",
-        help="What is counted, samples or pages; nanoseconds and bytes are scaled.",
+        help="The unit of the values, such as samples or pages; nanoseconds and bytes are scaled.",
     ),
     click.option(
         "--palette",
         type=click.Choice(PALETTES),
         metavar="NAME",
-        help=f"What colours tell, else what suits what was measured: {', '.join(PALETTES)}.",
+        help=f"What the colours show. Default: what suits the measured quantity. One of {', '.join(PALETTES)}.",
     ),
     click.option("--inverted", is_flag=True, help="Icicles, the roots on top."),
-    click.option("--reverse", is_flag=True, help="As --callers, but of all processes together: they are the tips."),
+    click.option(
+        "--reverse", is_flag=True, help="Like --callers, but for all processes together: they become the leaves."
+    ),
     click.option(
         "--flamechart",
         is_flag=True,
-        help="svg: the x axis is time: calls of timed inputs, or folded lines in their order.",
+        help="svg: the x axis is time: calls of inputs with times, or folded lines in their order.",
     ),
-    click.option("--negate", is_flag=True, help="Of --diff: blue has grown, red has shrunk."),
+    click.option("--negate", is_flag=True, help="With --diff: blue has grown, red has shrunk."),
     click.option(
-        "--total", type=float, default=0.0, metavar="N", help="svg: what the width stands for; else what there is."
+        "--total",
+        type=float,
+        default=0.0,
+        metavar="N",
+        help="svg: the value that the full width represents. Default: the sum.",
     ),
     click.option(
-        "--factor", type=float, default=1.0, metavar="F", help="svg: values are told multiplied by it, as with --unit."
+        "--factor",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="svg: multiply the printed values by F, and name their unit with --unit.",
     ),
     click.option("--background", default="", metavar="NAME", help=f"svg: {', '.join(TINTS)}, or #rrggbb."),
     click.option(
-        "--width", type=int, default=_DEFAULT.width, metavar="PX", help="svg: where scripts do not run; 1200."
+        "--width",
+        type=int,
+        default=_DEFAULT.width,
+        metavar="PX",
+        help="svg: the width in viewers that do not run scripts; 1200.",
     ),
     click.option(
         "--min-width",
         callback=_least,
         default=str(_DEFAULT.min_width),
         metavar="PX|%",
-        help="svg, table: leave out what is narrower; 0.1, or 0.5% of the whole (table: always %).",
+        help="svg, table: leave out narrower frames; 0.1, or 0.5% of the whole (table: always %).",
     ),
-    click.option("--font", default="", metavar="NAME", help="svg: of the frames' names; else a monospaced one."),
-    click.option("--font-size", type=int, default=_DEFAULT.font_size, metavar="PX", help="svg: of the names; 12."),
-    click.option("--height", type=int, default=0, metavar="PX", help="svg: of a row; else what the names need, 18."),
+    click.option("--font", default="", metavar="NAME", help="svg: the font of names. Default: a monospaced one."),
+    click.option(
+        "--font-size", type=int, default=_DEFAULT.font_size, metavar="PX", help="svg: the font size of names; 12."
+    ),
+    click.option(
+        "--height",
+        type=int,
+        default=0,
+        metavar="PX",
+        help="svg: the height of a row. Default: what the names need, 18.",
+    ),
 ]
 
 

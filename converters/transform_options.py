@@ -39,23 +39,25 @@ def _several(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
 
 
 _OPTIONS = [
-    _several("--keep", "KEY=REGEX", "Samples only where the label KEY (process, thread, state, …; or frame) matches."),
-    _several("--drop", "KEY=REGEX", "All samples but those where KEY matches."),
-    _several("--focus", "REGEX", "Samples only with a frame that matches (name, source file or module)."),
-    _several("--ignore", "REGEX", "Samples only without such a frame."),
-    _several("--begin-at", "REGEX", "Stacks begin at the first frame that matches, where there is one."),
-    _several("--end-at", "REGEX", "They end at the first frame that matches, where there is one."),
+    _several("--keep", "KEY=REGEX", "Keep samples whose label KEY (process, thread, state, …; or frame) matches."),
+    _several("--drop", "KEY=REGEX", "Drop samples whose label KEY matches."),
+    _several("--focus", "REGEX", "Keep samples with a frame that matches (name, source file or module)."),
+    _several("--ignore", "REGEX", "Drop samples with a frame that matches."),
+    _several("--begin-at", "REGEX", "Begin stacks at the first frame that matches, if there is one."),
+    _several("--end-at", "REGEX", "End stacks at the first frame that matches, if there is one."),
     _several("--hide", "REGEX", "Leave out the frames that match."),
     _several("--show", "REGEX", "Leave out the frames that do not match."),
-    _several("--simplify", "WHAT[,WHAT]", f"Shorter names: {', '.join(names.KINDS)}, or {_ALL}."),
+    _several("--simplify", "WHAT[,WHAT]", f"Shorten names: {', '.join(names.KINDS)}, or {_ALL}."),
     click.option(
         "--collapse",
         type=click.Choice(["direct", "cycles"]),
-        help="Recursion stands once: a;a;a is a (direct), a;b;a;b is a;b too (cycles).",
+        help="Show recursion once: a;a;a becomes a (direct), and a;b;a;b becomes a;b (cycles).",
     ),
-    click.option("--callers", is_flag=True, help="Stacks turned over in every output: a function, and who called it."),
-    click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="The first N frames of each stack."),
-    click.option("--merge", is_flag=True, help="Samples without process and thread ids: ranks in one picture."),
+    click.option(
+        "--callers", is_flag=True, help="Reverse the stacks in every output: each function, and who called it."
+    ),
+    click.option("--max-depth", type=click.IntRange(min=1), metavar="N", help="Keep the first N frames of each stack."),
+    click.option("--merge", is_flag=True, help="Remove process and thread ids from samples: ranks in one picture."),
 ]
 
 

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("converters", "tracers")
 MAX_LINES = 400
-HEAVY = {"numpy", "google", "rich", "elftools", "cxxfilt"}
+HEAVY = {"numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
 
 SHARED_PROBES = {
     "sched": "the scheduler's events, for every measure",
@@ -31,11 +31,15 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/readers/base/options.py": "one dataclass without logic",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
+    "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/ends.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/epochs.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/names.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
+    "tracers/unwind/flow.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
+    "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
+    "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/engines/protocol.py": "declarations without logic",
     "converters/writers/perfetto/context.py": "private part: tests/converters/writers/perfetto/test_writer.py",

@@ -25,19 +25,21 @@ _COMMANDS = ("trace-offcpu", "trace-oncpu", "trace-wall", "trace-ioctl")
         ("sudo trace-doctor --prepare 4711", "compile what a first trace of process 4711 would wait for"),
     ],
 )
-@click.option("--btf", type=click.Path(path_type=Path), help="Type information of this kernel, where it carries none.")
+@click.option(
+    "--btf", type=click.Path(path_type=Path), help="Type information (BTF) of this kernel, if it has none itself."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print what the verifier says when it refuses a program.")
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Instead, compile unwind tables for later traces: of the processes, programs, libraries or folders that are "
-    "named, else of all that is running.",
+    help="Instead, compile unwind tables for later traces: for the given processes, programs, libraries or folders, or "
+    "for all running processes.",
 )
 @click.argument("what", nargs=-1, metavar="[PID|FILE]...")
 def main(btf: Path | None, verbose: bool, prepare: bool, what: tuple[str, ...]) -> int:
-    """Tries what the tracers need, and says for everything that fails why, and the command that mends it.
+    """Tries everything that the tracers need. For each failure it gives the cause, and the command that fixes it.
 
-    The exit status is 0 if trace-offcpu can run (with --prepare: if the tables are there now), else 1."""
+    The exit status is 0 if trace-offcpu can run (with --prepare: if the tables exist now), else 1."""
     if prepare:
         return _prepare(what)
     if what:

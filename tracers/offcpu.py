@@ -29,15 +29,15 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
     epilog=options.EXIT_STATUS,
 )
 @options.scope_options
-@click.option("--min-block", type=float, metavar="US", help="Leave out waits shorter than so many microseconds.")
-@click.option("--max-block", type=float, metavar="US", help="Leave out waits longer than so many microseconds.")
+@click.option("--min-block", type=float, metavar="US", help="Leave out waits shorter than this many microseconds.")
+@click.option("--max-block", type=float, metavar="US", help="Leave out waits longer than this many microseconds.")
 @click.option(
     "--state",
     "states",
     multiple=True,
     type=click.Choice(_STATE_NAMES),
     metavar="STATE",
-    help=f"Only waits in this state (repeatable): {', '.join(_STATE_NAMES)}.",
+    help=f"Count only waits in this state (repeatable): {', '.join(_STATE_NAMES)}.",
 )
 @options.timeline_options
 @options.naming_options

@@ -29,7 +29,7 @@ from .measures.oncpu import CLOCK, EVENTS, OnCpu
     default=CLOCK,
     show_default=True,
     metavar="EVENT",
-    help=f"Sample by this event instead of a clock, where the machine has it: {', '.join(EVENTS)}.",
+    help=f"Sample by this event instead of a clock, if the machine has it: {', '.join(EVENTS)}.",
 )
 @options.naming_options
 @options.engine_options
@@ -37,8 +37,8 @@ from .measures.oncpu import CLOCK, EVENTS, OnCpu
 def main(**given: Any) -> int:
     """Samples the user and kernel stacks of threads that are on a CPU, and draws where their time went.
 
-    The samples say how a thread's on-CPU time is shared out; the time itself is the scheduler's, exact. With --event,
-    that event is counted instead. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
+    The samples divide a thread's on-CPU time among its stacks; the time itself is exact, from the scheduler. With
+    --event, that event is counted instead. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
     measure = OnCpu(given["frequency"], given["event"])
     what = "On-CPU time" if given["event"] == CLOCK else f"{given['event']} on the CPU"
     return run(given, options.make_scope(given), (measure,), stem="oncpu", what=what)

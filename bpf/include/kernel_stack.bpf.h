@@ -28,7 +28,7 @@ struct kernel_memo {
 	u32 frames;
 	u32 words; /* size of the part of the stack that is read */
 	u32 uses;
-	u32 pad;
+	u32 stacks;		  /* stack_generation */
 	u64 address[MEMO_FRAMES]; /* leaf first, as bpf_get_stack() gives them */
 	u16 place[MEMO_FRAMES];	  /* word in the part that is read */
 };
@@ -77,7 +77,8 @@ __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 		return 0;
 	words = memo->words;
 	end = memo->frames - MEMO_OUTER;
-	if (!words || words > MEMO_WORDS || outermost(stack) != memo->address[end & (MEMO_FRAMES - 1)])
+	if (!words || words > MEMO_WORDS || memo->stacks != stack_generation ||
+	    outermost(stack) != memo->address[end & (MEMO_FRAMES - 1)])
 		return 0;
 	if (bpf_probe_read_kernel(stack->word, words * sizeof(u64), (void *)stack->context))
 		return 0;
@@ -161,7 +162,7 @@ static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, str
 	struct kernel_memos *memos;
 	struct memo_words *stack;
 	u64 id, recalled = 0;
-	u32 zero = 0, frames;
+	u32 zero = 0, frames, generation;
 
 	if (!task_regs || !use_storage)
 		return kernel_stack(ctx, record);
@@ -179,6 +180,7 @@ static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, str
 		count(MEMO_HITS);
 		return recalled;
 	}
+	generation = stacks_now();
 	frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
 	id = stack_id(record, frames);
 	if (recalled) {
@@ -187,8 +189,10 @@ static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, str
 			return id;
 		count(MEMO_WRONG);
 	}
-	if (memo && stack && bpf_map_lookup_elem(&known_stacks, &id))
+	if (memo && stack && bpf_map_lookup_elem(&known_stacks, &id)) {
+		memo->stacks = generation;
 		remember(memo, stack, record, frames, id);
+	}
 	return id;
 }
 

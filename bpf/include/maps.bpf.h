@@ -18,6 +18,7 @@ SHARED const volatile bool trace_all;	     /* every thread but the tracer's */
 SHARED const volatile bool follow_children;  /* processes forked by a traced one */
 SHARED const volatile bool use_storage;	     /* task storage (5.11+); else the hash by tid */
 SHARED const volatile bool switch_has_state; /* sched_switch passes prev_state (5.18+) */
+SHARED const volatile bool intervals;	     /* the trace is cut: see struct cuts */
 SHARED const volatile bool user_stacks;
 SHARED const volatile bool kernel_stacks;
 SHARED const volatile bool task_regs; /* bpf_task_pt_regs() (5.15+) */
@@ -28,6 +29,21 @@ struct run {
 	u64 stopped;
 };
 SHARED struct run run;
+/* Incremented by user space when it has forgotten stacks: they are sent again when they occur again. */
+SHARED u32 stack_generation;
+
+/* Sums by origin are in two tables, behind a map of maps: user space replaces a table while programs write, and when
+ * bpf_map_update_elem() returns, no program uses the old one any more (1ae80cf31938, 4.20). */
+#define SUM_TABLES 2
+
+struct cut_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cuts);
+};
+SHARED struct cut_array cuts SEC(".maps");
 
 struct thread_storage {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -125,6 +141,22 @@ struct thread_init {
 	__type(value, struct thread);
 };
 SHARED struct thread_init thread_init SEC(".maps");
+
+/* The beginning of the interval that `now` is in; 0 in the first one. */
+static __always_inline u64 interval_at(u64 now)
+{
+	volatile struct cuts *known;
+	u32 zero = 0;
+	u64 next;
+
+	if (!intervals)
+		return 0;
+	known = bpf_map_lookup_elem(&cuts, &zero);
+	if (!known)
+		return 0;
+	next = known->next; /* before `last`, which is written before it */
+	return now >= next ? next : known->last;
+}
 
 static __always_inline void count(enum counter which)
 {

@@ -40,6 +40,7 @@ enum walk_end {
 	WALK_NO_RULE,  /* code that its rules do not cover, or not sufficiently */
 	WALK_FAULT,    /* memory of the stack could not be read */
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
+	WALK_NARROW,   /* 32-bit code: its frame pointers lead no further */
 };
 
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
@@ -84,6 +85,7 @@ struct thread {
 	/* The user stack of the wait that began at `late_out`, walked again when there were more tables. */
 	u64 late_out;
 	u64 late_ustack;
+	u64 cut;     /* beginning of its interval: see struct cuts */
 	u8 phase;    /* enum phase */
 	u8 end;	     /* enum walk_end of key.ustack */
 	u8 late_end; /* … and of late_ustack */
@@ -97,6 +99,7 @@ enum record_type {
 	RECORD_STACK = 1,
 	RECORD_EXEC,
 	RECORD_EXIT,
+	RECORD_CUT, /* like RECORD_EXIT, of a thread that goes on */
 };
 
 struct stack_record {
@@ -115,7 +118,16 @@ struct exec_record {
 	u32 pad;
 };
 
-/* The final state of a thread: at its exit, or from the iterator when the trace ends. */
+/* A trace that is cut into intervals: the last boundary that is done with, and the next one. User space announces a
+ * boundary before its time. The first event of a thread after it sends the thread's account up to the boundary, and
+ * starts a new one; the iterator reports the threads that had no event. The lowest bit of a boundary chooses the table
+ * for the sums of the interval that it begins. */
+struct cuts {
+	u64 last; /* 0: none yet */
+	u64 next; /* 0, or the last one: none is announced */
+};
+
+/* The state of a thread: at its exit, at the end of an interval, or from the iterator when the trace ends. */
 struct thread_record {
 	u32 type;
 	u32 cpu;
@@ -197,7 +209,8 @@ enum counter {
 	USER_MEMO_WRONG,
 	LATE_STACKS, /* user stacks walked again */
 	NEW_THREADS, /* added to the scope */
-	NEW_WAITS,   /* entries in the map of waits */
+	NEW_WAITS,   /* entries in the tables of waits */
+	NEW_SAMPLES, /* … and of samples */
 	NEW_STACKS,
 	COUNTERS,
 };

@@ -6,6 +6,12 @@
 #include "maps.bpf.h"
 #include <bpf/bpf_core_read.h>
 
+/* To be read before a stack is taken: user space forgets stacks, then increments this. */
+static __always_inline u32 stacks_now(void)
+{
+	return *(volatile u32 *)&stack_generation;
+}
+
 static __always_inline u64 hash_frames(const u64 *frames, u32 n, u32 salt)
 {
 	/* A separate scalar: what the verifier learns about it at each exit of the loop must not reach `n`, or it would

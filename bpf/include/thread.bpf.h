@@ -64,6 +64,7 @@ static __always_inline void begin_thread(struct thread *t, struct task_struct *t
 {
 	t->start = start;
 	t->since = start;
+	t->cut = interval_at(start);
 	t->out = phase == PHASE_ON_CPU ? 0 : start;
 	t->phase = phase;
 	t->exec_runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);

@@ -24,6 +24,7 @@
 #define USER_CS 0x33		      /* __USER_CS, arch/x86/include/asm/segment.h */
 #define USER32_CS 0x23		      /* __USER32_CS */
 #define FRAME_POINTER_REACH (1 << 20) /* maximum distance to the callee's frame, if only rbp is known */
+#define POPS_AND_RETURN 0xc3595a5dU   /* pop %ebp; pop %edx; pop %ecx; ret: behind the system call of a 32-bit vDSO */
 
 struct shard_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -153,6 +154,7 @@ struct unwind_walk {
 	u8 by_pointer; /* the current rule is a guess from rbp */
 	u8 guessed;    /* at least one rule was a guess */
 	u8 missed;     /* a mapping or a table was missing, but may still come */
+	u8 narrow;     /* 32-bit code */
 	struct unwind_space space;
 	struct places where; /* of the words in `hash` */
 	u64 word[WINDOW_WORDS];
@@ -442,6 +444,98 @@ static __always_inline int choose_rule(struct unwind_walk *walk)
 	return WALK_GOES_ON;
 }
 
+/* Like read_word(), for what the memo need not contain. */
+static __always_inline bool peek_word(struct unwind_walk *walk, u64 address, u64 *value)
+{
+	u64 index = (address - walk->window) >> 3;
+
+	if (address < walk->window || index >= walk->window_words) {
+		walk->want = address;
+		return false;
+	}
+	*value = walk->word[index & WINDOW_MASK];
+	return true;
+}
+
+/* The eight bytes at any address. What lies beyond the end of readable memory is 0. */
+static __always_inline bool peek_bytes(struct unwind_walk *walk, u64 address, u64 *value)
+{
+	u64 first = address & ~7ULL, low = 0, high = 0;
+	u32 shift = (address & 7) * 8;
+
+	if (!peek_word(walk, first, &low))
+		return false;
+	if (shift && !peek_word(walk, first + 8, &high) && walk->window != first) {
+		walk->want = first;
+		return false;
+	}
+	*value = shift ? low >> shift | high << (64 - shift) : low;
+	return true;
+}
+
+/* Whether a call ends after these eight bytes: E8, or FF with 2 in the middle bits of the next byte. */
+static __always_inline bool ends_with_call(u64 bytes)
+{
+	return (bytes >> 24 & 0xff) == 0xe8 || (bytes >> 48 & 0x38ff) == 0x10ff || (bytes >> 40 & 0x38ff) == 0x10ff ||
+	       (bytes >> 32 & 0x38ff) == 0x10ff || (bytes >> 16 & 0x38ff) == 0x10ff || (bytes >> 8 & 0x38ff) == 0x10ff;
+}
+
+/* One step in 32-bit code, by frame pointers: there are no tables for it. What is no return address ends the walk. */
+__weak int narrow_step(struct unwind_walk *walk, struct stack_record *record)
+{
+	u64 bytes = 0, saved = 0;
+	u32 frames;
+
+	if (!walk || !record)
+		return WALK_DONE;
+	walk->end = WALK_NARROW;
+	if (walk->stage == STAGE_RULE) {
+		if (walk->exact && !peek_bytes(walk, walk->pc, &bytes))
+			return WALK_READS;
+		if ((u32)bytes == POPS_AND_RETURN) {
+			walk->rbp_at = walk->sp; /* of ebp, edx, ecx and the return address */
+			walk->at = walk->sp + 12;
+		} else {
+			if (walk->bp & 3 || walk->bp < walk->sp || walk->bp - walk->sp > FRAME_POINTER_REACH)
+				return WALK_DONE;
+			walk->rbp_at = walk->bp;
+			walk->at = walk->bp + 4;
+		}
+		walk->stage = STAGE_RBP;
+	}
+	if (walk->stage == STAGE_RBP) {
+		if (!peek_bytes(walk, walk->rbp_at, &saved))
+			return WALK_READS;
+		if (!peek_bytes(walk, walk->at, &bytes))
+			return WALK_READS;
+		walk->cfa = walk->at + 4;
+		walk->bp = (u32)saved;
+		walk->at = (u32)bytes;
+		walk->stage = STAGE_RETURN;
+	}
+	find_mapping(walk, walk->at);
+	if (walk->map_table == TABLE_UNMAPPED) {
+		want(walk->tgid);
+		return WALK_DONE;
+	}
+	if (!peek_bytes(walk, walk->at - 8, &bytes))
+		return WALK_READS;
+	if (!ends_with_call(bytes))
+		return WALK_DONE;
+	frames = walk->frames;
+	if (frames >= MAX_FRAMES) {
+		walk->end = WALK_TOO_DEEP;
+		return WALK_DONE;
+	}
+	record->frames[frames & (MAX_FRAMES)] = walk->at;
+	walk->frames = frames + 1;
+	walk->pc = walk->at;
+	walk->sp = walk->cfa;
+	walk->exact = 0;
+	walk->stage = STAGE_RULE;
+	return WALK_GOES_ON;
+}
+
 /* One step, or the part of it whose words are in the window. */
 __weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
 {
@@ -450,6 +544,8 @@ __weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
 
 	if (!walk || !record)
 		return WALK_DONE;
+	if (walk->narrow)
+		return narrow_step(walk, record);
 	if (walk->stage == STAGE_RULE && choose_rule(walk) == WALK_DONE)
 		return WALK_DONE;
 	if (walk->stage == STAGE_CFA) {
@@ -510,7 +606,7 @@ static __always_inline u16 task_registers(struct task_struct *task, u64 *ip, u64
 
 /* Initialises a walk from the saved registers. */
 static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_record *record, u64 ip, u64 sp, u64 bp,
-				       u32 tgid)
+				       u32 tgid, bool narrow)
 {
 	struct unwind_space *space = bpf_map_lookup_elem(&unwind_spaces, &tgid);
 
@@ -535,20 +631,16 @@ static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_re
 	walk->rbp_lost = 0;
 	walk->guessed = 0;
 	walk->missed = 0;
+	walk->narrow = narrow;
+	if (narrow) {
+		walk->reads = WINDOW_SMALL; /* stack and code in turn */
+		walk->places = PLACES + 1;
+	}
 	walk->space.count = 0;
 	walk->space.version = 0;
 	if (space)
 		walk->space = *space;
 	record->frames[0] = ip;
-}
-
-/* Only the innermost frame of 32-bit code, whose words are half as wide and whose files have no tables. */
-static __always_inline u64 stack_of_32_bits(struct stack_record *record, u64 ip, u8 *end)
-{
-	record->frames[0] = ip;
-	record->end = WALK_NO_TABLE;
-	*end = WALK_NO_TABLE;
-	return stack_id(record, 1);
 }
 
 /* Reads the window from `walk->want` on; `words` if possible, else up to the end of the page. */

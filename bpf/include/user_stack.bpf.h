@@ -25,7 +25,8 @@ struct user_memo {
 	u32 version;	/* of the mappings */
 	u32 generation; /* of the tables, if the walk missed something; else 0 */
 	u32 uses;
-	u16 words; /* from sp up to the last place */
+	u32 stacks; /* stack_generation */
+	u16 words;  /* from sp up to the last place */
 	u8 places;
 	u8 end; /* enum walk_end */
 	struct places where;
@@ -76,7 +77,8 @@ __weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
 
 	if (!memo || !walk || memo->ip != walk->pc || memo->sp != walk->sp || memo->bp != walk->bp)
 		return 0;
-	if (memo->version != walk->space.version || (memo->generation && memo->generation != unwind_generation))
+	if (memo->stacks != stack_generation || memo->version != walk->space.version ||
+	    (memo->generation && memo->generation != unwind_generation))
 		return 0;
 	walk->want = walk->sp;
 	if (!read_window(walk, memo->words) || walk->window_words < memo->words)
@@ -125,7 +127,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	struct user_memo *memo = NULL;
 	struct unwind_walk *walk;
 	u64 id, recalled = 0;
-	u32 slot = context;
+	u32 slot = context, generation;
 
 	*end = WALK_COMPLETE;
 	walk = bpf_map_lookup_elem(&walk_scratch, &slot);
@@ -137,11 +139,9 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	}
 	if (!ip && !sp) /* a worker that the kernel created for the process (io_uring, vhost) */
 		return 0;
-	if (cs == USER32_CS)
-		return stack_of_32_bits(record, ip, end);
-	begin_walk(walk, record, ip, sp, bp, tgid);
+	begin_walk(walk, record, ip, sp, bp, tgid, cs == USER32_CS);
 	walk->caches = context;
-	if (lasting) {
+	if (lasting && cs == USER_CS) {
 		memo = memo_of(ip, sp, bp);
 	} else {
 		if (context != CONTEXT_SCHED)
@@ -155,6 +155,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 		*end = memo->end;
 		return recalled;
 	}
+	generation = stacks_now();
 	unwind_current(walk, record);
 	*end = walk->end;
 	record->end = walk->end;
@@ -171,8 +172,10 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 		if (!memo->generation)
 			count(USER_MEMO_WRONG);
 	}
-	if (memo)
+	if (memo) {
+		memo->stacks = generation;
 		remember_user(memo, walk, ip, bp, id);
+	}
 	return id;
 }
 

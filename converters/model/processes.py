@@ -84,6 +84,8 @@ class ProcessTimes:
     """Limits of its control group and its ancestors, innermost first."""
     environment: dict[str, str] | None = None
     """Those of `THREAD_VARIABLES` that it was started with (values are hostile); None when unknown."""
+    script: str = ""
+    """What an interpreter runs (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if it is none."""
 
 
 def cpu_set(cpus: str) -> frozenset[int]:

@@ -1,7 +1,8 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` and ``calls`` (those of ProcessTimes and CallTimes; omitted if there are none),
+``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` (those of CallTimes;
+omitted if there are none), ``scripts`` (one per process; omitted if there are none),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
 which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
 last comment, behind the word ``stallscope:``.
@@ -41,7 +42,7 @@ def for_people(profile: Profile) -> list[str]:
 
 def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str:
     """The data that pprof's own fields cannot hold; lone surrogates are kept."""
-    meta = {
+    meta: dict[str, Any] = {
         "version": _VERSION,
         "title": profile.title,
         "host": profile.host,
@@ -52,7 +53,11 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         "foreign": profile.details is not None,
     }
     if profile.processes:
+        # Scripts are apart: versions that do not know them refuse other fields of a process.
         meta["processes"] = [asdict(process) for process in profile.processes]
+        scripts = [entry.pop("script") for entry in meta["processes"]]
+        if any(scripts):
+            meta["scripts"] = scripts
     if profile.calls:
         meta["calls"] = [asdict(call) for call in profile.calls]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
@@ -80,7 +85,10 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.host = _text(meta.get("host", ""))
     profile.lost = _counts(meta.get("lost", {}))
     profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
-    profile.processes = [_process(entry) for entry in _list(meta.get("processes", []))]
+    processes = _list(meta.get("processes", []))
+    scripts = _list(meta.get("scripts", [""] * len(processes)))
+    _require(len(scripts) == len(processes), "scripts")
+    profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
@@ -116,8 +124,9 @@ def _thread(entry: Any) -> ThreadTimes:
     )
 
 
-def _process(entry: Any) -> ProcessTimes:
-    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(ProcessTimes)}, "process")
+def _process(entry: Any, script: str) -> ProcessTimes:
+    known = {f.name for f in fields(ProcessTimes)} - {"script"}
+    _require(isinstance(entry, dict) and entry.keys() == known, "process")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")
     cpus = _text(entry["cpus"])
@@ -133,6 +142,7 @@ def _process(entry: Any) -> ProcessTimes:
         cpus=cpus,
         limits=tuple(_limit(limit) for limit in _list(entry["limits"])),
         environment=environment,
+        script=script,
     )
 
 

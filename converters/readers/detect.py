@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import cast
 
+from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..model import Profile
 from .base.options import ReadOptions
@@ -82,19 +80,6 @@ def detect(source: Source) -> str:
         f"{source.name} looks like none of the formats that are read: {', '.join(_READERS)}{damage}",
         "if it is one of them, --from NAME says so",
     )
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Disables Python's cycle collector inside the block: with millions of frames and tuples, which have no cycles, it
-    would take as long as everything else."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def module(name: str) -> Reader:

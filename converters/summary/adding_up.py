@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from ..model import Profile, Sample, Stack, ThreadTimes
+from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
+from .runtimes import parked_in
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
-from .wait_sites import Site, site
+from .wait_sites import Site, Sites
 
 _TIMES = ("wall", "off-cpu")
 """Possible names of the time column."""
@@ -20,16 +20,33 @@ Thread = tuple[int, int]
 """(pid, tid)"""
 
 
-class Place(NamedTuple):
-    """A wait site and a state."""
+class Place:
+    """A wait site and a state. Hashed and compared often, so its hash and its kind are found out once."""
 
-    state: str
-    site: Site
+    __slots__ = ("_hash", "kind", "site", "state")
+
+    def __init__(self, state: str, site: Site) -> None:
+        self.state = state
+        self.site = site
+        self.kind = kind_of(state, site.frames, site.kernel)
+        """See `wait_kinds`."""
+        self._hash = hash((state, site))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Place) and self._key == other._key)
+
+    def __lt__(self, other: Place) -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Place({self.state!r}, {self.site!r})"
 
     @property
-    def kind(self) -> str:
-        """See `wait_kinds`."""
-        return kind_of(self.state, self.site.frames, self.site.kernel)
+    def _key(self) -> tuple[str, Site]:
+        return self.state, self.site
 
     @property
     def has_user_frames(self) -> bool:
@@ -83,22 +100,20 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     """Waits per thread; a thread found only in samples is added to ``threads``, without times."""
     columns = _columns(profile)
     time = columns[0]
+    known = _Labelled(threads)
     # The stack of a preempted thread shows no wait.
-    waits = [sample for sample in profile.samples if not str(sample.label("state")).startswith((RUNNING, RUNNABLE))]
-    sites = _Sites(shared_frames((sample.stack, sample.values[time]) for sample in waits))
-    sums: Sums = defaultdict(lambda: defaultdict(Sum))
+    waits = ((sample.stack, sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait)
+    places = _Places(shared_frames(waits))
     for sample in profile.samples:
-        labels = dict(sample.labels)
-        if labels.get("state") == RUNNING:
+        of = known.of(sample.labels)
+        if of.is_running:
             continue
-        thread = _number(labels.get("pid")), _number(labels.get("tid"))
-        if thread not in threads:
-            process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
-            threads[thread] = ThreadTimes(thread[0], process, thread[1], name, 0, 0, 0, {})
-        state = str(labels.get("state", OTHER))
-        place = Place(state, sites.of(sample.stack, state))
-        sums[thread][place].add(_sample_sum(sample, columns, labels.get("open") == "yes"))
-    return sums
+        place = places.of(sample.stack, of.state)
+        total = of.sums.get(place)
+        if total is None:
+            total = of.sums[place] = Sum()
+        total.add(_sample_sum(sample, columns, of.is_open))
+    return known.sums
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int]:
@@ -106,23 +121,69 @@ def _columns(profile: Profile) -> tuple[int, int, int, int]:
     return time, profile.index("count"), profile.index("min"), profile.index("max")
 
 
+@dataclass(slots=True)
+class _Of:
+    """What the labels of samples say."""
+
+    state: str
+    is_open: bool
+    is_running: bool
+    is_wait: bool
+    sums: dict[Place, Sum]
+    """Of their thread."""
+
+
+class _Labelled:
+    """Cached by identity: samples share their labels."""
+
+    def __init__(self, threads: dict[Thread, ThreadTimes]) -> None:
+        self.sums: Sums = {}
+        self._threads = threads
+        self._known: dict[int, _Of] = {}
+
+    def of(self, labels: Labels) -> _Of:
+        return self._known.get(id(labels)) or self._read(labels)
+
+    def _read(self, given: Labels) -> _Of:
+        labels = dict(given)
+        state = str(labels.get("state", OTHER))
+        is_running = state == RUNNING
+        thread = _number(labels.get("pid")), _number(labels.get("tid"))
+        if not is_running and thread not in self._threads:
+            process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
+            self._threads[thread] = ThreadTimes(thread[0], process, thread[1], name, 0, 0, 0, {})
+        is_wait = not str(labels.get("state")).startswith((RUNNING, RUNNABLE))
+        sums = {} if is_running else self.sums.setdefault(thread, {})
+        found = self._known[id(given)] = _Of(state, labels.get("open") == "yes", is_running, is_wait, sums)
+        return found
+
+
 def _number(label: str | int | None) -> int:
     return label if isinstance(label, int) else 0
 
 
-class _Sites:
-    """Cached by identity: samples share their stacks, and hashing 40 frames costs more than it saves."""
+class _Places:
+    """Cached by identity, too: samples share their stacks, and hashing 40 frames costs more than it saves."""
 
     def __init__(self, shared: Shared) -> None:
-        self._shared = shared
+        self._sites = Sites(shared)
         self._known: dict[int, Site] = {}
+        self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
 
-    def of(self, stack: Stack, state: str) -> Site:
+    def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
         if found is None:
-            found = self._known[id(stack)] = site(stack, self._shared)
+            found = self._sites.of(stack)
+            if parked := parked_in(stack):
+                found = Site((parked,), found.kernel)
+            self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.
-        return Site(found.frames, "") if state.startswith(RUNNABLE) else found
+        site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
+        known = self._places[state]
+        place = known.get(site)
+        if place is None:
+            place = known[site] = Place(state, site)
+        return place
 
 
 def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> Sum:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..base.units import plural, share
 from .figures import Running, Summary
@@ -48,7 +49,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Choice:
-    sentence: str
+    say: Callable[[], str]
+    """Makes its sentence: of many, two are said."""
     score: float
     finding: Finding | None = None
     explained: bool = False
@@ -73,7 +75,7 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
     second = _second(first, choices[1:])
     if summary.weight and first.finding and first.finding.kind == CPU and (work := _work_sentence(summary)):
         second = work
-    sentences = tuple(filter(None, (first.sentence, second, still)))
+    sentences = tuple(filter(None, (first.say(), second, still)))
     kind = first.finding.kind if first.finding else NO_WAIT
     return Answer(sentences, kind, first.explained, bool(findings.deadlocks()))
 
@@ -102,7 +104,7 @@ def _second(first: _Choice, others: Sequence[_Choice]) -> str:
         time = max(first.score, first.finding.time) if first.finding else first.score
         worth = _BUSY * time if _is_busy(other) else _WORTH * first.score
         if not told and not follows and other.score >= worth:
-            return other.sentence
+            return other.say()
     return ""
 
 
@@ -125,7 +127,7 @@ def _deadlock(finding: Finding, findings: Findings) -> _Choice:
         f"{whom} did not move at all, each of them waiting for a lock, in {listed(ways)}: "
         "a deadlock, if they hold each other's."
     )
-    return _Choice(sentence, float("inf"), finding, pids=finding.pids)
+    return _Choice(lambda: sentence, float("inf"), finding, pids=finding.pids)
 
 
 def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
@@ -135,20 +137,21 @@ def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], w
         effect = findings.without(effect, cause)
     matters = _matters(effect, cause, findings) if effect else 0
     made = [
-        _Choice(trouble.sentence, trouble.time, pids=trouble.pids)
+        _Choice(partial(str, trouble.sentence), trouble.time, pids=trouble.pids)
         for trouble in sorted(troubles, key=lambda each: -each.time)
     ]
     if herd := findings.herd():
         sentence = words.herd(herd, summary.duration_ns)
-        made.append(_Choice(sentence[:1].upper() + sentence[1:], herd.time, herd, pids=herd.pids))
+        capital = sentence[:1].upper() + sentence[1:]
+        made.append(_Choice(lambda: capital, herd.time, herd, pids=herd.pids))
     follows = False
     for finding in held:
         leads = _leads_to(finding, effect, cause)
         follows = follows or leads
         told = effect if leads and effect and not set(effect.threads) & set(finding.threads) else None
         weight = _ALONE if matters == 1 and not leads and not _has_mains(finding) else 1
-        sentence = words.sentence(finding, told)
-        made.append(_Choice(sentence, weight * finding.time, finding, bool(told), finding.pids))
+        say = partial(words.sentence, finding, told)
+        made.append(_Choice(say, weight * finding.time, finding, bool(told), finding.pids))
     explained: list[str] = []
     if effect and not follows:
         made.append(_of_effect(effect, cause, matters * effect.time, made, words))
@@ -157,7 +160,7 @@ def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], w
     together = sum(each.time for each in busy)
     if busy and not explained and together >= SIGNIFICANT * findings.active_wall:
         score = _busy_score(busy, troubles, _ON_CPU[bool(summary.weight)])
-        made.append(_Choice(_busy_sentence(summary, busy, words), score, _all(busy, together)))
+        made.append(_Choice(partial(_busy_sentence, summary, busy, words), score, _all(busy, together)))
     return sorted(made, key=lambda choice: -choice.score)
 
 
@@ -181,8 +184,8 @@ def _of_effect(
     if wrong:
         score = min(score, 0.99 * max(wrong))
     told = cause.pids if cause else frozenset()
-    sentence = words.sentence(effect, cause)
-    return _Choice(sentence, score, effect, cause is not None, effect.pids, is_effect=True, told=told)
+    say = partial(words.sentence, effect, cause)
+    return _Choice(say, score, effect, cause is not None, effect.pids, is_effect=True, told=told)
 
 
 def _is_held(choice: _Choice) -> bool:

@@ -37,6 +37,8 @@ class Process:
     pids: tuple[int, ...]
     in_kernel: bool = False
     """Kernel threads, if others were traced, too."""
+    command: str = ""
+    """Their name without what an interpreter runs, if ``name`` has that (`scripts.with_scripts`)."""
 
 
 @dataclass(frozen=True, slots=True)

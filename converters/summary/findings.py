@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import ThreadTimes
@@ -35,6 +35,7 @@ _TELLING = 10
 """Places below 1/this of a finding's time are not named."""
 
 _Key = tuple[object, ...]
+_NOWHERE: Mapping[Place, Sum] = {}
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Findings:
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""
         self._own = [thread for thread in threads if thread not in standing.kernel]
+        self._processes = {thread: thread_pattern(times.process, main=False) for thread, times in threads.items()}
         self._names = {self._process(thread) for thread in self._own}
         self._at_work = self._pids_at_work(duration)
         self._duration = duration
@@ -92,7 +94,7 @@ class Findings:
         return frozenset(pid for pid in on_cpu if on_cpu[pid] >= _AT_WORK * duration or switches[pid] >= least)
 
     def _process(self, thread: Thread) -> str:
-        return thread_pattern(self.threads[thread].process, main=False)
+        return self._processes[thread]
 
     def _name(self, thread: Thread) -> str:
         return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
@@ -134,54 +136,69 @@ class Findings:
         for thread in self._standing.still:
             places = [place for place in self._sums[thread] if user_lock(place.site.frames, place.site.kernel)]
             if places:
-                found[(thread[0],)][thread] = places
-        return self._made(LOCK, {key: members for key, members in found.items() if len(members) > 1})
+                found[LOCK, thread[0]][thread] = places
+        return self._made((LOCK,), {key: members for key, members in found.items() if len(members) > 1})
 
     def held_up(self) -> list[Finding]:
         """Waits for locks (all waiters together), devices, memory in processes that moved, longest first."""
-        found: dict[str, dict[_Key, dict[Thread, list[Place]]]] = {kind: defaultdict(dict) for kind in _HELD_UP}
-        for thread in self._own:
-            if thread[0] in self.still_pids:
-                continue
-            for place in self._sums.get(thread, ()):
-                if place.kind in _HELD_UP:
-                    key = self._held_key(thread, place)
-                    found[place.kind][key].setdefault(thread, []).append(place)
-        made = [finding for kind in _HELD_UP for finding in self._made(kind, found[kind])]
+        own = [thread for thread in self._own if thread[0] not in self.still_pids]
         enough = SIGNIFICANT * self.active_wall
+        # By hash, as there may be very many: only what is long enough is looked at.
+        times: dict[int, int] = defaultdict(int)
+        for thread, place, time in self._held(own):
+            times[hash(self._held_key(thread, place))] += time
+        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread, place, _ in self._held(own):
+            if times[hash(key := self._held_key(thread, place))] >= enough:
+                found[key].setdefault(thread, []).append(place)
+        made = self._made(_HELD_UP, found)
         return sorted((finding for finding in made if finding.time >= enough), key=_order)
+
+    def _held(self, threads: Iterable[Thread]) -> Iterator[tuple[Thread, Place, int]]:
+        for thread in threads:
+            for place, total in self._sums.get(thread, _NOWHERE).items():
+                if place.kind in _HELD_UP:
+                    yield thread, place, total.time
 
     def _held_key(self, thread: Thread, place: Place) -> _Key:
         if lock := user_lock(place.site.frames, place.site.kernel):
-            return self._process(thread), lock
+            return place.kind, self._process(thread), lock
         if place.kind == LOCK:
-            return place.site.kernel, place.site.frames[-1:]
-        return self._process(thread), place.site.frames or place.site.kernel
+            return place.kind, place.site.kernel, place.site.frames[-1:]
+        return place.kind, self._process(thread), place.site.frames or place.site.kernel
 
     def effects(self) -> list[Finding]:
         """Main threads' waits that others end, with other threads waiting in the same places; longest first."""
         mains = set(self._mains())
         processes = {self._process(thread) for thread in mains}
-        wanted: set[_Key] = set()
-        found: dict[str, dict[_Key, dict[Thread, list[Place]]]] = {kind: defaultdict(dict) for kind in _EFFECTS}
+        wanted = self._effects_on(mains)
+        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
-            if thread in self._standing.idle or self._process(thread) not in processes:
+            process = self._process(thread)
+            if thread in self._standing.idle or process not in processes:
                 continue
-            for place in self._sums.get(thread, ()):
-                if place.kind in _EFFECTS:
-                    key = self._process(thread), place.site.frames
-                    found[place.kind][key].setdefault(thread, []).append(place)
-                    if thread in mains:
-                        wanted.add(key)
-        made = [
-            finding
-            for kind in _EFFECTS
-            for finding in self._made(kind, {key: of for key, of in found[kind].items() if key in wanted})
-        ]
+            for place in self._sums.get(thread, _NOWHERE):
+                if (key := (place.kind, process, place.site.frames)) in wanted:
+                    found[key].setdefault(thread, []).append(place)
+        made = self._made(_EFFECTS, found)
         return sorted((finding for finding in made if mains.intersection(finding.threads)), key=_order)
 
-    def _made(self, kind: str, groups: dict[_Key, dict[Thread, list[Place]]]) -> list[Finding]:
-        return [made for members in groups.values() if (made := self._finding(kind, members))]
+    def _effects_on(self, mains: set[Thread]) -> set[_Key]:
+        """(kind, process, frames) in which one of ``mains`` spends enough of its time."""
+        found: set[_Key] = set()
+        for thread in mains - self._standing.idle:
+            process, enough = self._process(thread), SIGNIFICANT * self.threads[thread].wall
+            times: dict[_Key, int] = defaultdict(int)
+            for place, total in self._sums.get(thread, _NOWHERE).items():
+                if place.kind in _EFFECTS:
+                    times[place.kind, process, place.site.frames] += total.time
+            found.update(key for key, time in times.items() if time >= enough)
+        return found
+
+    def _made(self, kinds: Sequence[str], groups: dict[_Key, dict[Thread, list[Place]]]) -> list[Finding]:
+        """``groups`` by keys that begin with the kind; in the order of ``kinds``."""
+        in_order = sorted(groups.items(), key=lambda group: kinds.index(str(group[0][0])))
+        return [made for key, members in in_order if (made := self._finding(str(key[0]), members))]
 
     def longest(self) -> Finding | None:
         """The longest wait of threads that are not idle, for when nothing is significant."""
@@ -196,6 +213,8 @@ class Findings:
 
     def _finding(self, kind: str, members: dict[Thread, list[Place]], least: float = SIGNIFICANT) -> Finding | None:
         """A finding on the threads that lose much time there, or None."""
+        if len(members) == 1 and len(places := next(iter(members.values()))) == 1:
+            return self._single(kind, next(iter(members)), places[0], least)
         times = {thread: sum(self._sums[thread][place].time for place in places) for thread, places in members.items()}
         told = [thread for thread in times if times[thread] >= least * self.threads[thread].wall]
         if not told:
@@ -211,6 +230,12 @@ class Findings:
         places.sort(key=lambda place: (-together[place], place))
         threads = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
         return Finding(kind, threads, total.time, self._wall(threads), tuple(places), total.count, total.max)
+
+    def _single(self, kind: str, thread: Thread, place: Place, least: float) -> Finding | None:
+        total, wall = self._sums[thread][place], self.threads[thread].wall
+        if total.time < least * wall:
+            return None
+        return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max)
 
     def _wall(self, threads: Iterable[Thread]) -> int:
         walls = [self.threads[thread].wall for thread in threads]
@@ -314,13 +339,24 @@ class Findings:
         return min(found, key=_order, default=None)
 
     def _pools_awake(self) -> list[Finding]:
-        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
-        for thread in self._own:
-            for place in self._sums.get(thread, ()):
-                if place.kind == THREAD and thread[0] != thread[1]:
-                    key = self._process(thread), self._name(thread), place.site.frames
-                    groups[key].setdefault(thread, []).append(place)
-        return self._made(THREAD, groups)
+        workers = [thread for thread in self._own if thread[0] != thread[1]]
+        sizes = Counter(
+            key
+            for thread in workers
+            for key in dict.fromkeys(self._pool_key(thread, place) for place in self._pauses(thread))
+        )
+        groups = {key: dict[Thread, list[Place]]() for key, size in sizes.items() if size >= _HERD}
+        for thread in workers:
+            for place in self._pauses(thread):
+                if (of := groups.get(self._pool_key(thread, place))) is not None:
+                    of.setdefault(thread, []).append(place)
+        return self._made((THREAD,), groups)
+
+    def _pauses(self, thread: Thread) -> Iterable[Place]:
+        return [place for place in self._sums.get(thread, _NOWHERE) if place.kind == THREAD]
+
+    def _pool_key(self, thread: Thread, place: Place) -> _Key:
+        return THREAD, self._process(thread), self._name(thread), place.site.frames
 
     def _is_herd(self, finding: Finding) -> bool:
         if len(finding.threads) < _HERD or finding.count < _OFTEN * len(finding.threads) * self._duration / 1e9:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..model import Stack
-from .wait_sites import ONLY_CALL, function_name, site
+from .wait_sites import ONLY_CALL, Sites, function_name
 
 
 class HotSite(NamedTuple):
@@ -17,10 +17,10 @@ class HotSite(NamedTuple):
     """Runs in the kernel: a system call, page fault or interrupt."""
 
 
-def hot_site(stack: Stack) -> HotSite:
-    """Site of a stack: user, then kernel frames, outermost first."""
+def hot_site(stack: Stack, sites: Sites | None = None) -> HotSite:
+    """Site of a stack: user, then kernel frames, outermost first. ``sites``: for many stacks."""
     in_kernel = bool(stack) and stack[-1].kind == "kernel"
-    frames = site(stack).frames
+    frames = (sites or Sites()).of(stack).frames
     if in_kernel or not stack:
         return HotSite(frames, in_kernel)
     leaf = stack[-1].name if stack[-1].kind == "python" else function_name(stack[-1].name)

@@ -34,5 +34,7 @@ def _scope(processes: Sequence[Process]) -> str:
     pids = sorted(pid for process in processes for pid in process.pids)
     if len(pids) <= _FEW:
         return f"-p {','.join(map(str, pids))}"
-    name = processes[0].name
-    return f"-n '^{name}$'" if len(processes) == 1 and _PLAIN.fullmatch(name) else "-a"
+    first = processes[0]
+    name = first.command or first.name
+    alike = len(processes) == 1 or all(process.command == name for process in processes)
+    return f"-n '^{name}$'" if alike and _PLAIN.fullmatch(name) else "-a"

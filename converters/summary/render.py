@@ -41,6 +41,8 @@ _NAMES = 8
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
 _INCOMPLETE = re.compile(r"stacks (not complete|cut)|frames without|user stacks that could not")
 """Kinds of losses that lose no time, only details of its stack."""
+_TIME = "ns of "
+"""Begin of a kind that is the time of another one."""
 _NAMELESS = "frames without a name"
 """A note lists the files that have them."""
 _TRAILING = re.compile(r" +(?=\n)")
@@ -229,12 +231,16 @@ def _lost_line(summary: Summary) -> Text:
         lost.pop(_NAMELESS, None)
     if not summary.lost:
         return Text("Lost: unknown, nothing was counted")
+    times = {kind: number for kind, number in lost.items() if kind.startswith(_TIME)}
+    lost = {kind: number for kind, number in lost.items() if kind not in times}
     missing = [(kind, number) for kind, number in lost.items() if number and not _INCOMPLETE.match(kind)]
     cut = [(kind, number) for kind, number in lost.items() if number and _INCOMPLETE.match(kind)]
     text = Text("Lost: " if missing else "Nothing lost")
     for i, (kind, number) in enumerate(missing):
         text.append(", " if i else "")
         text.append(counted(number, printable(kind)), style="bold red")
+        if time := times.get(f"{_TIME}{kind}"):
+            text.append(f" ({duration(time)})")
     for i, (kind, number) in enumerate(cut):
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))

@@ -10,6 +10,7 @@ from ..model.states import RUNNING
 from .figures import Running
 from .hot_sites import HotSite, hot_site
 from .people import alike_of, who_of
+from .wait_sites import Sites
 
 ON_CPU = {"samples"}
 """Columns of samples other than their weight."""
@@ -31,7 +32,7 @@ def add_up_running(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> tup
     """
     places: dict[HotSite, dict[_Thread, _Sum]] = defaultdict(lambda: defaultdict(_Sum))
     weights: dict[_Thread, int] = defaultdict(int)
-    sites: dict[int, HotSite] = {}
+    sites, known = Sites(), dict[int, HotSite]()
     samples = profile.index("samples")
     for sample in profile.samples:
         labels = dict(sample.labels)
@@ -43,9 +44,9 @@ def add_up_running(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> tup
             process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
             threads[thread] = ThreadTimes(pid, process, tid, name, 0, 0, 0, {})
         # By identity: samples share their stacks.
-        found = sites.get(id(sample.stack))
+        found = known.get(id(sample.stack))
         if found is None:
-            found = sites[id(sample.stack)] = hot_site(sample.stack)
+            found = known[id(sample.stack)] = hot_site(sample.stack, sites)
         total = places[found][thread]
         total.weight += sample.values[0]
         total.samples += sample.values[samples]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
+from typing import NamedTuple
 
+from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
@@ -12,14 +14,15 @@ from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
 from .calls import CALLS, add_up_calls, answer_of_calls
 from .contention import contention_of
-from .figures import Process, Summary, Times, Wait, thread_pattern
+from .figures import Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .next_command import next_command
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
+from .scripts import with_scripts
 from .standing import Standing, standing
 from .trouble import trouble
-from .wait_kinds import CORE, TOLD_BY_OTHERS
+from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
 
 _OFF_CPU = {"count", "min", "max"}
@@ -29,6 +32,7 @@ _MOSTLY = 90
 _NOWHERE = Site((), "")
 
 
+@no_collection()
 def summarize(profile: Profile) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
@@ -42,6 +46,7 @@ def summarize(profile: Profile) -> Summary:
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
+    profile, before = with_scripts(profile)
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
@@ -56,8 +61,8 @@ def summarize(profile: Profile) -> Summary:
         start_ns=profile.start_ns,
         duration_ns=profile.duration_ns,
         answer=(),
-        processes=_processes(threads, stands),
-        times=_times(list(threads.values())),
+        processes=_processes(threads, stands, before),
+        times=_times([times for thread, times in threads.items() if thread != _LOST]),
         active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
@@ -77,47 +82,78 @@ def summarize(profile: Profile) -> Summary:
     return replace(summary, answer=told.sentences, next_step=step)
 
 
-_Group = tuple[object, ...]
+_LOST = (0, 0)
+"""The thread whose samples are lost time of others."""
+_Flags = tuple[bool, bool, bool]
+"""A wait's (idle, still, in_kernel)."""
+_Member = tuple[Thread, Place, Sum]
 
 
 def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, still: frozenset[int]) -> list[Wait]:
     """Groups equal waits of all threads; idle threads, processes that did not move and kernel threads are separate
     from others in the same place. Waits for a core are one group per thread name."""
-    groups: dict[tuple[_Group, _Flags], dict[Thread, dict[Place, Sum]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[tuple[object, _Flags], list[_Member]] = defaultdict(list)
     for thread, places in sums.items():
         times = threads[thread]
-        is_kernel = thread in stands.kernel
+        is_kernel, is_still = thread in stands.kernel, thread[0] in still
         name = thread_pattern(times.process, main=False), thread_pattern(times.thread, times.pid == times.tid)
+        for_a_core = (CORE, *((is_kernel,) if is_kernel else name))
+        idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():
-            is_idle = thread in stands.idle and place in stands.quiet[thread]
-            where: _Group = (CORE, *((is_kernel,) if is_kernel else name)) if place.kind == CORE else place
-            groups[where, (is_idle, thread[0] in still, is_kernel)][thread][place] = total
-    alike = alike_of(threads.values())
-    return [_wait(members, threads, alike, flags) for (_, flags), members in groups.items()]
+            for_work = place.kind == WORK and not is_kernel
+            flags = for_work or place in idle, is_still, is_kernel
+            groups[for_a_core if place.kind == CORE else place, flags].append((thread, place, total))
+    whose = _Whose(threads)
+    waits = []
+    while groups:  # Each is taken out, from the end: there may be very many.
+        (_, flags), members = groups.popitem()
+        waits.append(_wait(members, whose, flags))
+    return waits[::-1]
 
 
-_Flags = tuple[bool, bool, bool]
-"""A wait's (idle, still, in_kernel)."""
+class _Members(NamedTuple):
+    who: tuple[Who, ...]
+    alike: int
+    wall: int
+    processes: int
 
 
-def _wait(
-    members: dict[Thread, dict[Place, Sum]],
-    threads: dict[Thread, ThreadTimes],
-    alike: Counter[tuple[str, str]],
-    flags: _Flags,
-) -> Wait:
+class _Whose:
+    """Tells of groups of threads who they are."""
+
+    def __init__(self, threads: dict[Thread, ThreadTimes]) -> None:
+        self._threads = threads
+        self._alike = alike_of(threads.values())
+        self._single: dict[Thread, _Members] = {}
+
+    def of(self, times: dict[Thread, int]) -> _Members:
+        """The threads with the time of each in one wait."""
+        if len(times) > 1:
+            return self._find(sorted(times, key=lambda thread: (-times[thread], thread)))
+        # Most waits are of one thread, if there are very many of them.
+        thread = next(iter(times))
+        found = self._single.get(thread)
+        if found is None:
+            found = self._single[thread] = self._find([thread])
+        return found
+
+    def _find(self, members: list[Thread]) -> _Members:
+        who = who_of([self._threads[thread] for thread in members])
+        walls = [self._threads[thread].wall for thread in members]
+        alike = sum(self._alike[kind] for kind in {(entry.process, entry.pattern) for entry in who})
+        return _Members(who, alike, sum(walls) if all(walls) else 0, len({pid for pid, _ in members}))
+
+
+def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
+    times: dict[Thread, int] = defaultdict(int)
     total = Sum()
-    by_place: dict[Place, int] = defaultdict(int)
-    for parts in members.values():
-        for place, part in parts.items():
-            total.add(part)
-            by_place[place] += part.time
-    times = {thread: sum(part.time for part in parts.values()) for thread, parts in members.items()}
-    walls = [threads[thread].wall for thread in members]
-    who = who_of([threads[thread] for thread in sorted(members, key=lambda thread: (-times[thread], thread))])
-    place = max(by_place, key=lambda place: (by_place[place], place))
+    for thread, _, part in members:
+        total.add(part)
+        times[thread] += part.time
+    of = whose.of(times)
+    place = members[0][1]
     runnable = place.kind == CORE
-    where = _common(by_place) if runnable else place.site
+    where = _common(members) if runnable else place.site
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,
         kind=place.kind,
@@ -133,34 +169,38 @@ def _wait(
         still=flags[1],
         in_kernel=flags[2],
         told_by_others=place.kind in TOLD_BY_OTHERS,
-        processes=len({pid for pid, _ in members}),
-        threads=len(members),
-        threads_wall=sum(walls) if all(walls) else 0,
-        threads_alike=sum(alike[kind] for kind in {(entry.process, entry.pattern) for entry in who}),
-        who=who,
+        processes=of.processes,
+        threads=len(times),
+        threads_wall=of.wall,
+        threads_alike=of.alike,
+        who=of.who,
     )
 
 
-def _common(times: dict[Place, int]) -> Site:
+def _common(members: list[_Member]) -> Site:
     """The place where threads lost their core, if it is nearly always the same."""
-    of: dict[Site, int] = defaultdict(int)
-    for place, time in times.items():
-        of[place.site] += time
-    most = max(of, key=lambda where: (of[where], where))
-    return most if of[most] * 100 >= _MOSTLY * sum(of.values()) else _NOWHERE
+    times: dict[Site, int] = defaultdict(int)
+    for _, place, total in members:
+        times[place.site] += total.time
+    most = max(times, key=lambda where: (times[where], where))
+    return most if times[most] * 100 >= _MOSTLY * sum(times.values()) else _NOWHERE
 
 
-def _processes(threads: dict[Thread, ThreadTimes], stands: Standing) -> tuple[Process, ...]:
+def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:
     kernel = {pid for pid, _ in stands.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
+        if (pid, tid) == _LOST:
+            continue
         if pid == tid or pid not in names:
             names[pid] = times.process
     pids: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for pid, name in sorted(names.items()):
         pids[pid in kernel, name].append(pid)
     by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[1]))
-    return tuple(Process(name, tuple(numbers), in_kernel) for (in_kernel, name), numbers in by_number)
+    return tuple(
+        Process(name, tuple(numbers), in_kernel, before.get(name, "")) for (in_kernel, name), numbers in by_number
+    )
 
 
 def _times(threads: list[ThreadTimes]) -> Times:

@@ -65,13 +65,13 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     still = [wait for wait in summary.waits if wait.still and not wait.in_kernel]
     if len(still) <= _STILL:
         still = []
-    others = [wait for wait in summary.waits if not wait.in_kernel and wait not in still]
+    others = [wait for wait in summary.waits if not wait.in_kernel and not (still and wait.still)]
     telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
     first = _first_of_mains(telling)
-    rest = [wait for wait in telling if wait not in first]
-    kept = [*first, *rest][: max(top, min(len(first), 2 * top))]
-    shown = [wait for wait in telling if wait in kept]
-    hidden = [wait for wait in others if wait not in shown]
+    rest = _without(telling, first)
+    kept = set(map(id, [*first, *rest][: max(top, min(len(first), 2 * top))]))
+    shown = [wait for wait in telling if id(wait) in kept]
+    hidden = _without(others, shown)
     folded = []
     if hidden:
         idle = sum(wait.idle for wait in hidden)
@@ -82,6 +82,12 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     if kernel:
         folded.append((f"{plural(summary.kernel_threads, 'thread')} of the kernel", kernel))
     return shown, folded
+
+
+def _without(waits: Sequence[Wait], others: Sequence[Wait]) -> list[Wait]:
+    # By identity: there may be very many.
+    left_out = set(map(id, others))
+    return [wait for wait in waits if id(wait) not in left_out]
 
 
 def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
@@ -141,7 +147,8 @@ def running_table(summary: Summary, width: int, top: int) -> RenderableType:
     made = table(*numbers, last=f"What runs (Share: of {whose})")
     telling = [each for each in summary.running if each.samples >= _SAMPLES] or list(summary.running)
     shown = telling[:top]
-    rest = [each for each in summary.running if each not in shown]
+    names = set(map(id, shown))
+    rest = [each for each in summary.running if id(each) not in names]
     parts = [each.weight for each in shown] + ([sum(each.weight for each in rest)] if rest else [])
     first = _scaled(parts, time_scale(whole)) if is_time else [count(part) for part in parts]
     cells = list(zip(first, _scaled(parts, share_scale(whole)) if whole else ["-"] * len(parts), strict=True))

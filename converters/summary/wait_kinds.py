@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
+from .runtimes import is_parked
 
 LOCK = "lock"
 """A lock with a holder: a mutex of the program or of the kernel, a file's."""
@@ -27,7 +28,7 @@ EVENTS = "events"
 CORE = "core"
 """A core: it is runnable."""
 WORK = "work"
-"""Work, in an idle kernel thread."""
+"""Work, in an idle kernel thread or a thread of a language's runtime."""
 
 TOLD_BY_OTHERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, WORK))
 """Kinds of waits that another thread, a process, a peer or a timer ends: effects of a cause elsewhere."""
@@ -52,7 +53,10 @@ _KERNEL_LOCKS = re.compile(
     r"_*(rt_)?(mutex_lock|rwsem_down_|down_(read|write|interruptible|killable|timeout)?|rwbase_|rtmutex|percpu_rwsem|"
     r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"
 )
-_USER_LOCKS = ("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait", "std::mutex::", "std::shared_mutex::", "take_gil")
+_USER_LOCKS = (
+    *("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait", "std::mutex::", "std::shared_mutex::"),
+    *("take_gil", "ObjectMonitor::EnterI", "ObjectMonitor::enter"),
+)
 """User functions whose futex wait is for a lock with a holder."""
 
 
@@ -78,6 +82,8 @@ def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
 
 
 def _told_by_others(frames: Sequence[str], kernel: str) -> str:
+    if frames and is_parked(frames[0]):
+        return WORK
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:
         if kernel in names:

@@ -7,13 +7,15 @@ only plumbing are in this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
-from .shared_frames import NOTHING_SHARED, Shared
+from .runtimes import of_go_library
+from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
 
 NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
@@ -87,22 +89,40 @@ _QUALIFIERS = re.compile(r"(\s+(const|volatile|noexcept)|\s*&&?)+$")
 _OPERATOR = re.compile(r"(?<!\w)operator\s*(\(\)|\[\]|[-+*/%^&|~!=<>,]+)")
 _UNRESOLVED = re.compile(r"\[(.*(\+|!fn_))?0x[0-9a-f]+\]|\[unknown\]", re.DOTALL)
 _ANONYMOUS = "(anonymous namespace)"
+_KIND_OF = attrgetter("kind")
+
+
+_Name = tuple[str, int, int]
+"""A name, and the first and the last depth of the frames that it represents."""
 
 
 class _Run(NamedTuple):
     """Consecutive frames of one module (or of Python)."""
 
-    python: bool
-    named: bool
+    is_python: bool
+    is_named: bool
     names: list[_Name]
     """The first and the last two; ``[libcuda.so.1]``, once, for a module without names."""
 
 
-class _Name(NamedTuple):
-    text: str
-    first: int
-    last: int
-    """Depths of the stack frames that it represents."""
+class _Told:
+    """What one frame tells."""
+
+    __slots__ = ("bare", "is_library", "is_named", "is_plumbing", "is_python", "label", "mark", "origin")
+
+    def __init__(self, frame: Frame, shared: Shared) -> None:
+        self.is_python = frame.kind == "python"
+        self.is_named = _is_named(frame)
+        self.is_plumbing = _is_plumbing(frame)
+        self.is_library = self.is_named and _in_library(frame)
+        self.label = _label(frame)
+        self.bare = _bare(frame.name)
+        self.origin = "python" if self.is_python else frame.module.path if frame.module else ""
+        self.mark = shared.mark(frame)
+
+
+_Own = tuple[_Told, int]
+"""What a frame tells, and its depth in the stack."""
 
 
 class Site(NamedTuple):
@@ -114,14 +134,58 @@ class Site(NamedTuple):
     """Innermost kernel function that is not the scheduler's, "" when unknown."""
 
 
-def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
-    """Where ``stack`` (user frames, then kernel frames, outermost first) waits.
+class Sites:
+    """The sites of many stacks. What a frame tells is found out once, by the frame's identity: readers share equal
+    frames, and to hash one takes longer than all the rest. The stacks have to live as long as this object."""
 
-    ``shared`` are functions that tell little, because many other waits go through them (`shared_frames`).
-    """
-    kernel = [frame for frame in stack if frame.kind == "kernel"]
-    user = [frame for frame in stack if frame.kind != "kernel"]
-    return Site(_user_chain(user, _system_call(kernel), shared), _kernel_wait(kernel))
+    def __init__(self, shared: Shared = NOTHING_SHARED) -> None:
+        """``shared`` are functions that tell little, because many other waits go through them (`shared_frames`)."""
+        self._shared = shared
+        self._told: dict[int, _Told] = {}
+        self._below: dict[tuple[int, ...], tuple[str, str]] = {}
+        """System call and kernel wait, by the kernel's frames."""
+
+    def of(self, stack: Stack) -> Site:
+        """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
+        end = len(stack)
+        while end and stack[end - 1].kind == "kernel":
+            end -= 1
+        user, kernel = stack[:end], stack[end:]
+        if "kernel" in map(_KIND_OF, user):
+            user = tuple(frame for frame in stack if frame.kind != "kernel")
+            kernel = tuple(frame for frame in stack if frame.kind == "kernel")
+        below = tuple(map(id, kernel))
+        if below not in self._below:
+            self._below[below] = _system_call(kernel), _kernel_wait(kernel)
+        system_call, wait = self._below[below]
+        return Site(self._user_chain(user, system_call), wait)
+
+    def _user_chain(self, user: Stack, system_call: str) -> tuple[str, ...]:
+        end = len(user)
+        library: list[str] = []
+        while end:
+            told = self._tell(user[end - 1])
+            if not told.is_plumbing and told.bare != system_call:
+                break
+            if told.is_library:
+                library.append(told.bare)
+            end -= 1
+        # The outermost one; but without frames of the program that one starts the thread.
+        called = _called(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
+        own = ((told, depth) for depth in range(end - 1, -1, -1) if not (told := self._tell(user[depth])).is_plumbing)
+        names = [*_with_gaps(_own_chain(own)), *_call(called, system_call)]
+        return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
+
+    def _tell(self, frame: Frame) -> _Told:
+        known = self._told.get(id(frame))
+        if known is None:
+            known = self._told[id(frame)] = _Told(frame, self._shared)
+        return known
+
+
+def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
+    """`Sites.of` for a single stack."""
+    return Sites(shared).of(stack)
 
 
 @lru_cache(maxsize=16384)
@@ -192,34 +256,21 @@ def _kernel_wait(kernel: Sequence[Frame]) -> str:
     return ""
 
 
-def _user_chain(user: Sequence[Frame], system_call: str, shared: Shared) -> tuple[str, ...]:
-    end = len(user)
-    while end and (_is_plumbing(user[end - 1]) or _bare(user[end - 1].name) == system_call):
-        end -= 1
-    own = [(frame, depth) for depth, frame in enumerate(user[:end]) if not _is_plumbing(frame)]
-    library = [frame for frame in user[end:] if _is_named(frame) and _in_library(frame)]
-    if not own:
-        # Not the outermost, which starts the thread.
-        library = library[-1:]
-    called = _called(library[0], user, end) if library else ""
-    return tuple(name for name, _ in groupby([*_with_gaps(_own_chain(own, shared)), *_call(called, system_call)]))
-
-
 def _with_gaps(names: Sequence[_Name]) -> list[str]:
     """The names, and `GAP` where frames between two of them are left out."""
-    chain: list[str] = []
-    for i, name in enumerate(names):
-        if i and name.first > names[i - 1].last + 1 and name.text != names[i - 1].text:
-            chain.append(GAP)
-        chain.append(name.text)
-    return chain
+    texts: list[str] = []
+    before, end = "", -1
+    for text, first, last in names:
+        if texts and first > end + 1 and text != before:
+            texts.append(GAP)
+        texts.append(text)
+        before, end = text, last
+    return texts
 
 
-def _called(first: Frame, user: Sequence[Frame], end: int) -> str:
+def _called(name: str, caller: Frame | None) -> str:
     """The library function that the program called."""
-    name = _bare(first.name)
-    caller = user[end - 1] if end else None
-    if name == "pthread_cond_timedwait" and caller and _PYTHON.search(caller.module.path if caller.module else ""):
+    if name == "pthread_cond_timedwait" and caller and caller.module and _PYTHON.search(caller.module.path):
         # Debian's Python has no name for it, and calls this function nowhere else (Python/ceval_gil.h).
         return "take_gil"
     return name
@@ -234,47 +285,78 @@ def _call(called: str, system_call: str) -> list[str]:
     return [called, system_call]
 
 
-def _own_chain(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
-    """Caller and API: the frames on both sides of the last step from one module into another, one to four names."""
-    end = shared.telling([frame for frame, _ in own])
-    if 0 < end < len(own):
-        return _telling_callers(own[:end], shared)
-    runs = [_run(list(group)) for _, group in groupby(own, key=lambda entry: _origin(entry[0]))]
+def _own_chain(own: Iterator[_Own]) -> list[_Name]:
+    """Caller and API: the frames on both sides of the last step from one module into another, one to four names.
+
+    ``own``: the program's own frames, innermost first. Only those that are needed are taken.
+    """
+    passed: list[_Own] = []
+    if inner := _behind_shared(own, passed):
+        return _telling_callers(inner, own)
+    runs = _runs(chain(passed, own))
     nameless: list[_Name] = []
-    while runs and not runs[-1].named:
-        nameless = runs.pop().names
-    if not runs:
+    last = next(runs, None)
+    while last and not last.is_named:
+        nameless = last.names
+        last = next(runs, None)
+    if not last:
         return nameless
-    last = runs[-1].names
-    if runs[-1].python or len(runs) == 1:
-        return last[-2:] + nameless
-    chain = [runs[-2].names[-1], *last[:1], *last[1:][-1:]]
-    if len(last) == len(runs[-2].names) == 1 and len(runs) > 2:
+    names, outer = last.names, next(runs, None)
+    if last.is_python or not outer:
+        return names[-2:] + nameless
+    api = [outer.names[-1], *names[:1], *names[1:][-1:]]
+    if len(names) == len(outer.names) == 1 and (outermost := next(runs, None)):
         # A library that only passes the call on: its caller is more informative.
-        chain.insert(0, runs[-3].names[-1])
-    return chain + nameless
+        api.insert(0, outermost.names[-1])
+    return api + nameless
 
 
-def _telling_callers(own: Sequence[tuple[Frame, int]], shared: Shared) -> list[_Name]:
+def _behind_shared(own: Iterator[_Own], passed: list[_Own]) -> _Own | None:
+    """The innermost frame outside of the functions that only pass waits on (`passed_on`); None if there is none.
+    ``passed`` gets the frames taken from ``own``."""
+
+    def marks() -> Iterator[int]:
+        for entry in own:
+            passed.append(entry)
+            yield entry[0].mark
+
+    inside = passed_on(marks())
+    return passed[inside] if inside is not None and inside < len(passed) else None
+
+
+def _telling_callers(inner: _Own, outside: Iterator[_Own]) -> list[_Name]:
     """The innermost function that is not shared, the next shared one outside of it, and its caller."""
-    inner = len(own) - 1
-    api = next((i for i in range(inner - 1, -1, -1) if shared.is_called(own[i][0])), None)
-    outer = (api - 1, api) if api is not None else (inner - 1,)
-    told = [i for i in (*outer, inner) if i >= 0 and (i == inner or _is_named(own[i][0]))]
-    return [_Name(_label(own[i][0]), own[i][1], own[i][1]) for i in told]
+    caller = first = next(outside, None)
+    api = None
+    while caller and not caller[0].mark & CALLED:
+        caller = next(outside, None)
+    if caller:
+        api, first = caller, next(outside, None)
+    told = [(each[0].label, each[1], each[1]) for each in (first, api) if each and each[0].is_named]
+    return [*told, (inner[0].label, inner[1], inner[1])]
 
 
-def _origin(frame: Frame) -> str:
-    return "python" if frame.kind == "python" else frame.module.path if frame.module else ""
+def _runs(own: Iterator[_Own]) -> Iterator[_Run]:
+    """Innermost first, as ``own``."""
+    run: list[_Own] = []
+    for entry in own:
+        if run and entry[0].origin != run[0][0].origin:
+            yield _run(run)
+            run = []
+        run.append(entry)
+    if run:
+        yield _run(run)
 
 
-def _run(entries: Sequence[tuple[Frame, int]]) -> _Run:
-    named = [entry for entry in entries if _is_named(entry[0])]
+def _run(run: list[_Own]) -> _Run:
+    last, depth = run[0]
+    if len(run) == 1:
+        return _Run(last.is_python, last.is_named, [(last.label, depth, depth)])
+    named = [entry for entry in reversed(run) if entry[0].is_named]
     # Only names at its ends are shown.
-    told = named if len(named) <= 3 else [named[0], *named[-2:]]
-    names = [_Name(_label(frame), depth, depth) for frame, depth in told]
-    last, depth = entries[-1]
-    return _Run(last.kind == "python", bool(names), names or [_Name(_label(last), entries[0][1], depth)])
+    ends = named if len(named) <= 3 else [named[0], *named[-2:]]
+    names = [(told.label, depth, depth) for told, depth in ends]
+    return _Run(last.is_python, bool(names), names or [(last.label, run[-1][1], depth)])
 
 
 def _label(frame: Frame) -> str:
@@ -296,7 +378,9 @@ def _is_named(frame: Frame) -> bool:
 
 
 def _in_library(frame: Frame) -> bool:
-    return frame.kind != "python" and frame.module is not None and _is_library(frame.module.path)
+    if frame.kind == "python" or frame.module is None:
+        return False
+    return _is_library(frame.module.path) or of_go_library(frame.name)
 
 
 @lru_cache(maxsize=4096)

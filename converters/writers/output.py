@@ -13,11 +13,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ..base import safefile
+from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.safefile import Owner, sudo_owner
 from ..base.text import printable
@@ -146,6 +147,7 @@ def check(paths: Sequence[str | Path], *, force: bool = False, format_name: str 
         seen.add(key)
 
 
+@no_collection()
 def write(
     profile: Profile,
     path: str | Path,
@@ -178,7 +180,7 @@ def write(
 
 def write_all(
     profile: Profile,
-    paths: Sequence[str | Path],
+    paths: Iterable[str | Path],
     options: WriteOptions | None = None,
     *,
     force: bool = False,
@@ -187,7 +189,9 @@ def write_all(
     """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
     failures: list[StallscopeError] = []
     defect: Exception | None = None
+    number = 0
     for path in paths:
+        number += 1
         try:
             write(profile, path, options, force=force, owner=owner)
         except StallscopeError as error:
@@ -202,7 +206,7 @@ def write_all(
         causes = "; ".join(error.cause for error in failures)
         remedies = "; ".join(dict.fromkeys(error.remedy for error in failures if error.remedy))
         exit_code = max(error.exit_code for error in failures)
-        cause = f"{len(failures)} of {len(paths)} outputs were not written: {causes}"
+        cause = f"{len(failures)} of {number} outputs were not written: {causes}"
         raise StallscopeError(cause, remedies, exit_code=exit_code)
 
 

@@ -1,7 +1,7 @@
 """What comes after a trace with very many stacks: names, the profile, the summary, a flame graph and a .pb.gz.
 
 CPU time and peak memory of a process that has such a trace in memory. The stacks are made of functions of the
-interpreter that runs this, and of the kernel's. `python tests/bench/bench_finish.py STACKS`.
+interpreter that runs this, and of the kernel's. `python tests/bench/bench_finish.py 64000 771000`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,18 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from time import time_ns
+
+from stallscope.converters.summary.render import render
+from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.writers import output as writers
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.epochs import Epochs
+from stallscope.tracers.kernel.records import COUNTERS, RUNNABLE, STATES, Origin, Thread, ThreadRecord, WaitSum
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Row
+from stallscope.tracers.symbols.process import ProcessSpaces
 
 GOALS = {64_000: (3, 300), 771_000: (30, 1200)}
 """Stacks: seconds, and MB."""
@@ -36,33 +48,38 @@ def kernel_addresses() -> list[int]:
     return [int(line.split()[0], 16) + 9 for line in lines if line.split()[1] in "tT"]
 
 
-def finish(stacks: int, output: str) -> None:
-    """Makes a capture, and all that follows from it."""
-    from stallscope.converters.summary.render import render
-    from stallscope.converters.summary.summarize import summarize
-    from stallscope.converters.writers import output as writers
-    from stallscope.tracers.engines.ebpf.assemble import profile_of
-    from stallscope.tracers.engines.ebpf.session import Capture, Epochs
-    from stallscope.tracers.kernel.records import COUNTERS, Origin
-    from stallscope.tracers.measures.offcpu import OffCpu
-    from stallscope.tracers.measures.protocol import Row
-    from stallscope.tracers.symbols.process import ProcessSpaces
-
+def capture_of(stacks: int) -> Capture:
+    """What a trace of 10 s has in memory when it ends."""
     chance = random.Random(1)
     code, kernel = addresses(), kernel_addresses()
     # Callers are few, and shared; what they call differs.
     outer = [tuple(chance.choices(code, k=USER - 6)) for _ in range(500)]
-    below = {i + 1: tuple(chance.choices(kernel, k=KERNEL)) for i in range(500)}
-    known = dict(below)
+    known = {i + 1: tuple(chance.choices(kernel, k=KERNEL)) for i in range(500)}
     rows = []
+    blocked = [0] * THREADS
     for i in range(stacks):
         known[1000 + i] = tuple(chance.choices(code, k=6)) + chance.choice(outer)
         origin = Origin(1000 + i, chance.randint(1, 500), 0, os.getpid() + i % THREADS, os.getpid(), 0, 1)
-        rows.append(Row(origin, "interruptible", (chance.randint(1000, 10**7), 1, 1000, 10**7)))
+        time = chance.randint(1000, 10**7 * 64_000 // stacks)
+        rows.append(Row(origin, "interruptible", (time, 1, 1000, time)))
+        blocked[i % THREADS] += time
     spaces = ProcessSpaces()
     spaces.adopt(os.getpid())
     columns, counters = OffCpu().columns, dict.fromkeys(COUNTERS, 0)
-    capture = Capture(0, 10**10, time.time_ns(), columns, rows, {}, [], known, counters, 0, Epochs(), spaces)
+    threads = [record_of(os.getpid() + i, time) for i, time in enumerate(blocked)]
+    return Capture(0, 10**10, time_ns(), columns, rows, {}, threads, known, counters, 0, Epochs(), spaces)
+
+
+def record_of(tid: int, blocked: int) -> ThreadRecord:
+    key = Origin(0, 0, 0, tid, os.getpid(), 0, 1)
+    by_state = tuple(blocked * (state == "interruptible") for state in STATES)
+    thread = Thread(0, 0, 0, 0, 0, 10**10 - blocked, by_state, 1, (0,) * 24, key, key, WaitSum(*[0] * 7), RUNNABLE, 0)
+    return ThreadRecord(10**10, b"bench", thread, exited=True)
+
+
+def finish(stacks: int, output: str) -> None:
+    """Makes a capture, and all that follows from it."""
+    capture = capture_of(stacks)
     begin, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     def told(what: str) -> None:
@@ -71,6 +88,7 @@ def finish(stacks: int, output: str) -> None:
 
     print(f"{stacks:,} stacks of {USER + KERNEL} frames; {held:.0f} MB of them when the trace has ended")
     profile = profile_of(capture, "Off-CPU time")
+    del capture  # as the commands do
     told("profile")
     render(summarize(profile), io.StringIO())
     told("summary")

@@ -39,7 +39,9 @@ CASES = (
     Case("fsync", (MAIN + "fsync .* append_record → fsync",)),
     Case("writeback", (MAIN + "writeback .* save_checkpoint → sync_file_range",)),
     Case("slow_page_faults", (MAIN + ".* look_up → page fault, waiting in handle_userfault",)),
-    Case("workload crowd 60000 6 1", ("outnumber the cores",)),
+    Case(
+        "workload crowd 60000 6 1", ("outnumber the cores|Others have most of the cores",)
+    ),  # the latter on a busy machine
     Case("cgroup_quota", ("quota throttles",)),
     Case("workload pool_per_call 100000 4", ("makes its threads anew",)),
     Case("convoy", ("8 worker-.* threads .* pthread_mutex_lock", "allocate", "release")),

@@ -62,7 +62,8 @@ def check(profile: Profile, place: Path) -> None:
         time_ns[whole] += sample.values[0]
         assert not [name for name in names if name.startswith(("[", "wrong_"))], names
     assert time_ns[True] > 0.5e9 * SECONDS, (time_ns, profile.comments, profile.lost)
-    assert time_ns[True] >= 0.99 * sum(time_ns.values()), (time_ns, profile.comments, profile.lost)
+    # A thread that is killed may wait for a core when its memory is gone already.
+    assert time_ns[True] >= 0.9 * sum(time_ns.values()), (time_ns, profile.comments, profile.lost)
     modules = {frame.module for sample in profile.samples for frame in sample.stack if frame.module}
     ours = {module.path for module in modules if module.path.startswith(f"{place}/")}
     assert ours == {f"{place}/app", f"{place}/libpart.so"}

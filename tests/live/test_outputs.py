@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Tracer, check_counts, command_truth, folded, load, run, traced_run
+from commands import Tracer, check_counts, folded, load, run, traced_run
 from runner import FOLDER, Workload
+from stallscope.converters.base.units import duration
 from stallscope.converters.model import Profile
 from tracing import RUNNABLE, Traced
 
@@ -234,20 +236,34 @@ def test_one_kind_of_stacks(tmp_path: Path) -> None:
 
 
 def test_full_tables_are_said(tmp_path: Path) -> None:
-    """Each child has waits of its own: far more than the smallest table holds."""
+    """Nobody reads them meanwhile, and each child has waits of its own: far more than the smallest table holds."""
     path = tmp_path / "out.pb.gz"
-    finished = run("--table-size", 1024, "-o", path, "--", FOLDER / "fork_storm", 1500, 8).check_succeeded()
+    with (
+        Workload("fork_storm", 1500, 8, linger=True) as workload,
+        Tracer("--table-size", 1024, "-p", workload.pid, "-o", path) as tracer,
+    ):
+        tracer.ready()
+        tracer.interrupt(signal.SIGSTOP)
+        workload.release()
+        truth = workload.truth()
+        tracer.interrupt(signal.SIGCONT).interrupt()
+        finished = tracer.finish().check_succeeded()
     profile = load(path)
     lost = profile.lost["intervals"]
     assert lost > 0
-    assert re.search(rf"^Lost: {lost:,} intervals\b", finished.out, re.MULTILINE)
+    time = duration(profile.lost["ns of intervals"])
+    assert re.search(rf"^Lost: {lost:,} intervals \({time}\)", finished.out, re.MULTILINE)
     assert re.search(r"^Note: .*--table-size", finished.out, re.MULTILINE)
     assert len({(s.label("pid"), s.label("tid")) for s in profile.samples}) <= 1024 + 1500
     # The account of the threads is not kept in that table.
     assert sum(times.exited for times in profile.threads) >= 1500
-    truth = command_truth(finished.out)
     (children,) = [wait for wait in truth["waits"] if wait["function"] == "child_sleep"]
     assert Traced(profile, truth).blocks("child_sleep") < children["blocks"]
+    # What is lost is in rows of its own: nothing is missing from the sum.
+    rows = [sample for sample in profile.samples if sample.stack[0].name == "[lost]"]
+    assert sum(sample.values[0] for sample in rows) == profile.lost["ns of intervals"] > 0
+    off = sum(times.runnable + sum(times.blocked.values()) for times in profile.threads)
+    assert sum(sample.values[0] for sample in profile.samples) == off
 
 
 def test_larger_tables_hold_all(tmp_path: Path) -> None:

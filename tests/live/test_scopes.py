@@ -354,3 +354,29 @@ def test_duration_ends_a_command(tmp_path: Path) -> None:
     finished = run("-d", 0.3, "-o", path, "--", "sh", "-c", "echo child $$; exec sleep 50").check_succeeded()
     assert not alive(int(finished.out.split()[1]))
     assert load(path).duration_ns >= 0.3e9
+
+
+@pytest.mark.parametrize("option", [(), ("--children",)], ids=["alone", "children"])
+def test_what_a_process_had_forked_before(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """It is left out and that is said, or traced with `--children`; interpreters are told apart by their scripts."""
+    path = tmp_path / "out.pb.gz"
+    for name in ("load.py", "train.py"):
+        (tmp_path / name).write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    script = f"cd {tmp_path}; python3 load.py & python3 train.py & echo; while :; do sleep 0.1; done"
+    parent = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert parent.stdout
+        parent.stdout.readline()
+        time.sleep(0.5)
+        finished = run("-p", parent.pid, *option, "-d", 0.5, "-o", path).check_succeeded()
+        told = "that -p had forked before the trace: not traced; --children traces them, too"
+        assert (told in finished.out) is not bool(option)
+        scripts = {"-c", "load.py", "train.py"} if option else {"-c"}
+        found = {(each.process, each.script) for each in load(path).processes}
+        assert {script for _, script in found if script} == scripts
+        assert all(not script for process, script in found if process == "sleep")
+        assert all((f"python3 {name}" in finished.out) is bool(option) for name in ("load.py", "train.py"))
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()

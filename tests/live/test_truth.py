@@ -123,7 +123,11 @@ def test_spinner_is_never_blocked(trace: Trace) -> None:
     # Outside of spin() it waits for its gate and for the end.
     begin_to_end = sum(s.values[0] for s in traced.samples("spin") if s.label("state") not in RUNNABLE)
     assert begin_to_end == 0
-    assert near(traced.preempted(truth["tid"]), truth["runnable_ns"])
+    # A switch that the kernel did not report leaves a wait of unknown kind.
+    unknown = [s for s in traced.profile.samples if (s.label("tid"), s.label("state")) == (truth["tid"], "other")]
+    assert traced.missed or not unknown
+    waited = traced.preempted(truth["tid"]) + sum(s.values[0] for s in unknown)
+    assert near(waited, truth["runnable_ns"]), (truth, traced.thread(truth["tid"]), traced.missed)
 
 
 def test_two_spinners_on_one_core_are_runnable(trace: Trace) -> None:

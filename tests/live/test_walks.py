@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes, load_shape
-from stallscope.tracers.engines.ebpf.session import Capture, Session
+from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.engines.ebpf.unwinding import Unwinding
 from stallscope.tracers.images.elf import ElfFile
 from stallscope.tracers.images.maps import Mapping
@@ -116,21 +118,35 @@ int main(void)
 BITS_32 = """
 .code32
 .globl _start
-nap: movl $162, %eax
+.type nap, @function
+.type outer, @function
+.type _start, @function
+nap: pushl %ebp
+     movl %esp, %ebp
+     movl $162, %eax
      movl $request, %ebx
      xorl %ecx, %ecx
      int $0x80
+     popl %ebp
      ret
 outer: pushl %ebp
      movl %esp, %ebp
-     call nap
+     call *pointer
      popl %ebp
      ret
-_start: call outer
+_start: FIRST
+     call outer
      jmp _start
 .data
 request: .long 0, 1000000
+pointer: .long nap
 """
+CHAINS_32 = {
+    "frame pointers": ("xorl %ebp, %ebp", ["nap", "outer", "_start"]),
+    "what is no frame": ("leal -8(%esp), %ebp", ["nap", "outer", "_start"]),
+    "no return address": ("pushl $outer\npushl $0\nmovl %esp, %ebp", ["nap", "outer", "_start"]),
+}
+"""How a 32-bit program starts, and the functions on its stack, innermost first."""
 
 
 def compiled(gcc: str, folder: Path, name: str, source: str, *options: str, libs: str = "-lc") -> Path:
@@ -165,7 +181,8 @@ def trace(pid: int, seconds: float, on_poll: Callable[[], None] = lambda: None) 
     engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
     try:
         capture = Session(engine, None, seconds).run(sink, lambda *_: on_poll())
-        return capture, profile_of(capture, "Off-CPU time")
+        kept = replace(capture, stacks=dict(capture.stacks))  # which a profile is made out of
+        return kept, profile_of(capture, "Off-CPU time")
     finally:
         engine.close()
 
@@ -248,9 +265,12 @@ def test_workers_of_the_kernel_have_no_user_stack(gcc: str, tmp_path: Path, requ
     assert capture.counters["stacks_failed"] == 0
 
 
-def test_32_bit_code_is_not_walked_by_the_rules_of_64(tmp_path: Path, require: Require) -> None:
+@pytest.mark.parametrize("start", CHAINS_32)
+def test_32_bit_code_is_walked_by_frame_pointers(start: str, tmp_path: Path, require: Require) -> None:
+    """Up to what is no frame: never to an address that follows no call."""
     require(all(map(shutil.which, ("as", "ld"))), "there is no assembler and linker")
-    (tmp_path / "bits.s").write_text(BITS_32)
+    first, expected = CHAINS_32[start]
+    (tmp_path / "bits.s").write_text(BITS_32.replace("FIRST", first))
     subprocess.run(["as", "--32", "-o", tmp_path / "bits.o", tmp_path / "bits.s"], check=True, timeout=60)
     subprocess.run(["ld", "-m", "elf_i386", "-o", tmp_path / "bits", tmp_path / "bits.o"], check=True, timeout=60)
     try:
@@ -260,12 +280,19 @@ def test_32_bit_code_is_not_walked_by_the_rules_of_64(tmp_path: Path, require: R
     else:
         require(False, "the kernel runs no 32-bit programs")
     with running(tmp_path / "bits") as child:
-        capture, _ = trace(child.pid, 1)
-    stacks = {row.origin.ustack for row in capture.rows if row.origin.ustack}
+        capture, profile = trace(child.pid, 1)
+    stacks = {row.origin.ustack for row in capture.rows if row.origin.ustack and row.state == "interruptible"}
     assert stacks
-    for stack in stacks:
-        assert len(capture.stacks[stack]) == 1, list(map(hex, capture.stacks[stack]))
-        assert capture.ends[stack]
+    assert {ENDS[capture.ends[stack]] for stack in stacks} == {"32-bit code"}
+    waits = [s for s in profile.samples if s.label("state") == "interruptible" and s.label("open") != "yes"]
+    found = Counter[tuple[str, ...]]()
+    for sample in waits:
+        found[tuple(f.name for f in reversed(sample.stack) if f.kind == "native")] += sample.values[1]
+    assert found.total() > 100
+    # Callers may be missing, but no frame is invented.
+    assert all(names == tuple(expected[: len(names)]) for names in found), found
+    assert found[tuple(expected)] > 0.9 * found.total(), found
+    assert any("32-bit code is walked by frame pointers" in comment for comment in profile.comments)
 
 
 def test_walking_again_takes_nobody_into_the_scope() -> None:

@@ -187,3 +187,11 @@ def test_command(tmp_path: Path) -> None:
     (thread,) = truth["threads"]
     assert running >= thread["cpu_ns"]
     assert "shares" in finished.out
+
+
+def test_measures_may_be_used_again(trace: Trace) -> None:
+    measures = OffCpu(time="wall"), OnCpu(HZ, time="wall")
+    for _ in range(2):
+        traced = trace("shares", 100, measures=measures)
+        assert {sample.label("pid") for sample in traced.profile.samples} == {traced.truth["pid"]}
+        assert not traced.profile.lost["stacks"]

@@ -210,7 +210,7 @@ def wall() -> str:
     taken = sum(sample.values[4] for sample in running)
     assert taken >= seen.total() / NSEC * HZ / 2, (taken, seen.total())
     whole = sum(s.values[4] for s in running if reaches_start(s.stack))
-    assert whole >= WHOLE * taken, (whole, taken)
+    assert whole >= WHOLE * taken, (whole, taken, found.profile.comments)
     return f"samples sum to the threads' time; shares of five functions within {worst:.1%} by {taken:,} samples"
 
 

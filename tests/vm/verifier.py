@@ -69,9 +69,8 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        loaded = probes.load_shape(
-            ProbeOptions(Scope(everything=True), (OffCpu(), OnCpu(), Timeline(), Ioctl())), shape
-        )
+        measures = OffCpu(), OnCpu(), Timeline(), Ioctl()
+        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]
     try:

@@ -366,6 +366,20 @@ def test_libraries_come_back_at_the_same_address() -> None:
     assert waits["same_address"]["calls"] > 0.9 * changes > 0
 
 
+def test_many_stacks() -> None:
+    with Workload("many_stacks", 3, 500, 100, 40) as workload:
+        assert len(set(workload.tids)) == 1  # the others exist before the start, and wait for it
+        workload.release()
+        truth = workload.truth()
+        workload.finish()
+    assert [wait["function"] for wait in truth["waits"]] == ["leaf"] * 3
+    for wait in truth["waits"]:
+        assert wait["calls"] == 500
+        assert 0 < wait["blocks"] <= 500
+        assert wait["ns"] >= 500 * 40_000
+    assert {thread["thread"] for thread in truth["threads"]} == {"ways-0", "ways-1", "ways-2"}
+
+
 def test_call_paths_are_all_taken() -> None:
     for frame in ("near", "far"):
         truth = run("call_paths", frame, 2)

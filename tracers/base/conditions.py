@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from .cgroups import Cgroups
 from .procfs import PROC, tids
+from .scripts import script_of
 
 _MOST = 1 << 14
 """Maximum number of processes; others are not reported."""
@@ -23,6 +24,8 @@ _THREADS = 256
 """Maximum number of threads of a process that are asked for their cores."""
 _ENVIRONMENT = 1 << 18
 """Maximum bytes that are searched."""
+_COMMAND_LINE = 1 << 12
+"""Maximum bytes in which a script is looked for: that of Java may be behind a long class path."""
 _VALUE = 40
 """Bytes of a variable's value that are kept."""
 _GRACE, _SHARE = 0.2, 0.03
@@ -42,6 +45,9 @@ class Condition:
     cpus: str = ""
     limits: tuple[CpuLimit, ...] = ()
     environment: dict[str, str] | None = None
+    script: str = ""
+    name: str = ""
+    """The process's name at that time: if it has another one later, the script may be that of the program before."""
 
 
 _UNKNOWN = Condition()
@@ -91,6 +97,12 @@ class Conditions:
             self._known.pop(pid, None)
             self.look(pid)
 
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forgets processes that are gone."""
+        for pid in pids:
+            self._known.pop(pid, None)
+        self._alive = deque(pid for pid in self._alive if pid in self._known)
+
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()
@@ -131,7 +143,9 @@ class Conditions:
         if environment is None and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
-        self._known[pid] = Condition(cpus, environment=environment), groups
+        script = script_of((_read(pid, "cmdline", _COMMAND_LINE) or b"").split(b"\0"))
+        name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
+        self._known[pid] = Condition(cpus, environment=environment, script=script, name=name), groups
         return True
 
 

@@ -17,6 +17,7 @@ class Launch:
         """``quiet``: its standard output goes to standard error."""
         self._command = command
         self._status: int | None = None
+        self._parent = os.getpid()
         # If SIGCHLD is ignored, which is inherited, the kernel keeps no exit status.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gate_read, self._gate = os.pipe2(os.O_CLOEXEC)
@@ -62,8 +63,8 @@ class Launch:
             )
 
     def poll(self) -> int | None:
-        """Its exit status, -N where signal N ended it; None while it runs."""
-        if self._status is None:
+        """Its exit status, -N where signal N ended it; None while it runs, and in other processes than its parent."""
+        if self._status is None and os.getpid() == self._parent:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self._status = os.waitstatus_to_exitcode(status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -63,6 +63,20 @@ def ancestors(pid: int) -> set[int]:
 def _parent(pid: int) -> int:
     fields = _read(PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return int(fields[1]) if len(fields) > 1 else 0
+
+
+def descendants(of: Iterable[int]) -> set[int]:
+    """The children of these processes, their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for pid in pids():
+        children.setdefault(_parent(pid), []).append(pid)
+    found: set[int] = set()
+    pending = list(of)
+    while pending:
+        new = [child for child in children.get(pending.pop(), ()) if child not in found]
+        found.update(new)
+        pending += new
+    return found
 
 
 def in_host_pid_namespace() -> bool:

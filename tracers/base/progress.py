@@ -17,6 +17,10 @@ _INTERVAL = 0.25
 _CLEAR = "\r\x1b[K"
 
 
+MANY = 5_000
+"""From this many stacks on, the work after a trace takes long enough to be shown."""
+
+
 class Progress:
     """Shows the elapsed time and the counts so far; removed when the ``with`` block ends.
 

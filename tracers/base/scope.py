@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
+from ...converters.base.units import plural
 from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
@@ -28,12 +29,17 @@ class Scope:
     cgroup: Path | None = None
     everything: bool = False
     children: bool = True
+    """What traced processes fork during the trace."""
+    descendants: bool = False
+    """What ``pids`` have forked before."""
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)
     """Processes that work for the tracer; always excluded."""
     waits: bool = False
     """No process has matched so far: the scope waits for processes by ``name``."""
+    left_out: set[int] = field(default_factory=set, compare=False)
+    """Processes that ``pids`` had forked before the trace, if these are not traced."""
     _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False, compare=False)
 
     def resolve(self) -> None:
@@ -58,8 +64,31 @@ class Scope:
             self.tids.add(tid)
         if self.cgroup is not None:
             self.cgroup = _cgroup_folder(self.cgroup)
+        self._add_descendants()
         self.tgids |= self.newcomers()
         self.waits = self.name is not None and not (self.tgids or self.tids or self.cgroup or self.everything)
+
+    def _add_descendants(self) -> None:
+        if not self.pids or not self.children:
+            return
+        found = procfs.descendants(self.pids) - self.tgids
+        if os.getpid() in found:  # its shell is traced
+            found -= {os.getpid(), *self._callers, *procfs.descendants([os.getpid()])}
+        found -= self.ours
+        if self.descendants:
+            self.tgids |= found
+        else:
+            self.left_out = found
+
+    def remarks(self) -> list[str]:
+        """What the reader should know about what was not traced."""
+        left_out = self.left_out - self.tgids
+        if not left_out:
+            return []
+        number = plural(len(left_out), "process")
+        names = sorted({procfs.comm(pid) for pid in left_out} - {""})
+        whom = f" ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})" if names else ""
+        return [f"{number}{whom} that -p had forked before the trace: not traced; --children traces them, too"]
 
     def newcomers(self) -> set[int]:
         """Processes that match the scope by name or cgroup and are not in it yet."""

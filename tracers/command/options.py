@@ -14,6 +14,7 @@ from ...converters.base.errors import StallscopeError
 from ...converters.writers.output import format_of
 from ..base.scope import Scope
 from ..engines.ebpf.engine import Ebpf
+from ..engines.ebpf.probes import ProbeOptions
 from ..engines.protocol import Engine
 from ..measures.timeline import LIMIT, Timeline
 
@@ -42,15 +43,20 @@ MOST = 100_000_000
 
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-p -t -n --cgroup -a --no-children and COMMAND: arguments of `make_scope` and ``command``."""
+    """-p -t -n --cgroup -a --children --no-children and COMMAND: arguments of `make_scope` and ``command``."""
     options: list[Decorator] = [
         cli.ids_option("-p", "--pid", "pids", help="Trace these processes."),
         cli.ids_option("-t", "--tid", "tids", help="Trace these threads."),
-        click.option("-n", "--name", metavar="REGEX", help="Trace processes by name or command line, also later ones."),
+        click.option(
+            "-n", "--name", metavar="REGEX", help="Trace processes by name or command line, including later ones."
+        ),
         click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
         click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
-        click.option("--no-children", is_flag=True, help="Leave out processes that traced ones fork meanwhile."),
-        cli.seconds_option("-d", "--duration", help="Stop after so many seconds; else Ctrl-C, or the target's end."),
+        click.option("--children", is_flag=True, help="With -p: also trace what these processes forked before."),
+        click.option("--no-children", is_flag=True, help="Do not trace processes that traced ones fork."),
+        cli.seconds_option(
+            "-d", "--duration", help="Stop after this many seconds. Default: on Ctrl-C, or when the target ends."
+        ),
         click.argument("command", nargs=-1, type=click.UNPROCESSED),
     ]
     return _apply(options, function)
@@ -66,15 +72,20 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
         raise click.UsageError("give either a COMMAND or processes that run already, not both")
     if everything and (pids or tids or name or cgroup):
         raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
+    if given["children"] and (given["no_children"] or not pids):
+        raise click.UsageError(
+            "--children adds to -p PID the processes that it has forked before: give it with -p only"
+        )
     try:
         pattern = re.compile(name) if name else None
     except (re.error, OverflowError, RecursionError) as error:
         raise click.BadParameter(f"{name!r} is not a regular expression: {error}", param_hint="'-n'") from None
-    return Scope(list(pids), list(tids), pattern, cgroup, everything, children=not given["no_children"])
+    children = {"children": not given["no_children"], "descendants": given["children"]}
+    return Scope(list(pids), list(tids), pattern, cgroup, everything, **children)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --force --per-thread --merge --json -v: what `results.Results` is made from."""
+    """-o --every --force --per-thread --merge --json -v: what `results.Results` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -85,11 +96,18 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
             "is folded text on standard output. Default: an SVG in the current folder.",
         ),
+        click.option(
+            "--every",
+            type=_Duration(),
+            metavar="DURATION",
+            help="Write a profile per interval of so many seconds (60s, 5m, 1h), without a gap: give -o a name with a "
+            "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself.",
+        ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
-        click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not per process."),
+        click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        click.option("-v", "--verbose", is_flag=True, help="Say how the stacks were taken, on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="Print on standard error how the stacks were taken."),
     ]
     return _apply(options, function)
 
@@ -109,7 +127,7 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar=_MaxEvents.name,
             default=f"{LIMIT}",
             show_default=True,
-            help="Events that a timeline keeps: the newest N, or with N,first those from the beginning on.",
+            help="Maximum number of events in a timeline: it keeps the newest, or the first with N,first.",
         ),
         click.option(
             "--event-buffer",
@@ -117,10 +135,30 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["16", "32", "64", "128", "256", "512", "1024"]),
             default="64",
             show_default=True,
-            help="MB of kernel memory for a timeline's events until they are read.",
+            help="MB of kernel memory for events of a timeline that were not read yet.",
         ),
     ]
     return _apply(options, function)
+
+
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType
+
+
+class _Duration(_Seconds):
+    """``60``, ``60s``, ``5m`` or ``1h``: a time in seconds, from 1 to a day."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Usage error for anything else."""
+        match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h)?", str(value))
+        seconds = float(match[1]) * {"m": 60, "h": 3600}.get(match[2], 1) if match else 0.0
+        if not 1 <= seconds <= 86_400:
+            self.fail(f"{value!r} is not a time from 1s to 24h, such as 60s, 5m or 1h", param, ctx)
+        return seconds
 
 
 class _MaxEvents(_Type):
@@ -170,13 +208,13 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--lines",
             is_flag=True,
-            help="Source lines of native code, and inlined functions as frames, where there is debug information. "
-            "Takes time after the trace.",
+            help="Add source lines of native code, and inlined functions as frames, if there is debug information. "
+            "This takes time after the trace.",
         ),
         click.option(
             "--container-pid",
             is_flag=True,
-            help="Tell processes by the pid inside their container too: 'worker (12 inside)'. -p takes the host's.",
+            help="Also show the pid inside the container: 'worker (12 inside)'. -p takes pids of the host.",
         ),
     ]
     return _apply(options, function)
@@ -194,19 +232,21 @@ def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer --unwind-memory --no-wait: how the probes work."""
+    """-U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
     options: list[Decorator] = [
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
         click.option(
-            "--btf", type=click.Path(path_type=Path), help="Type information of this kernel, where it carries none."
+            "--btf",
+            type=click.Path(path_type=Path),
+            help="Type information (BTF) of this kernel, if it has none itself.",
         ),
         click.option(
             "--table-size",
             type=click.IntRange(1024, 1 << 22),
             default=1 << 16,
             show_default=True,
-            help="Distinct waits, and distinct stacks, that the kernel side can hold.",
+            help="Distinct waits, and distinct stacks, that the kernel side can hold until they are read.",
         ),
         click.option(
             "--buffer",
@@ -217,17 +257,25 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="MB of ring buffer for new stacks.",
         ),
         click.option(
+            "--memory",
+            "memory_mb",
+            type=click.IntRange(128, 1 << 20),
+            default=ProbeOptions.memory >> 20,
+            show_default=True,
+            help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
+        ),
+        click.option(
             "--unwind-memory",
             "unwind_mb",
             type=click.IntRange(0, 4096),
             default=256,
             show_default=True,
-            help="MB of kernel memory, at most, for tables of unwind rules; 0: user stacks by frame pointers.",
+            help="Maximum MB of kernel memory for unwind tables; 0: walk user stacks by frame pointers.",
         ),
         click.option(
             "--no-wait",
             is_flag=True,
-            help="Begin at once, also where unwind tables are still to be compiled: the first stacks may be cut short.",
+            help="Begin at once, even if unwind tables still have to be compiled: the first stacks may be cut short.",
         ),
     ]
     return _apply(options, function)
@@ -244,6 +292,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         table_entries=given["table_size"],
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
+        memory=given["memory_mb"] << 20,
     )
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ...converters.base.collection import no_collection
+from ...converters.base.errors import StallscopeError
 from ...converters.base.safefile import sudo_owner
 from ...converters.base.text import printable
+from ...converters.base.units import plural
 from ...converters.writers import output
 from ...converters.writers.base.options import WriteOptions
+from ..base.progress import MANY, Progress
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -28,20 +34,30 @@ class Results:
     as_json: bool
     merge: bool = False
     verbose: bool = False
+    every: float | None = None
+    """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
         """From the values of `options.output_options`. StallscopeError when an output could not be written: better now
         than after the trace."""
-        paths = given["outputs"] or (str(output.default_path(stem)),)
-        output.check(paths, force=given["force"])
-        return cls(paths, given["force"], given["per_thread"], given["as_json"], given["merge"], given["verbose"])
+        paths, every = given["outputs"] or (str(output.default_path(stem)),), given.get("every")
+        if every:
+            _check_names(given["outputs"], every)
+        output.check(_at(paths, time.time()) if every else paths, force=given["force"])
+        force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
+        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every)
 
     @property
     def uses_stdout(self) -> bool:
         """Whether standard output is for data that a program reads."""
         return self.as_json or any(map(output.is_stdout, self.paths))
 
+    def publish(self, profile: Profile) -> None:
+        """Writes the files of an interval that is not the last one, and says so. StallscopeError like `write`."""
+        self._write_files(profile, sys.stdout or io.StringIO())
+
+    @no_collection()
     def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
         -v also prints the ``details``."""
@@ -60,19 +76,35 @@ class Results:
 
             profile = merge_processes(profile)
         options = WriteOptions(per_thread=self.per_thread)
-        before = {path: _identity(path) for path in self.paths}
+        paths = _at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
+        if self.every:
+            _refuse_pipes(paths)
+        before = {path: _identity(path) for path in paths}
+        progress = Progress()
+
+        def shown() -> Iterator[str]:
+            for path in paths:
+                if len(profile.samples) >= MANY and not output.is_stdout(path):
+                    progress.restart()
+                    progress.show(f"writing {printable(path)}")
+                yield path
+
         try:
-            output.write_all(profile, self.paths, options, force=self.force, owner=sudo_owner())
+            output.write_all(profile, shown(), options, force=self.force, owner=sudo_owner())
         finally:
+            progress.clear()
             listing = sys.stderr if self.as_json else stream
-            for path in self.paths:
+            for path in paths:
                 if not output.is_stdout(path) and _identity(path) not in (None, before[path]):
                     print(f"wrote {printable(path)}", file=listing)
 
     def _print_summary(self, profile: Profile, stream: TextIO) -> None:
         from ...converters.summary.summarize import summarize
 
-        summary = summarize(profile)
+        with Progress() as progress:
+            if len(profile.samples) >= MANY:
+                progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
+            summary = summarize(profile)
         if self.as_json:
             import json
 
@@ -83,6 +115,36 @@ class Results:
 
             render(summary, stream)
         stream.flush()
+
+
+def _at(paths: Sequence[str], seconds: float) -> tuple[str, ...]:
+    """The paths of the interval that began then (Unix epoch), in local time."""
+    when = time.localtime(seconds)
+    return tuple(time.strftime(path, when) for path in paths)
+
+
+def _refuse_pipes(paths: Iterable[str]) -> None:
+    """StallscopeError for a named pipe: opening it would wait for a reader, and the trace for that."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISFIFO(mode):
+            raise StallscopeError(f"{printable(path)} is a named pipe, which --every does not write to", "remove it")
+
+
+def _check_names(paths: Sequence[str], every: float) -> None:
+    """StallscopeError if two intervals would go into the same file."""
+    for path in paths or ("",):
+        names = {_at((path,), time.time() + i * every) for i in range(3)}
+        if len(names) < 3 or output.is_stdout(path):
+            same = f", and {printable(path)} is always the same" if path else ""
+            raise StallscopeError(
+                f"--every needs a name for each interval{same}",
+                "give -o a time: -o 'host-%Y%m%d-%H%M%S.pb.gz'",
+                exit_code=2,
+            )
 
 
 def _identity(path: str) -> tuple[int, ...] | None:

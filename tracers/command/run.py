@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from ...converters.base.errors import StallscopeError
+from ...converters.base.text import printable
 from ...converters.writers import output
 from ..base.launch import shell_status
 from ..base.scope import Scope
@@ -13,6 +18,9 @@ from ..engines.protocol import Request
 from ..measures.protocol import Measure
 from . import options
 from .results import Results
+
+if TYPE_CHECKING:
+    from ...converters.model import Profile
 
 
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
@@ -23,6 +31,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     """
     results = Results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
+    if given.get("every") and any(measure.name == "timeline" for measure in measures):
+        raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
     engine = options.make_engine(given)
     request = Request(
@@ -35,10 +45,21 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         quiet=results.uses_stdout,
         lines=lines,
         container_pids=given["container_pid"],
+        every=given.get("every"),
+        publish=functools.partial(_publish, results, stem) if results.every else None,
     )
     outcome = engine.trace(request)
     results.write(outcome.profile, outcome.details)
-    return shell_status(outcome.status or 0)
+    return shell_status(outcome.status or 0) or int(outcome.failed > 0)
+
+
+def _publish(results: Results, stem: str, profile: Profile) -> None:
+    """Writes an interval. SystemExit, after the cause was printed, if that failed: the trace goes on."""
+    try:
+        results.publish(profile)
+    except StallscopeError as error:
+        print(printable(f"trace-{stem}: {error.cause}"), printable(error.remedy), sep="\n", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
 
 
 def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,6 +32,10 @@ class Request:
     """Standard output is for our own data; the command's goes to standard error."""
     lines: LineTool | None = None
     """Names source lines."""
+    every: float | None = None
+    """Seconds of an interval, whose profile goes to ``publish``; None: one profile."""
+    publish: Callable[[Profile], None] | None = None
+    """Called in a process of its own, once for each interval but the last one."""
     container_pids: bool = False
     """Processes are also named with the pid inside their container."""
 
@@ -45,6 +49,8 @@ class Outcome:
     """Lines for -v: how it was taken."""
     status: int | None = None
     """How the command ended, -N by signal N; None where there was none, or the end of the trace ended it."""
+    failed: int = 0
+    """Intervals whose profiles were not written."""
 
 
 class Engine(Protocol):

@@ -7,13 +7,22 @@ import errno
 import itertools
 import mmap
 import os
+import struct
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_size_t, c_uint32
 
-from .libbpf import MapOptions, RingCallback, check, check_pointer, library
+from .libbpf import MapOptions, check, check_pointer, library
 
-_ARRAY, _MMAPABLE = 2, 1 << 10
-"""BPF_MAP_TYPE_ARRAY and BPF_F_MMAPABLE of include/uapi/linux/bpf.h."""
+_BUSY, _DISCARDED = 1 << 31, 1 << 30
+"""BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT, of the length with which a record begins."""
+_HEAD, _POSITION = struct.Struct("I"), struct.Struct("Q")
+"""Native, so that each is read and written as a whole."""
+_STEP = 1 << 16
+"""After so many bytes the kernel is told that they were read."""
+_BATCH = 1 << 14
+"""More entries than the kernel has in one bucket of a hash."""
+_HASH, _ARRAY, _MMAPABLE = 1, 2, 1 << 10
+"""BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_ARRAY and BPF_F_MMAPABLE of include/uapi/linux/bpf.h."""
 
 
 class Map:
@@ -66,6 +75,23 @@ class Map:
         check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
         return sum(memoryview(values.raw).cast("Q"))
 
+    def take_percpu(self, index: int) -> list[bytes]:
+        """The values of entry ``index`` of a per-CPU array, one for each CPU; they are set to 0. No program may use the
+        entry meanwhile."""
+        cpus = check(library().libbpf_num_possible_cpus(), "number of cores")
+        size = -(-self.value_size // 8) * 8
+        values = ctypes.create_string_buffer(size * cpus)
+        check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
+        found = [part[: self.value_size] for part in _cut(values.raw, size)]
+        if any(map(any, found)):
+            self.update(index.to_bytes(4, "little"), bytes(size * cpus))
+        return found
+
+    def clear(self) -> None:
+        """Deletes the entries of a hash. Those that programs add meanwhile may stay."""
+        for _ in _batches(self.fd, self.name, self.key_size, self.value_size, _BATCH):
+            pass
+
     def items(self, batch: int = 4096) -> Iterator[tuple[bytes, bytes]]:
         """All (key, value) of a hash that is not modified meanwhile."""
         batch = min(batch, self.max_entries)
@@ -91,6 +117,42 @@ class Map:
             pairs = zip(_cut(keys.raw, self.key_size), _cut(values.raw, self.value_size), strict=True)
             found.extend(itertools.islice(pairs, count.value))
         return found
+
+
+class Hash:
+    """A preallocated hash that is not part of an object; used as an inner map of a map of maps."""
+
+    def __init__(self, name: str, key_size: int, value_size: int, entries: int) -> None:
+        """BpfError when the kernel has no room."""
+        created = library().bpf_map_create(_HASH, name.encode(), key_size, value_size, entries, None)
+        self.fd: int = check(created, f"map {name}")
+        self._name, self._key_size, self._value_size, self._entries = name, key_size, value_size, entries
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Deletes all entries, and returns their keys and their values. No program may use it meanwhile."""
+        batches = list(_batches(self.fd, self._name, self._key_size, self._value_size, _BATCH))
+        return b"".join(keys for keys, _ in batches), b"".join(values for _, values in batches)
+
+    def close(self) -> None:
+        """Closes the descriptor; the kernel may go on using the map."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+
+def _batches(fd: int, name: str, key_size: int, value_size: int, batch: int) -> Iterator[tuple[bytes, bytes]]:
+    """Deletes the entries of a hash, and returns their keys and values, so many at a time."""
+    keys = ctypes.create_string_buffer(key_size * batch)
+    values = ctypes.create_string_buffer(value_size * batch)
+    cursor = ctypes.create_string_buffer(max(key_size, 8))
+    begin, error = None, 0
+    while not error:
+        count = c_uint32(batch)
+        error = library().bpf_map_lookup_and_delete_batch(fd, begin, cursor, keys, values, byref(count), None)
+        if error != -errno.ENOENT:  # that was the last batch
+            check(error, f"map {name}")
+        begin = cursor
+        yield ctypes.string_at(keys, count.value * key_size), ctypes.string_at(values, count.value * value_size)
 
 
 class MappedArray:
@@ -124,34 +186,50 @@ def _cut(data: bytes, size: int) -> Iterator[bytes]:
 
 
 class RingBuffer:
-    """A ring buffer whose records are passed to ``callback`` by `consume`."""
+    """A ring buffer whose records are passed to ``callback`` by `consume`.
+
+    Layout: Documentation/bpf/ringbuf.rst. Read without libbpf, whose callback would cost more than all else.
+    """
 
     def __init__(self, source: Map, callback: Callable[[bytes], None]) -> None:
-        self._failure: BaseException | None = None
-
-        def on_record(_context: int, data: int, size: int) -> int:
-            try:
-                callback(ctypes.string_at(data, size))
-            except BaseException as error:  # must not cross C frames; raised again by consume()
-                self._failure = error
-                return -1
-            return 0
-
-        self._callback = RingCallback(on_record)
-        self._pointer: int | None = check_pointer(
-            library().ring_buffer__new(source.fd, self._callback, None, None), "ring buffer"
-        )
+        self._callback = callback
+        self._size = source.max_entries
+        page = mmap.PAGESIZE
+        self._consumer = mmap.mmap(source.fd, page)
+        # The producer's page, then the data twice: no record is cut in two.
+        self._memory = mmap.mmap(source.fd, page + 2 * self._size, prot=mmap.PROT_READ, offset=page)
+        self._position = 0
 
     def consume(self) -> int:
-        """Delivers the available records; returns how many."""
-        count = int(library().ring_buffer__consume(self._pointer))
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        return check(count, "ring buffer")
+        """Delivers the available records; returns how many. An exception of the callback takes its record away."""
+        count, memory, mask = 0, self._memory, self._size - 1
+        begin = mmap.PAGESIZE
+        head = _HEAD.unpack_from
+        position = self._position
+        try:
+            (end,) = _POSITION.unpack_from(memory)
+            while position < end:
+                place = begin + (position & mask)
+                (length,) = head(memory, place)
+                if length & _BUSY:
+                    break
+                size = length & ~_DISCARDED
+                position += size + 15 & ~7  # with its head of 8 bytes, a multiple of 8
+                if size == length:
+                    count += 1
+                    self._callback(memory[place + 8 : place + 8 + size])
+                if position - self._position >= _STEP:
+                    self._tell(position)
+        finally:
+            self._tell(position)
+        return count
+
+    def _tell(self, position: int) -> None:
+        """Gives the kernel the room of what was read."""
+        self._position = position
+        _POSITION.pack_into(self._consumer, 0, position)
 
     def close(self) -> None:
-        # Forgotten first: after a Ctrl-C in between, a second close must not free it again.
-        pointer, self._pointer = self._pointer, None
-        if pointer:
-            library().ring_buffer__free(pointer)
+        """Unmaps it; a second call does nothing."""
+        self._memory.close()
+        self._consumer.close()

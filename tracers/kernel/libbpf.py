@@ -19,7 +19,6 @@ _LOG_BYTES = 1 << 24
 """Size of the longest message: the verifier's log (BPF_LOG_BUF_SIZE in libbpf)."""
 _LOG_KEPT = 1 << 14
 
-RingCallback = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 _PrintCallback = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 
 
@@ -118,14 +117,15 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_map_update_elem": (c_int, [c_int, c_void_p, c_void_p, ctypes.c_uint64]),
     "bpf_map_delete_elem": (c_int, [c_int, c_void_p]),
     "bpf_map_lookup_batch": (c_int, [c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p]),
+    "bpf_map_lookup_and_delete_batch": (
+        c_int,
+        [c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p],
+    ),
     "btf__load_vmlinux_btf": (c_void_p, []),
     "btf__free": (None, [c_void_p]),
     "btf__find_by_name_kind": (ctypes.c_int32, [c_void_p, c_char_p, c_uint32]),
     "btf__type_by_id": (c_void_p, [c_void_p, c_uint32]),
     "btf__name_by_offset": (c_char_p, [c_void_p, c_uint32]),
-    "ring_buffer__new": (c_void_p, [c_int, RingCallback, c_void_p, c_void_p]),
-    "ring_buffer__consume": (c_int, [c_void_p]),
-    "ring_buffer__free": (None, [c_void_p]),
     "libbpf_strerror": (c_int, [c_int, c_void_p, c_size_t]),
     "libbpf_version_string": (c_char_p, []),
     "libbpf_num_possible_cpus": (c_int, []),

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ...converters.model import ValueType
 from ...converters.model.states import PREEMPTED, WOKEN
 from ..kernel.bpfobject import Object
-from ..kernel.records import BLOCKED, COUNTERS, NEW, ON_CPU, STATES, Origin, ThreadRecord, WaitSum, parse_wait
+from ..kernel.records import BLOCKED, LOST, NEW, ON_CPU, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
-from .protocol import SCHEDULER, Ended, Measure, Row
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FOREVER = (1 << 64) - 1
 _ANY_STATE = (1 << 32) - 1
 
 
-class OffCpu(Measure):
+class OffCpu(Summed):
     """Columns: time, count, min and max of intervals."""
 
     name = "offcpu"
     programs = SCHEDULER
+    entries = "new_waits"
+    table = "waits"
+    value_size = WAIT_SUM.size
+    weights = (1, 4)
 
     def __init__(
         self,
@@ -41,7 +52,6 @@ class OffCpu(Measure):
         )
         self._shortest, self._longest, self._states = shortest, longest, states
         self._waits: dict[Origin, WaitSum] = {}
-        self._lost = 0
 
     def knobs(self) -> Mapping[str, int]:
         return {
@@ -51,14 +61,31 @@ class OffCpu(Measure):
             "state_mask": _state_mask(self._states),
         }
 
-    def sizes(self, entries: int) -> Mapping[str, int]:
-        return {"waits": entries}
+    def open(self, loaded: Object, entries: int) -> None:
+        super().open(loaded, entries)
+        self._waits = {}
+
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
+
+        one = (np.add, np.minimum, np.maximum)
+        return (np.add, *one, *one)
 
     def read(self, loaded: Object) -> None:
-        self._waits = dict(parse_wait(key, value) for key, value in loaded.find_map("waits").items())
-        self._lost = loaded.find_map("counters").lookup_percpu_u64(COUNTERS.index("lost_waits"))
+        self.drain()
+        lost = loaded.find_map("lost_waits")
+        for state in range(len(STATES)):
+            values = lost.take_percpu(self.slot * len(STATES) + state)
+            parts = [WaitSum(*WAIT_SUM.unpack(value)) for value in values]
+            if found := [part for part in parts if part.waits]:
+                self._waits[Origin(LOST, 0, 0, 0, 0, 0, state)] = functools.reduce(operator.add, found)
+
+    def next(self) -> None:
+        super().next()
+        self._waits = {}
 
     def rows(self, ended: Ended) -> list[Row]:
+        self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}
         waits = [(origin, total, False) for origin, total in self._closed(ended).items()]
         for record in ended.threads:
             if not record.exited and (still := self._open(record)):
@@ -71,7 +98,11 @@ class OffCpu(Measure):
         ]
 
     def losses(self) -> Mapping[str, int]:
-        return {"intervals": self._lost}
+        lost = [total for origin, total in self._waits.items() if origin.ustack == LOST]
+        return {
+            "intervals": sum(total.waits for total in lost),
+            "ns of intervals": sum(total.blocked + total.runnable for total in lost),
+        }
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:
         return counters["lost_waits"]

@@ -6,8 +6,8 @@ import errno
 import os
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
@@ -16,9 +16,13 @@ from ...converters.model.states import RUNNING
 from ..kernel import perf_events
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.records import ORIGIN, Origin
 from ..kernel.records import RUNNING as RUNNING_STATE
-from .protocol import SCHEDULER, Ended, Measure, Row
+from ..kernel.records import Origin
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
@@ -62,7 +66,7 @@ class _Sum(NamedTuple):
     events: int
 
 
-class OnCpu(Measure):
+class OnCpu(Summed):
     """Columns: with the clock, time and samples; with another event, its count and samples.
 
     With the clock, the samples only give the shares of a thread's time: the time itself is the scheduler's, and exact.
@@ -71,6 +75,9 @@ class OnCpu(Measure):
     name = "oncpu"
     programs = SCHEDULER
     placed = ("oncpu_sample",)
+    entries = "new_samples"
+    table = "samples"
+    value_size = _SUM.size
 
     def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
         """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
@@ -86,8 +93,17 @@ class OnCpu(Measure):
         self._blind: list[int] = []
         """CPUs whose event could not be opened."""
 
-    def sizes(self, entries: int) -> Mapping[str, int]:
-        return {"samples": entries, **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)}
+    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+        return dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
+
+    def open(self, loaded: Object, entries: int) -> None:
+        super().open(loaded, entries)
+        self._samples = {}
+
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
+
+        return (np.add, np.add)
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         (name,) = self.placed
@@ -133,11 +149,16 @@ class OnCpu(Measure):
         return StallscopeError(cause, "`trace-doctor` says what is missing")
 
     def read(self, loaded: Object) -> None:
-        items = loaded.find_map("samples").items()
-        self._samples = {Origin(*ORIGIN.unpack(key)): _Sum(*_SUM.unpack(value)) for key, value in items}
-        self._lost = loaded.find_map("lost_samples").lookup_percpu_u64(0)
+        self.drain()
+        lost = loaded.find_map("lost_samples").take_percpu(self.slot)
+        self._lost = sum(int.from_bytes(value, "little") for value in lost)
+
+    def next(self) -> None:
+        super().next()
+        self._samples = {}
 
     def rows(self, ended: Ended) -> list[Row]:
+        self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
         if self._event != CLOCK:
             return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
         on_cpu: defaultdict[tuple[int, int], int] = defaultdict(int)

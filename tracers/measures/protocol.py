@@ -14,6 +14,7 @@ from ..kernel.records import Origin, ThreadRecord
 if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
+    from .totals import Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
 """Programs that keep the threads' accounts, and call the enabled measures."""
@@ -65,6 +66,10 @@ class Measure(Protocol):
     """Loaded, and attached as their sections say."""
     placed: tuple[str, ...] = ()
     """Loaded, and attached by `attach`."""
+    entries: str = ""
+    """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
+    slot: int = 0
+    """The tables of the present interval: see `kernel.sum_table`."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
 
@@ -75,6 +80,10 @@ class Measure(Protocol):
     def sizes(self, entries: int) -> Mapping[str, int]:
         """The number of entries of each of its maps, if the user allows ``entries``."""
         return {}
+
+    def open(self, loaded: Object, entries: int) -> None:
+        """Makes the tables that are not part of the loaded object, of so many entries. BpfError without memory."""
+        return
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """Attaches the ``placed`` programs; their names end in ``suffix``. BpfError or StallscopeError."""
@@ -88,12 +97,32 @@ class Measure(Protocol):
         """Reads what its own buffers hold, before they are full."""
         return
 
+    def drain(self) -> None:
+        """Takes out what its tables in the kernel hold; the programs may be running."""
+        return
+
+    def totals(self) -> Totals | None:
+        """What it has taken out of its tables; its rare rows may be folded. None without tables."""
+        return None
+
+    def stacks(self) -> Sequence[int] | Words:
+        """The ids of the stacks that its other records refer to."""
+        return ()
+
     def mapped(self, pid: int, mapping: MappedFile) -> None:
         """A traced process has mapped a file, or did so before it was traced."""
         return
 
     def read(self, loaded: Object) -> None:
-        """Reads its maps, after the programs were detached."""
+        """Reads its maps, after the programs were detached; or those of an interval that is over."""
+
+    def next(self) -> None:
+        """The next interval begins: forgets what was read, and changes the slot."""
+        self.slot ^= 1
+
+    def close(self) -> None:
+        """Gives up what `open` made."""
+        return
 
     def rows(self, ended: Ended) -> list[Row]:
         """What it has counted."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..base.descriptors import Budget
@@ -193,6 +193,24 @@ class ProcessSpaces:
         if process is not None and not process.exited:
             self._open(process, mapping, time.time_ns())
         return self.object_of(mapping)
+
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forgets processes that are gone, files that nobody has mapped any more, and what was lost so far."""
+        for pid in pids:
+            self.processes.pop(pid, None)
+        used = {
+            mapping.key
+            for process in self.processes.values()
+            for space in (*process.epochs, *([process.now] if process.now else []))
+            for mapping in space
+            if mapping.is_file
+        }
+        for key in self._objects.keys() - used:
+            file = self._objects.pop(key)
+            if file.is_open:
+                self.descriptors.give_back()
+            file.close()
+        self.lost = dict.fromkeys(self.lost, 0)
 
     def close(self) -> None:
         """Closes all files."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -121,11 +121,11 @@ class Symboliser:
 
     def user_stacks(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[Stack]:
         """Each (tgid, epoch, addresses) as frames, outermost first, in the order of ``requests``."""
-        placed = self._place(requests)
-        uses = _uses(placed)
+        spaces = self._look_up(requests)
+        uses = _uses(spaces)
         if self._fetch_debug_files(uses):
-            placed = self._place(requests)
-            uses = _uses(placed)
+            spaces = self._look_up(requests)
+            uses = _uses(spaces)
         distinct = {place for place, _ in uses.values()}
         lines = self._look_up_lines(distinct)
         named = {place.name for place in distinct if not place.reason and not place.jit}
@@ -136,19 +136,21 @@ class Symboliser:
         for key, (place, count) in uses.items():
             if place.reason and frames[key][0].name == place.name:
                 self.lost[place.reason] += count
-        return [tuple(chain.from_iterable(map(frames.__getitem__, map(id, reversed(stack))))) for stack in placed]
+        result: list[Stack] = [()] * len(requests)
+        for space in spaces:
+            for i, stack in zip(space.requests, space.as_frames(frames), strict=True):
+                result[i] = stack
+        return result
 
-    def _place(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[list[_Place]]:
-        """The places of each stack, in the order of its addresses."""
+    def _look_up(self, requests: Sequence[tuple[int, int, Addresses]]) -> list[_Addresses]:
+        """The places of all addresses, by address space."""
         by_space: dict[tuple[int, int], list[int]] = {}
         for i, request in enumerate(requests):
             by_space.setdefault((request[0], request[1]), []).append(i)
-        placed: list[list[_Place]] = [[] for _ in requests]
-        for (tgid, epoch), indices in by_space.items():
-            places = self._place_stacks(tgid, epoch, [requests[i][2] for i in indices])
-            for i, stack in zip(indices, places, strict=True):
-                placed[i] = stack
-        return placed
+        return [
+            self._look_up_space(tgid, epoch, indices, [requests[i][2] for i in indices])
+            for (tgid, epoch), indices in by_space.items()
+        ]
 
     def _fetch_debug_files(self, uses: dict[int, tuple[_Place, int]]) -> bool:
         """Queries debuginfod, first for the file that the most frames lack. Returns whether it got any file."""
@@ -192,7 +194,7 @@ class Symboliser:
             self.problems.append(self._lines.problem)
         return found
 
-    def _place_stacks(self, tgid: int, epoch: int, stacks: list[Addresses]) -> list[list[_Place]]:
+    def _look_up_space(self, tgid: int, epoch: int, indices: list[int], stacks: list[Addresses]) -> _Addresses:
         process = self._processes.processes.get(tgid)
         space = self._processes.space(tgid, epoch)
         if process is None or space is None:
@@ -204,17 +206,7 @@ class Symboliser:
         if trampolines:
             interrupted = {b for stack in stacks for a, b in pairwise(stack[1:]) if a in trampolines}
             exact.update(lookup.places(interrupted, 0))
-        if not trampolines:
-            return [[exact[stack[0]], *map(callers.__getitem__, stack[1:])] if stack else [] for stack in stacks]
-        result = []
-        for stack in stacks:
-            places = []
-            is_exact = True
-            for i, address in enumerate(stack):
-                places.append((exact if is_exact else callers)[address])
-                is_exact = i + 1 < len(stack) and i > 0 and address in trampolines
-            result.append(places)
-        return result
+        return _Addresses(indices, stacks, exact, callers, trampolines)
 
     def _frames_at(self, place: _Place, lines: Lines, readable: dict[str, str]) -> tuple[Frame, ...]:
         """The frame of a place, then those of the functions inlined there, outermost first."""
@@ -238,11 +230,54 @@ class Symboliser:
         return self._shared(Frame(name, "kernel", module, address))
 
 
-def _uses(placed: list[list[_Place]]) -> dict[int, tuple[_Place, int]]:
+class _Addresses(NamedTuple):
+    """The addresses of one address space's stacks, and where each was found."""
+
+    requests: list[int]
+    """Indices of the stacks."""
+    stacks: list[Addresses]
+    exact: dict[int, _Place]
+    """Innermost addresses, and others that are no return addresses."""
+    callers: dict[int, _Place]
+    trampolines: set[int]
+
+    def counts(self) -> tuple[Counter[int], Counter[int]]:
+        """How often each address of ``exact`` and of ``callers`` is used."""
+        exact = Counter(stack[0] for stack in self.stacks if stack)
+        callers = Counter(chain.from_iterable(stack[1:] for stack in self.stacks))
+        for stack in self.stacks if self.trampolines else ():
+            interrupted = Counter(stack[i] for i in self._interrupted(stack))
+            exact += interrupted
+            callers -= interrupted
+        return exact, callers
+
+    def as_frames(self, frames: dict[int, tuple[Frame, ...]]) -> Iterator[Stack]:
+        """Each stack, outermost frame first. ``frames``: by the `id` of a place."""
+        exact = {address: frames[id(place)] for address, place in self.exact.items() if id(place) in frames}
+        callers = {address: frames[id(place)] for address, place in self.callers.items() if id(place) in frames}
+        for stack in self.stacks:
+            if self.trampolines and not self.trampolines.isdisjoint(stack):
+                signalled = {0, *self._interrupted(stack)}
+                parts = [(exact if i in signalled else callers)[address] for i, address in enumerate(stack)]
+                yield tuple(chain.from_iterable(reversed(parts)))
+            else:
+                outer = tuple(chain.from_iterable(map(callers.__getitem__, stack[:0:-1])))
+                yield outer + exact[stack[0]] if stack else ()
+
+    def _interrupted(self, stack: Addresses) -> list[int]:
+        """Positions of addresses that a signal interrupted."""
+        return [i + 1 for i in range(1, len(stack) - 1) if stack[i] in self.trampolines]
+
+
+def _uses(spaces: Iterable[_Addresses]) -> dict[int, tuple[_Place, int]]:
     """Each place and how often it is used, by its `id`: to hash a place takes longer than to look one up."""
-    places = list(chain.from_iterable(placed))
-    counts = Counter(map(id, places))
-    return {key: (place, counts[key]) for key, place in dict(zip(map(id, places), places, strict=True)).items()}
+    uses: dict[int, tuple[_Place, int]] = {}
+    for space in spaces:
+        for places, counts in zip((space.exact, space.callers), space.counts(), strict=True):
+            for address, count in counts.items():
+                place = places[address]
+                uses[id(place)] = place, uses.get(id(place), (place, 0))[1] + count
+    return uses
 
 
 class _Lookup:

@@ -43,7 +43,7 @@ _CLAIM_S, _CLAIM_STEP_S = 60.0, 0.02
 """How long to wait for another process that is compiling the same table, and how often to check."""
 
 _MAGIC = b"stallscope rows\0"
-_VERSION = 2
+_VERSION = 3
 """Incremented when the rows' meaning changes, or how they are compiled."""
 _HEADER = struct.Struct("<16sI16sQQI")
 """Magic, version, digest, base, number of rows, bytes of JSON (`refused`)."""
@@ -295,4 +295,9 @@ def _digest(elf: ElfFile, sections: Sections) -> bytes:
     for section in sections.found:
         digest.update(repr((section.vaddr, section.is_eh, section.ends_at_zero, len(section.data))).encode())
         digest.update(section.data)
+    if sections.go is not None:
+        digest.update(repr(("go", sections.go.text, len(sections.go.data))).encode())
+        digest.update(sections.go.data)
+    if sections.code is not None:
+        digest.update(sections.code.digest())
     return digest.digest()

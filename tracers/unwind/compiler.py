@@ -10,11 +10,12 @@ from ..images.elf import ElfFile
 from .cfi import PE_ABSOLUTE, PE_SIZES, Cie, Frames
 from .chain import Section
 from .events import Addresses, Programs
-from .functions import Functions, count, read_functions
+from .functions import Functions, count, no_functions, read_functions
 from .machine import BLANK, run, run_initial
 from .rows import DAMAGED, GAP, UNKNOWN, UnwindTable, count_reasons, merge, pack
 from .rules import MAX_ODD, TooVariedError
 from .sections import Sections, UnwindError, find_sections
+from .undescribed import combine, find_more
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,11 +55,30 @@ def compile_sections(elf: ElfFile, sections: Sections) -> UnwindTable:
     import numpy as np
 
     refused: Counter[str] = Counter()
-    functions = read_functions(elf, sections, refused)
-    base = 0 if elf.code_end <= _SPAN else int(functions.pc[0]) & ~0xFFF
+    problem = ""
+    try:
+        functions = read_functions(elf, sections, refused)
+    except UnwindError as error:
+        functions, problem = no_functions(), str(error)
+    more = find_more(elf, sections, functions.pc, functions.end, refused)
+    if not len(functions.pc) and not more.rows:
+        raise UnwindError(problem)
+    first = min([*functions.pc[:1].tolist(), *(pc for pc, _ in more.rows[:1])])
+    base = 0 if elf.code_end <= _SPAN else first & ~0xFFF
     near = functions.end - np.uint64(base) < _SPAN
     count(refused, "too far away", ~near)
-    functions = functions.take(near)
+    parts = _described_rows(functions.take(near), base)
+    pcs, words = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(pcs, kind="stable")
+    pcs, words = combine(pcs[order], words[order], more.within(base, base + _SPAN))
+    rows = merge(pcs, words)
+    refused.update(count_reasons(rows))
+    return UnwindTable(base, rows, dict(refused))
+
+
+def _described_rows(functions: Functions, base: int) -> list[_Rows]:
+    import numpy as np
+
     parts, total = [_gaps(functions, base)], 0
     budget = [MAX_ODD]
     try:
@@ -71,18 +91,14 @@ def compile_sections(elf: ElfFile, sections: Sections) -> UnwindTable:
                     raise UnwindError("absurdly many rows")
     except TooVariedError as error:
         raise UnwindError(str(error)) from error
-    pcs, words = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(pcs, kind="stable")
-    rows = merge(pcs[order], words[order])
-    refused.update(count_reasons(rows))
-    return UnwindTable(base, rows, dict(refused))
+    return parts
 
 
 def _gaps(functions: Functions, base: int) -> _Rows:
     """Rows for the ends of functions that are not followed directly by another function."""
     import numpy as np
 
-    last = np.ones(len(functions.pc), bool)
+    last = np.ones(len(functions.pc), bool)  # of each group
     last[:-1] = functions.pc[1:] != functions.end[:-1]
     pcs = (functions.end[last] - np.uint64(base)).astype(np.uint32)
     return _Rows(pcs, np.full(len(pcs), pack(GAP), np.uint32))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..images.elf import ElfFile
 from .cfi import Frames, read_frames
 from .chain import CfiError, Section
-from .sections import Sections, UnwindError, find_sections
+from .sections import Sections, UnwindError, find_descriptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def function_bounds(elf: ElfFile, debug: ElfFile | None = None) -> tuple[NDArray
 
     Compilers split functions: a cold part is a range of its own. UnwindError when there are none.
     """
-    found = read_functions(elf, find_sections(elf, debug), Counter())
+    found = read_functions(elf, find_descriptions(elf, debug), Counter())
     return found.pc, found.end
 
 
@@ -52,13 +52,10 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
 
     UnwindError when there are none.
     """
-    import numpy as np
-
     refused.update(sections.refused)
     if not sections.found:
         raise UnwindError("; ".join(sections.refused) or "neither .eh_frame nor .debug_frame")
-    addresses, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    functions = Functions(addresses, addresses, numbers, numbers, [])
+    functions = no_functions()
     problem = "no frame description that can be used"
     for section in sections.found:
         try:
@@ -71,6 +68,14 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
     if not len(functions.pc):
         raise UnwindError("; ".join([problem, *sections.refused]))
     return functions
+
+
+def no_functions() -> Functions:
+    """Of a file that describes none."""
+    import numpy as np
+
+    addresses, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    return Functions(addresses, addresses, numbers, numbers, [])
 
 
 def count(refused: Counter[str], reason: str, which: NDArray[np.bool_]) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..images.elf import ElfError, ElfFile
 from .chain import Section
+from .golang import GoTable, find_go
+from .prologues import CodeToRead, find_code
 from .rules import MACHINE
 
 if TYPE_CHECKING:
@@ -36,9 +38,25 @@ class Sections(NamedTuple):
     """Sections, the most trusted first."""
     refused: dict[str, int]
     """Sections that cannot be read, by reason."""
+    go: GoTable | None = None
+    """The table of a Go program."""
+    code: CodeToRead | None = None
+    """The code, where functions that nothing describes are read."""
 
 
 def find_sections(elf: ElfFile, debug: ElfFile | None = None) -> Sections:
+    """All that rules can be made from. UnwindError when the file is for another machine."""
+    sections = find_descriptions(elf, debug)
+    go, code = None, None
+    try:
+        go = find_go(elf)
+        code = find_code(elf, _described(elf))
+    except ElfError as error:
+        sections.refused[f"code: {error}"] = 1
+    return sections._replace(go=go, code=code)
+
+
+def find_descriptions(elf: ElfFile, debug: ElfFile | None = None) -> Sections:
     """.eh_frame and .debug_frame, the latter from the separate debug file if ``elf`` has no readable one.
 
     UnwindError when the file is for another machine.
@@ -80,6 +98,14 @@ def _eh_frame(elf: ElfFile) -> Section | None:
     return section._replace(hints=frame_header.fdes - section.vaddr)
 
 
+def _described(elf: ElfFile) -> NDArray[np.uint64]:
+    """Where functions with a frame description begin, as far as .eh_frame_hdr tells."""
+    import numpy as np
+
+    header = _frame_header(elf)
+    return header.functions.astype(np.uint64) if header is not None else np.zeros(0, np.uint64)
+
+
 class _FrameHeader(NamedTuple):
     """.eh_frame_hdr, in the encodings that linkers use (Linux Standard Base 5, 10.6.2)."""
 
@@ -87,6 +113,8 @@ class _FrameHeader(NamedTuple):
     """Virtual address of .eh_frame."""
     fdes: NDArray[np.int64]
     """Virtual addresses of frame descriptions; empty when the header has no table of them."""
+    functions: NDArray[np.int64]
+    """Virtual addresses of the functions that they describe."""
 
 
 def _frame_header(elf: ElfFile) -> _FrameHeader | None:
@@ -104,8 +132,8 @@ def _frame_header(elf: ElfFile) -> _FrameHeader | None:
             continue
         if (of_count, of_table) != (_UDATA4, _SDATA4 | _DATAREL) or 12 + 8 * count > len(data):
             count = 0
-        fdes = np.frombuffer(data, "<i4", 2 * count, 12)[1::2].astype(np.int64) + segment.vaddr
-        return _FrameHeader(segment.vaddr + 4 + offset, fdes)
+        pairs = np.frombuffer(data, "<i4", 2 * count, 12).astype(np.int64) + segment.vaddr
+        return _FrameHeader(segment.vaddr + 4 + offset, pairs[1::2], pairs[0::2])
     return None
 
 

@@ -59,6 +59,7 @@ PROCESSES = st.builds(
     st.frozensets(st.integers(0, 999), max_size=5).map(cpu_list),
     st.lists(LIMITS, max_size=2).map(tuple),
     st.none() | st.dictionaries(st.sampled_from(THREAD_VARIABLES), TEXT, max_size=3),
+    TEXT,
 )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.summary.figures import Process, Wait, Who
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
@@ -66,6 +66,19 @@ def test_processes_by_number_then_pid() -> None:
         # A thread with another idea of the process's name (it was there before exec) does not rename it.
         Tracee(profile, pid, "sh", pid + 1, "x").run(1)
     assert summarize(profile).processes == (Process("b", (30, 40)), Process("c", (10,)), Process("a", (20,)))
+
+
+def test_lost_time_is_a_row_and_no_process() -> None:
+    profile = model_case()
+    before = summarize(profile)
+    row = (SECOND, 12, 1, SECOND)
+    labels = {"pid": 0, "process": "[lost]", "tid": 0, "thread": "[lost]", "state": "interruptible"}
+    profile.samples.append(Sample((Frame("[lost]", "other"),), row, labels))
+    summary = summarize(profile)
+    assert summary.processes == before.processes
+    assert summary.times.threads == before.times.threads
+    assert summary.next_step == before.next_step
+    assert sum(wait.time for wait in summary.waits) == sum(wait.time for wait in before.waits) + SECOND
 
 
 def test_idle_threads_come_last_and_apart_from_busy_ones_in_the_same_place() -> None:

@@ -195,3 +195,14 @@ def test_quotas_of_processes(child: subprocess.Popen[bytes], tmp_path: Path) -> 
     assert found[child.pid].limits == (CpuLimit("/x", 1, 2),)
     assert found[GONE].limits == ()
     assert time.monotonic() - begin < 60
+
+
+def test_who_is_gone_is_forgotten(child: subprocess.Popen[bytes]) -> None:
+    asked = Conditions()
+    asked.look(child.pid)
+    asked.forked(child.pid, GONE)
+    asked.forget([GONE])
+    assert list(asked._alive) == [child.pid]
+    found = asked.finish([child.pid, GONE])
+    assert found[GONE] == Condition()
+    assert found[child.pid].environment

@@ -218,3 +218,13 @@ def test_sigterm_before_it_begins_ends_it() -> None:
         os.kill(made.pid, signal.SIGTERM)
         assert made.wait() == -signal.SIGTERM
         assert not interrupts.requested
+
+
+def test_only_its_parent_knows_the_status() -> None:
+    launch = Launch(["true"])
+    launch.go()
+    child = os.fork()
+    if not child:
+        os._exit(int(launch.poll() is not None))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert launch.wait() == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -216,3 +217,48 @@ def test_when_a_trace_ends() -> None:
     assert Scope(name=re.compile("x"), tgids={3}).ends_with == []
     assert Scope(cgroup=Path("/x"), tgids={3}).ends_with == []
     assert Scope().ends_with == []
+
+
+@pytest.fixture
+def family() -> Iterator[tuple[int, set[int]]]:
+    """A shell, and its child and grandchild."""
+    script = "sh -c 'sleep 60 & echo; wait' & wait"
+    made = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    assert made.stdout
+    made.stdout.readline()
+    yield made.pid, procfs.descendants([made.pid])
+    os.killpg(made.pid, signal.SIGKILL)
+    made.wait()
+    made.stdout.close()
+
+
+def test_what_was_forked_before_is_left_out_and_said(family: tuple[int, set[int]]) -> None:
+    parent, kin = family
+    assert len(kin) == 2
+    made = Scope(pids=[parent])
+    made.resolve()
+    assert made.tgids == {parent}
+    assert made.remarks() == [
+        "2 processes (sh, sleep) that -p had forked before the trace: not traced; --children traces them, too"
+    ]
+
+
+def test_what_was_forked_before_can_be_traced(family: tuple[int, set[int]]) -> None:
+    parent, kin = family
+    made = Scope(pids=[parent], descendants=True)
+    made.resolve()
+    assert made.tgids == {parent, *kin}
+    assert made.remarks() == []
+
+
+def test_nothing_is_said_without_need(family: tuple[int, set[int]], child: subprocess.Popen[bytes]) -> None:
+    parent, kin = family
+    for scope_ in (Scope(pids=[parent], children=False), Scope(pids=[parent, *kin]), Scope(pids=[child.pid])):
+        scope_.resolve()
+        assert scope_.remarks() == []
+
+
+def test_the_tracer_is_no_child_that_is_missed() -> None:
+    made = Scope(pids=[os.getppid()], descendants=True)
+    made.resolve()
+    assert os.getpid() not in made.tgids

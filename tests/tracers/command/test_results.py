@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,64 @@ def test_details_only_when_asked_for_and_safe_to_print(tmp_path: Path, capsys: p
         Results.plan("offcpu", given(str(path), verbose=verbose)).write(profile(), ["files: 1 (\x1b[2J)"])
         assert path.exists()
         assert capsys.readouterr().err == ("files: 1 (\\x1b[2J)\n" if verbose else "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_is_shown_on_a_terminal_and_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    big = profile()
+    big.samples *= 5_000
+    path = str(tmp_path / "a\x1b.folded")
+    Results.plan("offcpu", given(path)).write(big)
+    clear = "\r\x1b[K"
+    shown = terminal.getvalue().split(clear)
+    assert shown[:3] == ["", "adding up 5,000 stacks", ""]
+    assert shown[3].startswith(f"writing {tmp_path}"[:79])
+    assert "\x1b" not in shown[3]
+    assert shown[4:] == [""]
+    assert "topk" in capsys.readouterr().out
+
+
+def test_what_is_short_shows_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    Results.plan("offcpu", given(str(tmp_path / "a.folded"))).write(profile())
+    assert terminal.getvalue() == ""
+
+
+def test_each_interval_has_a_name_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pattern = str(tmp_path / "x-%Y%m%d-%H%M%S.folded")
+    results = Results.plan("offcpu", given(pattern, every=60.0))
+    assert list(tmp_path.iterdir()) == []
+    made = profile()
+    for start in (1_700_000_000, 1_700_000_060):
+        made.start_ns = start * 1_000_000_000 + 5
+        results.publish(made)
+    names = [time.strftime("x-%Y%m%d-%H%M%S.folded", time.localtime(1_700_000_000 + i * 60)) for i in range(2)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert capsys.readouterr().out == "".join(f"wrote {tmp_path}/{name}\n" for name in names)
+    with pytest.raises(StallscopeError, match="exists"):
+        results.publish(made)
+
+
+def test_intervals_are_not_written_to_pipes(tmp_path: Path) -> None:
+    pattern = str(tmp_path / "x-%Y%m%d-%H%M%S.folded")
+    results = Results.plan("offcpu", given(pattern, every=60.0))
+    made = profile()
+    made.start_ns = 1_700_000_000_000_000_000
+    os.mkfifo(time.strftime(pattern, time.localtime(1_700_000_000)))
+    with pytest.raises(StallscopeError, match="is a named pipe, which --every does not write to"):
+        results.publish(made)
+
+
+@pytest.mark.parametrize("path", ["x.svg", "x-%H.svg", "-"])
+def test_a_name_that_comes_again_is_refused(path: str) -> None:
+    with pytest.raises(StallscopeError, match="a name for each interval"):
+        Results.plan("offcpu", given(path, every=60.0))

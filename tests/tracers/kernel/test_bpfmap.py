@@ -92,3 +92,41 @@ def test_exception_in_the_callback_is_raised_by_consume(root: None) -> None:
         assert records
     finally:
         made.close()
+
+
+def test_a_hash_is_cleared(loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    stacks.clear()
+    for i in range(stacks.max_entries):
+        stacks.update(number(i), number(1, 4))
+    stacks.clear()
+    assert list(stacks.items()) == []
+
+
+def test_values_of_each_cpu(loaded: Object) -> None:
+    cpus = libbpf.library().libbpf_num_possible_cpus()
+    lost = loaded.find_map("lost_waits")
+    values = [bytes([cpu + 1]) * lost.value_size for cpu in range(cpus)]
+    lost.update(number(3, 4), b"".join(values))
+    assert lost.take_percpu(3) == values
+    assert lost.take_percpu(3) == lost.take_percpu(2) == [bytes(lost.value_size)] * cpus
+
+
+def test_ring_is_read_round_and_round(root: None) -> None:
+    """Every record once, however often the end of the memory is passed."""
+    execs: list[bytes] = []
+    made = probes.Probes(ProbeOptions(Scope(everything=True), (), buffer_bytes=4096), execs.append)
+    try:
+        made.begin()
+        for i in range(160):  # records of 24 bytes, with their heads 32
+            subprocess.run(["true"], check=True)
+            if i % 16 == 0:
+                made.consume()
+        made.consume()
+        lost = made.counters()["lost_records"]  # if others start many programs
+    finally:
+        made.close()
+    ours = [data for data in execs if data[:4] == number(2, 4)]
+    assert len(ours) + lost >= 160
+    assert len(set(ours)) == len(ours)
+    assert all(len(data) == 24 for data in ours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from stallscope.tracers.kernel.records import (
     ExecRecord,
     Origin,
     RecordSink,
-    StackRecord,
     Thread,
     ThreadRecord,
     WaitSum,
@@ -24,8 +24,8 @@ from stallscope.tracers.kernel.records import (
     parse_seeds,
     parse_thread,
     parse_thread_record,
-    parse_wait,
 )
+from stallscope.tracers.kernel.sum_table import SLOTS
 from stallscope.tracers.measures import recorder, timeline
 
 HEADER = Path(__file__).resolve().parents[3] / "bpf" / "include" / "records.h"
@@ -117,6 +117,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_STACK": records.RECORD_STACK,
         "RECORD_EXEC": records.RECORD_EXEC,
         "RECORD_EXIT": records.RECORD_EXIT,
+        "RECORD_CUT": records.RECORD_CUT,
     }
 
 
@@ -128,11 +129,11 @@ def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:
 
 
 def test_scheduler_events(gcc: str, tmp_path: Path) -> None:
-    for struct, dtype, known in (("sched_event", recorder.EVENT, 14), ("event_ring", recorder.RING, 6)):
+    for struct_name, dtype, known in (("sched_event", recorder.EVENT, 14), ("event_ring", recorder.RING, 6)):
         names = list(dtype.names or ())[:known]
         fields = dtype.fields
         assert fields is not None
-        assert offsets(gcc, tmp_path, struct, names) == [*(fields[name][1] for name in names), timeline.SLOT]
+        assert offsets(gcc, tmp_path, struct_name, names) == [*(fields[name][1] for name in names), timeline.SLOT]
         assert dtype.itemsize == timeline.SLOT
     assert offsets(gcc, tmp_path, "event_ring", ["first", "slots"])[0] == timeline._PLACE_OFFSET
     kinds = enum_values(gcc, tmp_path, "sched_event_kind")
@@ -175,7 +176,8 @@ def test_buckets_of_waits_for_a_core(gcc: str, tmp_path: Path) -> None:
 def test_wait(gcc: str, tmp_path: Path) -> None:
     data = run_c(gcc, tmp_path, written("origin", KEY._asdict()) + written("wait_sum", SUM._asdict()))
     assert len(data) == records.ORIGIN.size + records.WAIT_SUM.size
-    assert parse_wait(data[: records.ORIGIN.size], data[records.ORIGIN.size :]) == (KEY, SUM)
+    assert Origin(*records.ORIGIN.unpack(data[: records.ORIGIN.size])) == KEY
+    assert WaitSum(*records.WAIT_SUM.unpack(data[records.ORIGIN.size :])) == SUM
 
 
 @pytest.mark.parametrize("comm", [b"", b"python3", b"fifteen bytes!!"])
@@ -209,15 +211,6 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
     execs = {"type": records.RECORD_EXEC, "tgid": 4711, "time": 1 << 50, "execs": 3}
     data = run_c(gcc, tmp_path, written("exec_record", execs))
     assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
-    frames = ((1 << 64) - 1, 2, 3)
-    stack = {"type": records.RECORD_STACK, "count": 3, "end": 0, "id": 1 << 63, "frames": frames}
-    size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"  # as the probes send it
-    assert parse_record(run_c(gcc, tmp_path, written("stack_record", stack, size))) == StackRecord(
-        1 << 63, frames, end=0
-    )
-    full = {"type": records.RECORD_STACK, "count": 127, "end": 4, "id": 5, "frames": tuple(range(127))}
-    record = parse_record(run_c(gcc, tmp_path, written("stack_record", full)))
-    assert record == StackRecord(5, tuple(range(127)), end=4)
     seeds = run_c(
         gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
     )
@@ -228,8 +221,9 @@ def test_other_records(gcc: str, tmp_path: Path) -> None:
 def test_compiled_probes_have_the_same_layout() -> None:
     compiled = Object(object_path())
     try:
-        waits, threads = compiled.find_map("waits"), compiled.find_map("thread_hash")
-        assert (waits.key_size, waits.value_size) == (records.ORIGIN.size, records.WAIT_SUM.size)
+        lost, threads = compiled.find_map("lost_waits"), compiled.find_map("thread_hash")
+        assert lost.value_size == records.WAIT_SUM.size
+        assert lost.max_entries == SLOTS * len(records.STATES)
         assert (threads.key_size, threads.value_size) == (4, records.THREAD_SIZE)
         assert compiled.find_map("counters").max_entries == len(records.COUNTERS)
         assert compiled.find_map("stack_scratch").value_size == 16 + 8 * (records.MAX_FRAMES + 1)
@@ -237,7 +231,19 @@ def test_compiled_probes_have_the_same_layout() -> None:
         compiled.close()
 
 
-@pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\4\0\0\0" * 8, b""])
+def test_sink_takes_stacks_as_the_probes_send_them(gcc: str, tmp_path: Path) -> None:
+    frames = ((1 << 64) - 1, 2, 3)
+    stack = {"type": records.RECORD_STACK, "count": 3, "end": 0, "id": 1 << 63, "frames": frames}
+    size = "__builtin_offsetof(struct stack_record, frames) + 3 * sizeof(u64)"
+    full = {"type": records.RECORD_STACK, "count": 127, "end": 4, "id": 5, "frames": tuple(range(127))}
+    whole = "__builtin_offsetof(struct stack_record, frames) + 127 * sizeof(u64)"
+    sink = RecordSink()
+    sink(run_c(gcc, tmp_path, written("stack_record", stack, size)))
+    sink(run_c(gcc, tmp_path, written("stack_record", full, whole)))
+    assert sink.stacks.find([1 << 63, 5, 7]) == ({1 << 63: frames, 5: tuple(range(127))}, {5: 4})
+
+
+@pytest.mark.parametrize("data", [b"\0\0\0\0" * 8, b"\5\0\0\0" * 8, b""])
 def test_unknown_record(data: bytes) -> None:
     with pytest.raises(ValueError, match="record of unknown type"):
         parse_record(data)
@@ -283,12 +289,11 @@ def test_sink_knows_who_has_not_left_for_good(gcc: str, tmp_path: Path) -> None:
 def test_sink_keeps_stacks_and_execs() -> None:
     sink = RecordSink()
     for stack_id, end in ((9, 0), (10, 3)):
-        head = records._STACK_HEAD.pack(records.RECORD_STACK, 2, end, stack_id)
+        head = struct.pack("<IHHQ", records.RECORD_STACK, 2, end, stack_id)
         sink(head + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
     sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
     sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
-    assert sink.stacks == {9: (5, 6), 10: (5, 6)}
-    assert sink.ends == {10: 3}
+    assert sink.stacks.find([9, 10]) == ({9: (5, 6), 10: (5, 6)}, {10: 3})
     assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
     assert sink.take_execs() == []
     assert len(sink.threads([])) == 0
@@ -298,3 +303,64 @@ def test_switch_that_was_counted_after_the_end_makes_no_negative_time() -> None:
     thread = pack_thread(7, 5, "interruptible", records.BLOCKED, 1_000_500)
     data = records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, 1_000_000, b"x") + thread
     assert parse_thread_record(data, exited=False).end == 1_000_500
+
+
+def account(tid: int, start: int, end: int, *, kind: int = records.RECORD_EXIT, exiting: bool = False) -> bytes:
+    """A record of a thread that was blocked for 10 ns, and is blocked again."""
+    thread = bytearray(pack_thread(tid, 7, "interruptible", records.BLOCKED, start))
+    thread[64 + 8 : 64 + 16] = (10).to_bytes(8, "little")
+    return records._THREAD_RECORD_HEAD.pack(kind, 0, end, b"x") + bytes(thread)
+
+
+def test_sink_tells_intervals_apart() -> None:
+    sink = RecordSink()
+    sink(account(1, 10, 90))  # ended
+    sink(account(2, 10, 95))  # began to exit, and was cut before it was gone
+    sink(account(2, 10, 100, kind=records.RECORD_CUT))
+    sink(account(3, 10, 100, kind=records.RECORD_CUT))
+    sink(account(3, 100, 120))  # ended in the next interval
+    uncut = [parse_thread_record(account(tid, 10, 100), exited=False) for tid in (3, 4)]
+    found = sink.take_interval(0, 100, uncut)
+    assert sorted((r.thread.key.tid, r.end, r.exited) for r in found) == [
+        (1, 90, True),
+        (2, 100, False),
+        (3, 100, False),
+        (4, 100, False),
+    ]
+    assert [(r.thread.key.tid, r.end) for r in sink.threads([])] == [(3, 120)]
+    sink(account(4, 10, 100, kind=records.RECORD_CUT))  # at its first event, after it was reported
+    assert [(r.thread.key.tid, r.end) for r in sink.take_interval(100, 200, [])] == [(3, 120)]
+    assert sink.threads([]) == []
+
+
+def test_a_thread_that_is_cut_while_it_exits_is_waited_for_once() -> None:
+    sink = RecordSink()
+    data = bytearray(account(5, 10, 95))
+    data[32 + records._THREAD.size - 16 + 3] = 1  # exiting
+    sink(bytes(data))
+    assert sink.exiting == 1
+    sink(account(5, 100, 120))
+    assert sink.exiting == 0
+
+
+def test_places_that_the_sink_looks_at(gcc: str, tmp_path: Path) -> None:
+    found = offsets(gcc, tmp_path, "thread_record", ["end", "thread.key.tid", "thread.exiting", "thread.start"])
+    places = [records._END_OFFSET, records._TID_OFFSET, records._EXITING_OFFSET, records._THREAD_RECORD_HEAD.size]
+    assert found == [*places, records.THREAD_RECORD_SIZE]
+
+
+def test_account_since_a_boundary() -> None:
+    asleep = THREAD._replace(phase=records.BLOCKED, cut=50, out=40, woken=0, since=40)
+    record = ThreadRecord(300, b"x", asleep, exited=False)
+    assert records.since_boundary(record, 50, 60) == record
+    found = records.since_boundary(record, 200, 200)
+    assert (found.end, found.comm, found.thread.key) == (300, b"x", asleep.key)
+    assert (found.thread.start, found.thread.since, found.thread.out, found.thread.woken) == (200, 200, 200, 0)
+    assert (found.thread.on_cpu, found.thread.runnable, sum(found.thread.blocked), found.thread.switches) == (0,) * 4
+    assert (found.thread.sum.waits, sum(found.thread.latencies), found.thread.cut) == (0, 0, 200)
+    woken = asleep._replace(phase=records.RUNNABLE, woken=45, since=45)
+    found = records.since_boundary(record._replace(thread=woken), 200, 200)
+    assert (found.thread.out, found.thread.woken, found.thread.since) == (200, 200, 200)
+    runs = asleep._replace(phase=records.ON_CPU, out=40, since=45)
+    found = records.since_boundary(record._replace(thread=runs), 200, 200)
+    assert (found.thread.out, found.on_cpu) == (0, 100)

@@ -33,9 +33,9 @@ def test_defaults() -> None:
     measure = OffCpu()
     assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
     assert measure.programs == SCHEDULER
-    assert measure.sizes(4096) == {"waits": 4096}
+    assert measure.sizes(4096) == {}
     assert [column.name for column in measure.columns] == ["off-cpu", "count", "min", "max"]
-    assert measure.losses() == {"intervals": 0}
+    assert measure.losses() == {"intervals": 0, "ns of intervals": 0}
     assert measure.lost_so_far({"lost_waits": 3}) == 3
 
 

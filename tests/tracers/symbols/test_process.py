@@ -238,3 +238,27 @@ def test_pid_namespace_and_another_root(
     found = processes.jit_map(process)
     assert found is not None
     assert len(found) == 1
+
+
+def test_what_is_gone_is_forgotten(program: Path, start: Callable, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copy(program, other)
+    processes = ProcessSpaces(fd_budget=100)
+    one, two = start(program), start(other)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for running in (one, two):
+        processes.adopt(running.pid)
+    left = processes.descriptors._left
+    processes.lost[GONE] = 3
+    processes.forget([two.pid])
+    assert processes.processes.keys() == {one.pid}
+    assert processes.lost == dict.fromkeys(processes.lost, 0)
+    assert processes.descriptors._left == left + 1, "the other's program; they share their libraries"
+    mapping = processes.processes[one.pid].space.find(one.main)
+    assert mapping is not None
+    file = processes.object_of(mapping)
+    assert file is not None
+    assert file.is_open
+    processes.forget([one.pid, one.pid + 1])
+    assert processes.descriptors._left == 100
+    assert len(os.listdir("/proc/self/fd")) == descriptors

@@ -125,6 +125,6 @@ def test_hints_are_where_descriptions_begin(build: Build) -> None:
 
 def test_nothing_to_read(build: Build) -> None:
     image = build(".text\nnop\n").read_bytes()
-    assert find_sections(elf(image)) == ([], {})
+    assert find_sections(elf(image)) == ([], {}, None, None)
     with pytest.raises(UnwindError, match=r"neither \.eh_frame nor \.debug_frame"):
         compile_table(elf(image))

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample
 from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
+from .capture import Capture
 from .completing import complete
 from .names import Names
 from .remarks import comments, completeness, losses, missed_switches
-from .session import Capture
 from .stacks import Stacks
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Naming:
     container_pids: bool = False
 
 
+@no_collection()
 def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
     """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time".
 
@@ -39,6 +41,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
     stacks = Stacks(capture, completed, naming.lines)
+    capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     labels: dict[tuple[int, int, str, bool], Labels] = {}
     samples = []

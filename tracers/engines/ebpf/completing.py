@@ -32,6 +32,8 @@ def complete(rows: Sequence[Row], stacks: Mapping[int, tuple[int, ...]], ends: M
     ``stacks``: frames by id, leaf first. ``ends``: by id, an index into `ENDS`; missing means complete.
     """
     cut = {(_place(row), stacks[row.origin.ustack]) for row in rows if _is_cut(row, stacks, ends)}
+    if not cut:
+        return list(rows)
     lengths: dict[_Place, set[int]] = defaultdict(set)
     for place, frames in cut:
         lengths[place].add(len(frames))

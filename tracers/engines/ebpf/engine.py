@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....converters.base.errors import StallscopeError
 from ...base import descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
@@ -17,7 +18,9 @@ from ..protocol import Engine, Outcome, Request
 from .probes import ProbeOptions, Probes
 
 if TYPE_CHECKING:
-    from .session import Capture
+    from ....converters.model import Profile
+    from ...base.progress import Progress
+    from .capture import Capture
 
 _PROBES = 64
 """Descriptors of maps, programs and links; a measure needs one more per core."""
@@ -33,25 +36,26 @@ class Ebpf(Engine):
     table_entries: int = ProbeOptions.table_entries
     buffer_bytes: int = ProbeOptions.buffer_bytes
     unwind_bytes: int = ProbeOptions.unwind_bytes
+    memory: int = ProbeOptions.memory
     name: str = "ebpf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:  # noqa: ARG002
         return {}
 
     def trace(self, request: Request) -> Outcome:
-        capture, status = self._capture(request)
+        capture, status, failed = self._capture(request)
         from .assemble import Naming, profile_of
         from .remarks import details
 
         try:
             request.scope.check_met()
             profile = profile_of(capture, request.what, Naming(request.lines, request.container_pids))
-            return Outcome(profile, details(capture), status)
+            return Outcome(profile, details(capture), status, failed)
         finally:
             capture.spaces.close()
 
-    def _capture(self, request: Request) -> tuple[Capture, int | None]:
-        """Also returns the command's exit status, if it ended by itself."""
+    def _capture(self, request: Request) -> tuple[Capture, int | None, int]:
+        """Also returns the command's exit status, if it ended by itself, and how many intervals were not written."""
         privilege.require()
         privilege.require_host_pids()
         with Interrupts() as interrupts, descriptors.told():
@@ -60,16 +64,18 @@ class Ebpf(Engine):
                 descriptors.allow_many()  # not for the command, which was forked before
                 require_descriptors(len(request.measures))
                 request.scope.resolve()
-                capture = self._run(request, launch, interrupts)
-                return capture, None if interrupts.requested else capture.exit_status
+                capture, failed = self._run(request, launch, interrupts)
+                return capture, None if interrupts.requested else capture.exit_status, failed
             finally:
                 if launch:
                     launch.stop()
 
-    def _run(self, request: Request, launch: Launch | None, interrupts: Interrupts) -> Capture:
+    def _run(self, request: Request, launch: Launch | None, interrupts: Interrupts) -> tuple[Capture, int]:
         sink = RecordSink(measure.on_record for measure in request.measures)
         probes = Probes(self._options(request), sink)
         try:
+            if request.every and probes.shape.raw:
+                raise StallscopeError("--every needs the kernel's own type information", "leave out --every or --btf")
             get_ready()
             # Modules that are needed only from here on are imported after the probes are attached.
             from ...base.progress import Progress
@@ -78,6 +84,8 @@ class Ebpf(Engine):
             scope = request.scope
             session = Session(probes, launch, request.duration)
             with Progress(request.duration) as progress:
+                if request.every and request.publish:
+                    session.cut_every(request.every, _publisher(request, request.publish, progress))
 
                 def show(threads: int, stacks: int, lost: int) -> None:
                     if scope.waits and scope.name is not None:
@@ -85,7 +93,8 @@ class Ebpf(Engine):
                     else:
                         progress.update(threads=threads, stacks=stacks, lost=lost)
 
-                return session.run(sink, show, interrupts, progress, wait=request.wait)
+                capture = session.run(sink, show, interrupts, progress, wait=request.wait)
+                return capture, session.intervals.failed if session.intervals else 0
         finally:
             probes.close()
 
@@ -99,7 +108,20 @@ class Ebpf(Engine):
             table_entries=self.table_entries,
             buffer_bytes=self.buffer_bytes,
             unwind_bytes=self.unwind_bytes,
+            memory=self.memory,
+            intervals=request.every is not None,
         )
+
+
+def _publisher(request: Request, publish: Callable[[Profile], None], progress: Progress) -> Callable[[Capture], None]:
+    def publish_capture(capture: Capture) -> None:
+        from .assemble import Naming, profile_of
+
+        profile = profile_of(capture, request.what, Naming(request.lines, request.container_pids))
+        progress.clear()
+        publish(profile)
+
+    return publish_capture
 
 
 def require_descriptors(measures: int) -> None:

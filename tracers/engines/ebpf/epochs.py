@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Set
 
 from ...kernel.records import ExecRecord
 
@@ -25,6 +26,12 @@ class Epochs:
     def forked(self, pid: int) -> None:
         """A process began: forgets the execs of an earlier process with this pid."""
         self._seen.pop(pid, None)
+
+    def forget(self, pids: Set[int]) -> None:
+        """Forgets processes that are gone."""
+        for pid in pids:
+            self._seen.pop(pid, None)
+        self._counted = {key: time for key, time in self._counted.items() if key[0] not in pids}
 
     def counted(self, record: ExecRecord) -> None:
         """The probes reported an exec: a moment after the process events did."""

@@ -10,7 +10,7 @@ from ....converters.model import Labels, ThreadTimes
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...base.conditions import Condition
 from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, ThreadRecord
-from .session import Capture
+from .capture import Capture
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 
@@ -41,6 +41,8 @@ class Names:
         return self._threads.get((pid, tid), "") or self._comm(pid)
 
     def _comm(self, pid: int) -> str:
+        if not pid:
+            return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
     def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:
@@ -93,7 +95,13 @@ class Names:
             condition = conditions.get(pid, Condition())
             made.append(
                 ProcessTimes(
-                    pid, self.process(pid), tuple(counts), condition.cpus, condition.limits, condition.environment
+                    pid,
+                    self.process(pid),
+                    tuple(counts),
+                    condition.cpus,
+                    condition.limits,
+                    condition.environment,
+                    condition.script if self.process(pid).startswith(condition.name) else "",
                 )
             )
         return made

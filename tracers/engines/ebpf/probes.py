@@ -59,6 +59,10 @@ class ProbeOptions:
     buffer_bytes: int = 8 << 20
     unwind_bytes: int = 256 << 20
     """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
+    intervals: bool = False
+    """The trace may be cut."""
+    memory: int = 400 << 20
+    """Of this process, about: rows and stacks beyond it are folded."""
 
 
 class Probes:
@@ -78,6 +82,7 @@ class Probes:
         self._ids: dict[str, set[int]] = {}
         privilege.require()
         self.object, self.shape = _load(options)
+        self._stack_generation = 0
         self._ring = RingBuffer(self.object.find_map("records"), on_record)
         self._attach()
 
@@ -85,6 +90,8 @@ class Probes:
         suffix = "_raw" if self.shape.raw else ""
         measures = self.options.measures
         try:
+            for measure in measures:
+                measure.open(self.object, self.options.table_entries)
             for name in dict.fromkeys([*(name for measure in measures for name in measure.programs), *_SCOPE]):
                 self._links.append(self.object.programs[name + suffix].attach())
             for measure in measures:
@@ -160,6 +167,17 @@ class Probes:
             finally:
                 self.object.set_variable("restacking", 0)
 
+    def send_stacks_again(self) -> None:
+        """Makes room for new stacks: known ones are sent again when they are walked."""
+        self.object.find_map("known_stacks").clear()
+
+    def forget_stacks(self) -> None:
+        """The same, and stacks that are recognised are walked again. Threads may still refer to stacks of before."""
+        self.send_stacks_again()
+        # Not before: a stack that is still known, and remembered by the new generation, would not be sent again.
+        self._stack_generation += 1
+        self.object.set_variable("stack_generation", self._stack_generation & 0xFFFFFFFF)
+
     def consume(self) -> None:
         """Delivers the records that are in the ring buffer; the measures read their own."""
         self._ring.consume()
@@ -174,6 +192,10 @@ class Probes:
         self.consume()
         for measure in self.options.measures:
             measure.read(self.object)
+        return self.living()
+
+    def living(self) -> list[ThreadRecord]:
+        """The threads of the scope that exist."""
         if not self.shape.dump:
             return self._dump_hash()
         link = self.object.programs[self.shape.dump].attach_iterator()
@@ -183,6 +205,15 @@ class Probes:
             link.close()
         size = THREAD_RECORD_SIZE
         return [parse_thread_record(data[i : i + size], exited=False) for i in range(0, len(data), size)]
+
+    def without_event(self, boundary: int) -> list[ThreadRecord]:
+        """The threads without an event since ``boundary``; others have sent their account up to there. No program may
+        run any more that began before it."""
+        self.object.set_variable("dumped_at", boundary)
+        try:
+            return self.living()
+        finally:
+            self.object.set_variable("dumped_at", 0)
 
     def _dump_hash(self) -> list[ThreadRecord]:
         records = []
@@ -212,6 +243,8 @@ class Probes:
     def close(self) -> None:
         self._detach()
         self._ring.close()
+        for measure in self.options.measures:
+            measure.close()
         self.object.close()
 
 
@@ -266,6 +299,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
             "follow_children": int(scope.children),
             "user_stacks": int(options.user_stacks),
             "kernel_stacks": int(options.kernel_stacks),
+            "intervals": int(options.intervals),
             "self_tgid": os.getpid(),
             **_MEMOS,
             **shape.knobs,

@@ -9,9 +9,12 @@ from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, MAX_FRAMES
-from .session import Capture
+from .capture import Capture
 from .stacks import Stacks
 
+_NARROW = ENDS.index("32-bit code")
+_WORTH_A_NOTE = 0.01
+"""Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
 _MODULES = 3
@@ -69,7 +72,13 @@ def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
     whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
     said = f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"
     modules = [f"{module} {time / total:.2%}" for module, time in cut.most_common(_MODULES) if time]
-    return [f"{said}; they end in {', '.join(modules)}" if modules else said]
+    notes = [f"{said}; they end in {', '.join(modules)}" if modules else said]
+    if reached[_NARROW] >= _WORTH_A_NOTE * total:
+        notes.append(
+            "32-bit code is walked by frame pointers: callers of code without them are missing (most libraries); "
+            "gcc -fno-omit-frame-pointer keeps them"
+        )
+    return notes
 
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
@@ -102,7 +111,7 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(capture.losses.values()) or capture.counters["stack_table_full"]:
+    if any(capture.losses.values()):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")

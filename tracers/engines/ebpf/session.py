@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from ....converters.base.errors import StallscopeError
-from ....converters.model import ValueType
-from ....converters.model.calls import CallTimes
 from ...base import procfs
-from ...base.conditions import Condition, Conditions
+from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
+from ...base.priority import urgent
 from ...base.progress import Progress
 from ...base.scope import Scope
 from ...images.maps import Mapping
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
-from ...kernel.records import RecordSink, ThreadRecord
-from ...measures.protocol import Ended, Measure, Recorded, Row, columns_of, rows_of
+from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
+from ...measures.protocol import Ended, Measure, columns_of, rows_of
 from ...symbols.process import ProcessSpaces
-from ...unwind.loader import Counts
+from .bounds import Bounds
+from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
 from .epochs import Epochs
+from .intervals import Intervals
 from .preparing import BRIEF, PATIENCE, READING, Preparation
 from .probes import Probes
 from .unwinding import Unwinding
@@ -40,39 +41,6 @@ _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
-
-
-@dataclass
-class Capture:
-    """The data from the kernel. Times are CLOCK_MONOTONIC ns, ``wall_ns`` is the Unix epoch at ``began``."""
-
-    began: int
-    stopped: int
-    wall_ns: int
-    columns: tuple[ValueType, ...]
-    rows: list[Row]
-    losses: dict[str, int]
-    """From the measures: number of losses by kind."""
-    threads: list[ThreadRecord]
-    stacks: dict[int, tuple[int, ...]]
-    counters: dict[str, int]
-    lost_process_events: int
-    epochs: Epochs
-    spaces: ProcessSpaces
-    notes: list[str] = field(default_factory=list)
-    exit_status: int | None = None
-    """Of the launched command."""
-    ends: dict[int, int] = field(default_factory=dict)
-    """Why stacks are incomplete: by id, an index into `records.ENDS`."""
-    tables: Counts | None = None
-    """Counts of the loader of unwind tables."""
-    reused: int = 0
-    """How often a thread id was reused by another thread: their names and times are not separated."""
-    recorded: Recorded | None = None
-    calls: list[CallTimes] = field(default_factory=list)
-    """Without the names of processes."""
-    conditions: dict[int, Condition] = field(default_factory=dict)
-    """By process."""
 
 
 class Session:
@@ -94,6 +62,11 @@ class Session:
         self._to_adopt: deque[int] = deque()
         self._notes: list[str] = []
         self._next_look = 0.0
+        self._ours: set[int] = set()
+        """Our own processes, which are not part of what is traced."""
+        self._gone: set[int] = set()
+        """Processes that had exited at the last boundary."""
+        self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
             self._process_events = ProcessEvents()
@@ -104,6 +77,12 @@ class Session:
         options = engine.options
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
+
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
+        returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds)
+        self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, show: Callable[[str], None], wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins. Ctrl-C starts it at once."""
@@ -142,9 +121,14 @@ class Session:
             stack.callback(ends.close)
             if self._unwinding:
                 stack.callback(self._unwinding.close)
-                self._prepare(self._unwinding, interrupts, progress.show if progress else _silent, wait)
+                self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
+            bounds = Bounds(self._engine, sink)
+            stack.enter_context(urgent())
+            if self.intervals:
+                stack.callback(self.intervals.close)
             wall = time.time_ns()
             self._begin(ends)
+            part = Part(self._engine.began, wall, self._engine.counters())
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -160,14 +144,72 @@ class Session:
                     self._rest(ends, interrupts.wakeup, min(timeout, _QUIET))
                     self._rest(ends, interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
                 self._poll(sink)
-                if on_poll:
-                    counters = self._engine.counters()
-                    lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
-                    on_poll(counters["new_threads"], len(sink.stacks), lost)
+                part = self._keep_within(bounds, sink, part, on_poll)
             if not interrupts.requested and ends.reached():
                 self._await_last_switches(sink)
+            if self.intervals and (at := self.intervals.withdraw()):
+                part = self._cut(sink, bounds, self.intervals, part, at)
             records = self._engine.stop()
-        return self._finish(sink, records, wall)
+            bounds.finish()
+        return self._finish(sink, records, part)
+
+    def _keep_within(
+        self, bounds: Bounds, sink: RecordSink, part: Part, on_poll: Callable[[int, int, int], None] | None
+    ) -> Part:
+        """Keeps the tables and the memory within their bounds; returns the interval that goes on."""
+        counters = self._engine.counters()
+        bounds.poll(counters)
+        if self.intervals and (at := self.intervals.due()):
+            part = self._cut(sink, bounds, self.intervals, part, at)
+        if on_poll:
+            lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
+            on_poll(counters["new_threads"], len(sink.stacks), lost)
+        return part
+
+    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part) -> Capture:
+        self._follow(self._process_events.poll(final=True) if self._process_events else ())
+        self._catch_up(sink)
+        boundary = self.intervals.boundary if self.intervals else 0
+        threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
+        capture = self._capture(sink, threads, part, self._engine.stopped)
+        if self._process_events:
+            self._process_events.close()
+        return capture
+
+    def _cut(self, sink: RecordSink, bounds: Bounds, intervals: Intervals, part: Part, at: int) -> Part:
+        """Ends the interval at a boundary that has passed; returns the next one."""
+        engine, measures = self._engine, self._engine.options.measures
+        for measure in measures:
+            # Waits for programs that began before the boundary.
+            bounds.patiently(functools.partial(measure.read, engine.object))
+        without_event = engine.without_event(at)
+        engine.consume()
+        self._follow_processes()
+        self._catch_up(sink)
+        records = sink.take_interval(part.began, at, without_event)
+        threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
+        intervals.passed()
+
+        def write() -> None:
+            bounds.finish()
+            self._publish(self._capture(sink, threads, part, at))
+
+        intervals.write(write)
+        self._ours |= intervals.ours
+        for measure in measures:
+            measure.next()
+        self._forget(threads)
+        lost = self._process_events.lost if self._process_events else 0
+        return Part(at, part.wall + at - part.began, engine.counters(), lost)
+
+    def _forget(self, threads: list[ThreadRecord]) -> None:
+        """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
+        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
+        left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
+        self._gone = gone - left
+        self._spaces.forget(left)
+        self._epochs.forget(left)
+        self._conditions.forget(left)
 
     def _await_last_switches(self, sink: RecordSink) -> None:
         """The kernel reports a process's end before its last thread is switched out, which completes its account."""
@@ -300,69 +342,53 @@ class Session:
                 self._spaces.exec(record.tgid, record.time)
                 self._adopt(record.tgid)
 
-    def _finish(self, sink: RecordSink, records: list[ThreadRecord], wall: int) -> Capture:
-        engine, measures = self._engine, self._engine.options.measures
-        self._follow(self._process_events.poll(final=True) if self._process_events else ())
+    def _catch_up(self, sink: RecordSink) -> None:
+        """Takes in what is known of processes by now."""
         self._follow_without_events(sink)
         while self._to_adopt:
             self._adopt(self._to_adopt.popleft())
-        ours = self._unwinding.loader.pids if self._unwinding else set()
-        threads = [record for record in sink.threads(records) if record.thread.key.tgid not in ours]
-        ended = Ended(engine.began, engine.stopped, threads)
-        rows = rows_of(measures, ended)
-        rows = [row for row in rows if row.origin.tgid not in ours]
-        remaining = {record.thread.key.tgid for record in records} - ours
-        for pid in {row.origin.tgid for row in rows} | remaining:
+
+    def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
+        """What was traced of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
+        engine, measures = self._engine, self._engine.options.measures
+        ours = self._ours | (self._unwinding.loader.pids if self._unwinding else set())
+        threads = [record for record in threads if record.thread.key.tgid not in ours]
+        ended = Ended(part.began, end, threads)
+        rows = [row for row in rows_of(measures, ended) if row.origin.tgid not in ours]
+        recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
+        stacks, ends = sink.stacks.find(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        remaining = {record.thread.key.tgid for record in threads if not record.exited}
+        for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
                 self._spaces.refresh(pid)
             else:
                 self._spaces.adopt(pid)
-        capture = Capture(
-            engine.began,
-            engine.stopped,
-            wall,
+        lost = self._process_events.lost if self._process_events else 0
+        remarks = [*self._scope.remarks(), *(self.intervals.remarks() if self.intervals else ())]
+        return Capture(
+            part.began,
+            end,
+            part.wall,
             columns_of(measures),
             rows,
             {kind: count for measure in measures for kind, count in measure.losses().items()},
             threads,
-            sink.stacks,
-            engine.counters(),
-            self._process_events.lost if self._process_events else 0,
+            stacks,
+            {name: count - part.counters[name] for name, count in engine.counters().items()},
+            lost - part.lost_process_events,
             self._epochs,
             self._spaces,
-            [*self._notes, *(remark for measure in measures for remark in measure.remarks())],
+            [*self._notes, *remarks, *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
-            sink.ends,
+            ends,
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
-            next(filter(None, (measure.recorded(ended) for measure in measures)), None),
+            recorded,
             [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
-            self._conditions.finish(_by_demand(threads)),
+            self._conditions.finish(by_demand(threads)),
         )
-        if self._process_events:
-            self._process_events.close()
-        return capture
-
-
-def _by_demand(threads: list[ThreadRecord]) -> list[int]:
-    """The processes, sorted by time on a core or waiting for one."""
-    wanted: Counter[int] = Counter()
-    for record in threads:
-        wanted[record.thread.key.tgid] += record.on_cpu + record.thread.runnable
-    return [pid for pid, _ in wanted.most_common()]
-
-
-def _silent(_line: str) -> None:
-    """Used where no progress is shown."""
 
 
 def _mapping(event: Mmap) -> Mapping:
-    return Mapping(
-        event.start,
-        event.start + event.length,
-        event.offset,
-        os.fsdecode(event.path),
-        event.dev,
-        event.inode,
-        event.build_id,
-    )
+    path, end = os.fsdecode(event.path), event.start + event.length
+    return Mapping(event.start, end, event.offset, path, event.dev, event.inode, event.build_id)

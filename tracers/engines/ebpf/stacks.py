@@ -5,30 +5,34 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
+from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
-from ...base.progress import Progress
-from ...kernel.records import ENDS, NEW, OTHER, RUNNING
+from ...base.progress import MANY, Progress
+from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING
 from ...measures.protocol import Row
 from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
-from .session import Capture
+from .capture import Capture
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _NO_STACK = Frame("[no stack]", "other")
 _UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _NOT_SAMPLED = Frame("[not sampled]", "other")
+_STANDING_FOR = {OTHER_STACKS: (Frame("[other stacks]", "other"),), LOST: (Frame("[lost]", "other"),)}
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not)")
+_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not|other stacks|lost)")
 """The symboliser's names for frames without a symbol: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
 _STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
 _SCHEDULER_FRAMES = 6
 """Maximum number of frames from a thread's wait to `__schedule`."""
+_NAME_OF = attrgetter("name")
 _TRACING = ("bpf_", "__bpf_", "__traceiter_", "___bpf_prog_run")
 
 _Space = tuple[int, int, int]
@@ -48,6 +52,8 @@ class Stacks:
         self._capture = capture
         rows = list(rows)
         progress = Progress()
+        if len(rows) >= MANY:
+            progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
         symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, progress.show)
         known = capture.stacks
         kernel = sorted({row.origin.kstack for row in rows if row.origin.kstack in known})
@@ -62,6 +68,17 @@ class Stacks:
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
         self._whole: dict[tuple[_Space, int, bool, str], Stack] = {}
+        self._places: dict[int, str] = {}
+        """By the `id` of a frame: `_place` if it has no name, else ""."""
+
+    def _unnamed_places(self, stack: Stack) -> Iterator[str]:
+        """The place of each frame without a name. Looked up by identity: stacks share their frames."""
+        try:
+            return filter(None, list(map(self._places.__getitem__, map(id, stack))))
+        except KeyError:
+            for frame in stack:
+                self._places[id(frame)] = _place(frame) if _UNNAMED.match(frame.name) else ""
+            return filter(None, [self._places[id(frame)] for frame in stack])
 
     def _space(self, row: Row) -> _Space:
         # For a thread that waits at the end of the trace, its process's current mappings are known.
@@ -73,14 +90,16 @@ class Stacks:
     def of(self, row: Row) -> Stack:
         """User frames, then kernel frames; or one that says why there are none."""
         origin = row.origin
+        if origin.ustack in _STANDING_FOR:
+            return _STANDING_FOR[origin.ustack]
         if origin.state == NEW:
             return (_NOT_BEGUN,)
         where = self._space(row), origin.kstack, origin.state == RUNNING, row.call
-        if where not in self._whole:
+        stack = self._whole.get(where)
+        if stack is None:
             stack = self._whole[where] = self._join(*where)
-            bracketed = [frame for frame in stack if frame.name[:1] == "["]
-            self.unnamed.update(_place(frame) for frame in bracketed if _UNNAMED.match(frame.name))
-        if stack := self._whole[where]:
+            self.unnamed.update(self._unnamed_places(stack))
+        if stack:
             return stack
         if origin.state == RUNNING:
             return (_NOT_SAMPLED,)
@@ -136,6 +155,8 @@ def _place(frame: Frame) -> str:
 
 def _without_strays(stack: Stack) -> Stack:
     """Without any unmapped address and its callers: there the walk had gone wrong."""
+    if UNMAPPED not in map(_NAME_OF, stack):
+        return stack
     for i in range(len(stack) - 2, -1, -1):
         if stack[i].name == UNMAPPED:
             return stack[i + 1 :]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import socket
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,14 +14,17 @@ from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
+from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.epochs import Epochs
 from stallscope.tracers.engines.ebpf.remarks import details
-from stallscope.tracers.engines.ebpf.session import Capture, Epochs
 from stallscope.tracers.kernel.records import (
     BLOCKED,
     COUNTERS,
+    LOST,
     NEW,
     ON_CPU,
     OTHER,
+    OTHER_STACKS,
     PREEMPTED,
     RUNNABLE,
     STATES,
@@ -93,7 +98,6 @@ def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
     measure = measure or OffCpu()
     measure._waits = dict(given.pop("waits", []))
     counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
-    measure._lost = counters["lost_waits"]
     fields: dict[str, Any] = {
         "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
         "epochs": Epochs(), "spaces": ProcessSpaces(fd_budget=0),
@@ -335,6 +339,21 @@ def test_frames_without_a_name_are_counted_by_place() -> None:
     assert made.comments == ["frames without a name: 2 in libx.so, 1 in [anon]"]
 
 
+def test_naming_very_many_stacks_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
+    profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(stacks_module, "MANY", 2)
+    profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert terminal.getvalue() == "\r\x1b[Knaming the functions of 2 stacks\r\x1b[K"
+
+
 def test_a_function_without_a_name_is_still_without_a_name() -> None:
     made = profile(waits=[(key(user=5), WaitSum(1, 1, 1, 1, 0, 0, 0))], stacks={5: (13, 10, 1)})
     assert frames(made) == [["main", "[libx.so+0x1a]", "[libx.so!fn_0x10]"]]
@@ -449,6 +468,14 @@ def test_processes_and_what_their_threads_waited_for_a_core() -> None:
     assert [times.creator for times in made.threads] == [9, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("name", "script"), [("d", "q.py"), ("python3", "")])
+def test_a_script_is_that_of_the_program_that_was_asked(name: str, script: str) -> None:
+    """A process that python3 has forked has its command line until it executes another program."""
+    threads = [remaining(b"d", tid=30, key=key(tid=30, tgid=30))]
+    made = profile(threads=threads, conditions={30: Condition("0-3", script="q.py", name=name)})
+    assert [process.script for process in made.processes] == [script]
+
+
 def test_exited_and_remaining_threads_are_listed() -> None:
     threads = [ThreadRecord(END, b"a", thread(tid=1), exited=True), remaining(b"b", tid=2)]
     assert [(t.thread, t.exited) for t in profile(threads=threads).threads] == [("a", True), ("b", False)]
@@ -480,6 +507,7 @@ def test_nothing_lost_is_said_too() -> None:
     made = profile()
     assert made.lost == {
         "intervals": 0,
+        "ns of intervals": 0,
         "stacks": 0,
         "threads": 0,
         "exit and exec records": 0,
@@ -490,6 +518,7 @@ def test_nothing_lost_is_said_too() -> None:
         "stacks not complete: no unwind rule": 0,
         "stacks not complete: memory not readable": 0,
         "stacks not complete: lost its way": 0,
+        "stacks not complete: 32-bit code": 0,
         "frames without a name": 0,
     }
     assert made.comments == []
@@ -497,7 +526,7 @@ def test_nothing_lost_is_said_too() -> None:
 
 @pytest.mark.parametrize(
     ("counter", "kind"),
-    [("lost_waits", "intervals"), ("lost_threads", "threads"), ("lost_records", "exit and exec records")],
+    [("lost_threads", "threads"), ("lost_records", "exit and exec records")],
 )
 def test_counters_of_the_probes(counter: str, kind: str) -> None:
     assert {k: v for k, v in profile(counters={counter: 41}).lost.items() if v} == {kind: 41}
@@ -505,11 +534,37 @@ def test_counters_of_the_probes(counter: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("counters", "option"),
-    [({"lost_waits": 1}, "--table-size"), ({"stack_table_full": 1}, "--table-size"), ({"lost_records": 1}, "--buffer")],
+    [({"lost_records": 1}, "--buffer")],
 )
 def test_comment_names_the_option_that_helps(counters: dict[str, int], option: str) -> None:
     (comment,) = profile(counters=counters).comments
     assert option in comment
+
+
+def test_a_stack_that_came_twice_is_no_loss() -> None:
+    assert profile(counters={"stack_table_full": 1}).comments == []
+
+
+def test_lost_waits_have_a_row_and_their_time() -> None:
+    lost = Origin(LOST, 0, 0, 0, 0, 0, SLEEP)
+    made = profile(waits=[(lost, WaitSum(3, 70, 1, 50, 30, 2, 20)), (key(user=5), WaitSum(1, 9, 9, 9, 0, 0, 0))])
+    assert (made.lost["intervals"], made.lost["ns of intervals"]) == (3, 100)
+    rows = [sample for sample in made.samples if sample.label("process") == "[lost]"]
+    assert [[frame.name for frame in sample.stack] for sample in rows] == [["[lost]"], ["[lost]"]]
+    assert [(sample.label("state"), sample.values) for sample in rows] == [
+        ("interruptible", (70, 3, 1, 50)),
+        ("runnable-woken", (30, 3, 2, 20)),
+    ]
+    assert any("--table-size" in comment for comment in made.comments)
+
+
+def test_rare_stacks_have_a_row_of_each_thread() -> None:
+    other = Origin(OTHER_STACKS, 0, 0, 8, 7, 0, SLEEP)
+    made = profile(waits=[(other, WaitSum(3, 70, 1, 50, 0, 0, 0))], threads=[remaining()])
+    (sample,) = made.samples
+    assert [frame.name for frame in sample.stack] == ["[other stacks]"]
+    assert (sample.label("thread"), sample.values) == ("worker", (70, 3, 1, 50))
+    assert not any(made.lost.values())
 
 
 def test_other_losses_and_notes() -> None:

@@ -75,6 +75,15 @@ def test_epochs_of_a_pid_that_is_used_again() -> None:
     epochs.forked(8)
 
 
+def test_epochs_of_processes_that_are_gone() -> None:
+    epochs = Epochs()
+    for pid in (7, 8):
+        epochs.seen(pid, 100)
+        epochs.counted(ExecRecord(pid, 105, 1))
+    epochs.forget({7})
+    assert (epochs.epoch(7, 1), epochs.epoch(8, 1)) == (-1, 1)
+
+
 GONE = 1 << 22
 """Pids from here on belong to nobody."""
 

@@ -1,0 +1,51 @@
+"""Runtimes of languages: where their threads wait for work, and which functions are their standard library."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..model import Stack
+
+_PARKED = frozenset(
+    (
+        # Go: a thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals.
+        *("runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.sysmon"),
+        *("runtime.templateThread", "os/signal.signal_recv"),
+        # HotSpot: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc).
+        *("CallJavaMainInNewThread", "GangWorker::loop", "WorkerThread::run", "ConcurrentGCThread::run"),
+        *("CompileQueue::get", "VMThread::wait_for_operation", "WatcherThread::sleep", "NMethodSweeper::sweeper_loop"),
+        *("ServiceThread::service_thread_entry", "NotificationThread::notification_thread_entry"),
+        *("MonitorDeflationThread::monitor_deflation_thread_entry", "os::signal_wait"),
+        *("JVM_WaitForReferencePendingList",),
+    )
+)
+"""Functions in which a thread waits until its runtime has work for it."""
+
+_GO = re.compile(
+    r"(runtime|syscall)(/[\w/]+)?\.\w|internal/[\w/.]+\.[\w(]|"
+    r"(bufio|context|database|encoding|fmt|io|log|net|os|reflect|sort|sync|testing|time)(/[\w/]+)?"
+    r"\.(\(\*?\w|[A-Z]|runtime_)"
+)
+"""Go links its standard library into each program: only the names of its packages tell it apart."""
+
+
+def parked_in(stack: Stack) -> str:
+    """The function of a runtime in which the thread waits for work; "" if there is none."""
+    return next((name for frame in stack if (name := _function(frame.name)) in _PARKED), "")
+
+
+def is_parked(function: str) -> bool:
+    """Whether a name is one of those that `parked_in` returns."""
+    return function in _PARKED
+
+
+@lru_cache(maxsize=1 << 14)
+def of_go_library(name: str) -> bool:
+    """Whether a function is one of Go's standard library."""
+    return "." in name and "::" not in name and _GO.match(name) is not None
+
+
+def _function(name: str) -> str:
+    """Without the arguments of C++."""
+    return name[: name.index("(")] if name[-1:] == ")" and "(" in name else name

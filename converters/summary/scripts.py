@@ -1,0 +1,34 @@
+"""Tells processes of interpreters apart by what they run: ``python3 train.py`` and ``python3 serve.py``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..model import Profile
+from ..model.processes import ProcessTimes
+
+_COMM = 15
+"""Longest name that the kernel keeps: a script that is executed gives its process its own."""
+
+
+def with_scripts(profile: Profile) -> tuple[Profile, dict[str, str]]:
+    """The profile with longer names for processes of which several have the same name, and the names that these had
+    before, by the longer ones."""
+    several = Counter(process.process for process in profile.processes)
+    longer = {
+        process.pid: name for process in profile.processes if several[process.process] > 1 and (name := _name(process))
+    }
+    if not longer:
+        return profile, {}
+    before = {longer[process.pid]: process.process for process in profile.processes if process.pid in longer}
+    threads = [replace(times, process=longer.get(times.pid, times.process)) for times in profile.threads]
+    processes = [replace(each, process=longer.get(each.pid, each.process)) for each in profile.processes]
+    return replace(profile, threads=threads, processes=processes), before
+
+
+def _name(process: ProcessTimes) -> str:
+    """The name with the script; "" if that tells nothing more."""
+    if not process.script or process.script[:_COMM] == process.process:
+        return ""
+    return f"{process.process} {process.script}"

@@ -1,0 +1,165 @@
+"""A long `trace-offcpu -a --every` under storms: is the memory flat, is nothing lost untold, is there no gap?
+
+The storms: threads with new stacks all the time, and processes that begin and end. As root, after `make workloads`:
+`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the resident memory of the tracer, and of the processes
+that write the profiles, each minute, then a line per interval; ends with status 1 if something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile
+
+WORKLOADS = Path(__file__).resolve().parents[2] / "build" / "workloads"
+TRACE = str(Path(sys.executable).with_name("trace-offcpu"))
+GROWTH = 0.15
+"""Share by which the largest memory of the last third may exceed that of the first one."""
+MS = 1_000_000
+_GAPS = "stacks not|stacks cut|frames|user"
+"""Kinds of losses that cost no time."""
+
+
+class Storms:
+    """Started again when they end."""
+
+    def __init__(self, microseconds: int) -> None:
+        self._commands = [
+            [WORKLOADS / "many_stacks", "4", "2000000", str(1 << 24), str(microseconds)],
+            [WORKLOADS / "fork_storm", "20000", "4"],
+        ]
+        self._running: list[subprocess.Popen[bytes] | None] = [None] * len(self._commands)
+
+    def keep_up(self) -> None:
+        for i, command in enumerate(self._commands):
+            process = self._running[i]
+            if process is None or process.poll() is not None:
+                self._running[i] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+    def end(self) -> None:
+        for process in self._running:
+            if process:
+                process.kill()
+                process.wait()
+
+
+def resident(pid: int) -> int:
+    """Bytes; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+    except (OSError, IndexError):
+        return 0
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def problems_of(profile: Profile) -> list[str]:
+    """What is wrong with an interval by itself."""
+    found = []
+    off: Counter[tuple[int, int]] = Counter()
+    for thread in profile.threads:
+        if thread.on_cpu + thread.runnable + sum(thread.blocked.values()) != thread.wall:
+            found.append(f"the account of thread {thread.tid} does not add up")
+        off[thread.pid, thread.tid] += thread.wall - thread.on_cpu
+    waits = sum(sample.values[0] for sample in profile.samples)
+    # Threads whose last record was lost have rows and no account; that is told, as a number.
+    if abs(waits - sum(off.values())) > MS and not profile.lost.get("exit and exec records"):
+        found.append(f"rows have {waits / 1e9:.3f} s, accounts {sum(off.values()) / 1e9:.3f} s")
+    return found
+
+
+def share(profile: Profile, name: str) -> float:
+    time_of = sum(sample.values[0] for sample in profile.samples if sample.stack[-1].name == name)
+    return time_of / max(profile.total("off-cpu"), 1)
+
+
+def read(folder: Path) -> list[str]:
+    """Prints a line per interval; returns what is wrong."""
+    wrong = []
+    before: Profile | None = None
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            profile = pprof.load(file)
+        lost = {
+            kind: number for kind, number in profile.lost.items() if number and not re.match("stacks|frames|user", kind)
+        }
+        shares = {name: share(profile, name) for name in ("[other stacks]", "[lost]", "[stack lost]")}
+        told = ", ".join(f"{name} {part:.2%}" for name, part in shares.items() if part)
+        print(
+            f"{path.name}: {profile.duration_ns / 1e9:.3f} s, {len(profile.threads):,} threads, "
+            f"{len(profile.samples):,} rows; {told}; lost: {lost or 'nothing'}",
+            flush=True,
+        )
+        wrong += [f"{path.name}: {problem}" for problem in problems_of(profile)]
+        if before and abs(before.start_ns + before.duration_ns - profile.start_ns) > MS:
+            wrong.append(f"{path.name}: a gap before it")
+        before = profile
+    return wrong
+
+
+def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[str]:
+    storms = Storms(microseconds)
+    tracer = None
+    memory: list[int] = []
+    writers = 0
+    try:
+        storms.keep_up()
+        command = [TRACE, "-a", "--every", every, "-o", str(folder / "soak-%Y%m%d-%H%M%S.pb.gz")]
+        tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        end, told = time.monotonic() + minutes * 60, time.monotonic()
+        while time.monotonic() < end and tracer.poll() is None:
+            time.sleep(1)
+            storms.keep_up()
+            memory.append(resident(tracer.pid))
+            writers = max(writers, *map(resident, children(tracer.pid)), 0)
+            if time.monotonic() >= told + 60:
+                told += 60
+                print(f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}")
+                sys.stdout.flush()
+        if tracer.poll() is not None:
+            return [f"the tracer ended with status {tracer.returncode}"]
+        tracer.send_signal(signal.SIGINT)
+        wrong = [f"status {status}"] if (status := tracer.wait(600)) else []
+    finally:
+        storms.end()
+        if tracer and tracer.poll() is None:
+            tracer.kill()
+            tracer.wait()
+    third = len(memory) // 3
+    first, last = max(memory[:third]), max(memory[-third:])
+    print(f"memory: {first >> 20} MB at most in the first third, {last >> 20} in the last; writers {writers >> 20}")
+    if last > (1 + GROWTH) * first:
+        wrong.append("the memory grows")
+    return wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A long trace under storms.")
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--every", default="10s")
+    parser.add_argument("--microseconds", type=int, default=20, help="wait of the threads between two stacks")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = soak(given.minutes, given.every, Path(folder), given.microseconds)
+        wrong += read(Path(folder))
+    for problem in wrong:
+        print(problem)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Boundaries and writers. For real: tests/live/test_intervals.py."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from stallscope.tracers.engines.ebpf import intervals as module
+from stallscope.tracers.engines.ebpf.intervals import Intervals
+from stallscope.tracers.kernel.bpfobject import Object
+
+EVERY = 0.6
+
+
+@pytest.fixture
+def made(loaded: Object) -> Iterator[tuple[Intervals, Object]]:
+    intervals = Intervals(SimpleNamespace(object=loaded, began=time.monotonic_ns()), EVERY)  # type: ignore[arg-type]
+    yield intervals, loaded
+    intervals.close()
+
+
+def cuts(loaded: Object) -> tuple[int, ...]:
+    """As the programs see them."""
+    return struct.unpack("QQ", loaded.find_map("cuts").lookup(bytes(4)) or b"")
+
+
+def test_boundaries_are_announced_before_their_time(made: tuple[Intervals, Object]) -> None:
+    intervals, loaded = made
+    assert cuts(loaded) == (0, 0)
+    assert intervals.due() == 0
+    last, first = cuts(loaded)
+    assert last == 0
+    assert EVERY * 1e9 - 1e7 < first - time.monotonic_ns() <= EVERY * 1e9
+    time.sleep(1.1 * EVERY)
+    assert intervals.due() == first
+    intervals.passed()
+    assert cuts(loaded) == (first, first)
+    assert intervals.boundary == first
+    assert intervals.due() == 0
+    last, second = cuts(loaded)
+    assert last == first
+    assert abs(second - first - EVERY * 1e9) <= 1
+    assert first & 1 != second & 1  # each has tables of its own
+
+
+def test_a_boundary_that_is_late_is_not_in_the_past(made: tuple[Intervals, Object]) -> None:
+    intervals, loaded = made
+    time.sleep(2 * EVERY)
+    intervals.due()
+    assert cuts(loaded)[1] > time.monotonic_ns() + module._NOTICE // 2
+
+
+def test_a_boundary_that_was_announced_after_its_time_is_told(
+    made: tuple[Intervals, Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intervals, _ = made
+    intervals.due()
+    assert intervals.remarks() == []
+    monkeypatch.setattr(intervals, "_announce", lambda boundary: time.sleep(0.9))
+    time.sleep(EVERY)
+    intervals.passed()
+    intervals.due()
+    assert 0.2e9 < intervals.late < 2e9
+    (remark,) = intervals.remarks()
+    assert remark.startswith("the tracer had no core when an interval ended: its accounts are inexact by up to ")
+
+
+def test_a_boundary_is_withdrawn_or_waited_for(made: tuple[Intervals, Object]) -> None:
+    intervals, loaded = made
+    assert intervals.withdraw() == 0
+    intervals.due()
+    assert intervals.withdraw() == 0
+    assert cuts(loaded) == (0, 0)
+    intervals.due()
+    at = cuts(loaded)[1]
+    time.sleep(max(at - time.monotonic_ns() - 5_000_000, 0) / 1e9)
+    assert intervals.withdraw() == at
+    assert time.monotonic_ns() > at
+
+
+def test_writers_are_waited_for(made: tuple[Intervals, Object]) -> None:
+    intervals, loaded = made
+    read, write = os.pipe()
+    for _ in range(2):
+        intervals.write(lambda: os.read(read, 1) and None)
+    assert len(intervals.ours) == 2
+    time.sleep(1.1 * EVERY)
+    assert intervals.due() == 0
+    assert cuts(loaded) == (0, 0), "none is announced while two profiles are being written"
+    os.write(write, b"..")
+    intervals._reap(0)
+    assert intervals.due() == 0
+    assert cuts(loaded)[1]
+    assert intervals.failed == 0
+
+
+def test_failures_are_counted(made: tuple[Intervals, Object], capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise SystemExit(1)
+
+    intervals, _ = made
+    intervals.write(fail)
+    intervals.write(lambda: None)
+    intervals._reap(0)
+    assert intervals.failed == 1
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,110 @@
+"""Keeps a trace within its bounds: drains the kernel's tables, and folds what is rare when memory runs short."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ...kernel.records import RecordSink
+from ...measures.totals import Totals, Words, fold_all
+from .probes import Probes
+
+_OURS = 96 << 20
+"""Memory that a trace takes without stacks and rows: the interpreter, numpy, files, processes."""
+_SHARE = 4
+"""One in so much of the memory is for stacks and rows: they are copied when they are added up, and when they leave."""
+_MEANWHILE = 0.01
+"""Seconds between two looks at the ring buffer."""
+_FEWEST_ROWS = 1 << 12
+_FINISHED_ROW = 4096
+"""Bytes that a row takes while its names are found and the outputs are written."""
+
+
+class Bounds:
+    """The bounds of one trace."""
+
+    def __init__(self, engine: Probes, sink: RecordSink) -> None:
+        self._engine, self._sink = engine, sink
+        options = engine.options
+        self._measures = [measure for measure in options.measures if measure.entries]
+        self._entries = options.table_entries
+        self._taken = dict.fromkeys((measure.entries for measure in self._measures), 0)
+        self._known = 0
+        self._most_bytes = max(options.memory - _OURS, 0) // _SHARE
+        self._most_rows = max((options.memory - _OURS) // _FINISHED_ROW, _FEWEST_ROWS)
+
+    def poll(self, counters: Mapping[str, int]) -> None:
+        """Drains what fills up. ``counters``: those of the probes, just read."""
+        for measure in self._measures:
+            if counters[measure.entries] - self._taken[measure.entries] >= self._entries // 4:
+                self._taken[measure.entries] = counters[measure.entries]
+                self.patiently(measure.drain)
+        if counters["new_stacks"] - self._known >= self._entries // 2:
+            self._known = counters["new_stacks"]
+            self._engine.send_stacks_again()
+        if self._bytes > self._most_bytes:
+            self._forget()
+            self._known = self._engine.counters()["new_stacks"]
+
+    @property
+    def _totals(self) -> list[Totals]:
+        return [totals for measure in self._measures if (totals := measure.totals())]
+
+    @property
+    def _bytes(self) -> int:
+        return self._sink.stacks.bytes + sum(totals.bytes for totals in self._totals)
+
+    def _forget(self) -> None:
+        """Folds the rarer half of the rows, and forgets the stacks to which nothing refers any more."""
+        engine, stacks = self._engine, self._sink.stacks
+        engine.consume()
+        with stacks.sorting():
+            # A stack that is taken from here on comes once more.
+            engine.forget_stacks()
+            self._drain()  # which waits for programs that began before
+            living = [record.thread for record in engine.living()]
+            # What a thread has added since then is in a table.
+            self._drain()
+            held = {stack for thread in living for key in (thread.key, thread.sum_key) for stack in key[:2]}
+            rows = sum(map(len, self._totals))
+            while True:
+                rows //= 2
+                fold_all(self._totals, rows)
+                engine.consume()
+                stacks.keep(self._in_use(held))
+                engine.consume()
+                if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
+                    return
+
+    def _drain(self) -> None:
+        for measure in self._measures:
+            self.patiently(measure.drain)
+
+    def patiently(self, work: Callable[[], None]) -> None:
+        """Does ``work``, which may wait for a busy kernel for long; the ring buffer is read meanwhile."""
+        failures: list[BaseException] = []
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        worker = threading.Thread(target=guarded)
+        worker.start()
+        while worker.is_alive():
+            self._engine.consume()
+            worker.join(_MEANWHILE)
+        if failures:
+            raise failures[0]
+
+    def _in_use(self, held: set[int]) -> Words:
+        more = [np.asarray(measure.stacks(), np.uint64) for measure in self._engine.options.measures]
+        ids = [totals.stacks() for totals in self._totals]
+        return np.concatenate([np.array(sorted(held), np.uint64), *ids, *more])
+
+    def finish(self) -> None:
+        """Folds the rows that names cannot be found for within the memory. After the measures were read."""
+        fold_all(self._totals, self._most_rows)

@@ -1,0 +1,72 @@
+"""What a trace, or an interval of one, has taken from the kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ....converters.model import ValueType
+from ....converters.model.calls import CallTimes
+from ...base.conditions import Condition
+from ...kernel.records import ThreadRecord
+from ...measures.protocol import Recorded, Row
+from ...symbols.process import ProcessSpaces
+from ...unwind.loader import Counts
+from .epochs import Epochs
+
+
+@dataclass
+class Capture:
+    """The data from the kernel. Times are CLOCK_MONOTONIC ns, ``wall_ns`` is the Unix epoch at ``began``."""
+
+    began: int
+    stopped: int
+    wall_ns: int
+    columns: tuple[ValueType, ...]
+    rows: list[Row]
+    losses: dict[str, int]
+    """From the measures: number of losses by kind."""
+    threads: list[ThreadRecord]
+    stacks: dict[int, tuple[int, ...]]
+    counters: dict[str, int]
+    lost_process_events: int
+    epochs: Epochs
+    spaces: ProcessSpaces
+    notes: list[str] = field(default_factory=list)
+    exit_status: int | None = None
+    """Of the launched command."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Why stacks are incomplete: by id, an index into `records.ENDS`."""
+    tables: Counts | None = None
+    """Counts of the loader of unwind tables."""
+    reused: int = 0
+    """How often a thread id was reused by another thread: their names and times are not separated."""
+    recorded: Recorded | None = None
+    calls: list[CallTimes] = field(default_factory=list)
+    """Without the names of processes."""
+    conditions: dict[int, Condition] = field(default_factory=dict)
+    """By process."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The beginning of a trace, or of an interval, and what had been counted by then."""
+
+    began: int
+    wall: int
+    counters: dict[str, int]
+    lost_process_events: int = 0
+
+
+def stacks_of(rows: Iterable[Row]) -> set[int]:
+    """The ids of all stacks of the rows."""
+    return {stack for row in rows for stack in (row.origin.ustack, row.origin.kstack) if stack}
+
+
+def by_demand(threads: list[ThreadRecord]) -> list[int]:
+    """The processes, sorted by time on a core or waiting for one."""
+    wanted: Counter[int] = Counter()
+    for record in threads:
+        wanted[record.thread.key.tgid] += record.on_cpu + record.thread.runnable
+    return [pid for pid, _ in wanted.most_common()]

@@ -1,0 +1,123 @@
+"""Cuts a trace into intervals, each of which is a profile of its own: the boundaries, and who writes the profiles."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from ....converters.base.units import duration
+from .probes import Probes
+
+_CUTS = struct.Struct("Q")
+"""Each of the two numbers of struct cuts (bpf/include/records.h); native, so that it is written as a whole."""
+_NOTICE = 500_000_000
+"""Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
+if this process has to wait for a core in between."""
+_WRITERS = 2
+"""So many processes, at most, write profiles at a time; while they are behind, the interval goes on."""
+
+
+class Intervals:
+    """The boundaries of a trace. The lowest bit of each is the slot of the tables that it begins: see `SumTable`."""
+
+    def __init__(self, engine: Probes, every: float) -> None:
+        """A boundary is due ``every`` so many seconds."""
+        self._engine = engine
+        self._memory = mmap.mmap(engine.object.find_map("cuts").fd, mmap.PAGESIZE)
+        self._every = round(every * 1e9)
+        self._writers: set[int] = set()
+        self.ours: set[int] = set()
+        """The processes that write, or wrote, profiles."""
+        self.failed = 0
+        """Profiles that were not written."""
+        self.late = 0
+        """Maximum time in ns by which a boundary was announced too late: the accounts are inexact by that much."""
+        self.boundary = 0
+        """The last boundary, as the probes know it; 0 in the first interval."""
+        self._next = 0
+        self._number = 0
+
+    def due(self) -> int:
+        """The boundary that has passed, or 0. To be called often: it announces them."""
+        self._reap()
+        now = time.monotonic_ns()
+        if not self._next and len(self._writers) < _WRITERS:
+            self._number += 1
+            at = max((self.boundary or self._engine.began) + self._every, now + _NOTICE)
+            self._next = at & ~1 | self._number & 1
+            self._announce(self._next)
+            self.late = max(self.late, time.monotonic_ns() - self._next)
+        return self._next if self._next and now > self._next else 0
+
+    def passed(self) -> None:
+        """The interval that ended at the boundary has been read completely."""
+        self.boundary = self._next
+        _CUTS.pack_into(self._memory, 0, self.boundary)
+        self._next = 0
+
+    def withdraw(self) -> int:
+        """Announces no more boundaries. Returns one that has passed, and is to be read, or 0."""
+        if self._next - time.monotonic_ns() > _NOTICE // 2:
+            self._announce(self.boundary)
+            self.late = max(self.late, time.monotonic_ns() - self._next)
+            self._next = 0
+        while time.monotonic_ns() <= self._next:
+            time.sleep(_NOTICE / 500e9)
+        return self._next
+
+    def remarks(self) -> list[str]:
+        """What the reader of a profile should know."""
+        if not self.late:
+            return []
+        return [
+            f"the tracer had no core when an interval ended: its accounts are inexact by up to {duration(self.late)}"
+        ]
+
+    def _announce(self, boundary: int) -> None:
+        _CUTS.pack_into(self._memory, _CUTS.size, boundary)
+
+    def write(self, publish: Callable[[], None]) -> None:
+        """Calls ``publish`` in a process of its own."""
+        for stream in (sys.stdout, sys.stderr):
+            if stream:
+                stream.flush()
+        pid = os.fork()
+        if pid:
+            self._writers.add(pid)
+            self.ours.add(pid)
+            return
+        status = 1
+        try:
+            # Ctrl-C ends the trace, not what is being written.
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), 0))
+            publish()
+            status = 0
+        except Exception:
+            # Its parent knows only that an interval is missing.
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                if stream:
+                    stream.flush()
+            os._exit(status)
+
+    def _reap(self, options: int = os.WNOHANG) -> None:
+        for pid in list(self._writers):
+            done, status = os.waitpid(pid, options)
+            if done:
+                self._writers.remove(pid)
+                self.failed += bool(status)
+
+    def close(self) -> None:
+        """Waits for the profiles that are being written."""
+        self._reap(0)
+        self._memory.close()

@@ -1,0 +1,150 @@
+"""The frames of stacks by their ids, packed: there may be a million of them."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+_HEAD = 2
+"""Words of a record before its frames: type, count and end in the first one, and the id."""
+_BATCH = 1 << 22
+"""So many bytes of records, at least, are indexed at a time."""
+_PER_STACK = 16
+"""Bytes for a stack in the index."""
+_SOME = 1 << 14
+
+
+class StackStore:
+    """Holds records of stacks as they come from the ring buffer: struct stack_record of bpf/include/records.h."""
+
+    def __init__(self) -> None:
+        # numpy is loaded when there is something to index: the probes are attached before.
+        self._fresh = bytearray()
+        self._places = array("Q")
+        """Where each record begins in ``_fresh``, in bytes."""
+        self._sorting = False
+        self._words: Words | None = None
+        self._ids: Words | None = None
+        """In ascending order."""
+        self._begins: NDArray[np.intp] | None = None
+        """Where the record of each of ``_ids`` begins in ``_words``."""
+
+    def add(self, record: bytes) -> None:
+        """Takes a record; a stack that is there already stays as it is."""
+        self._places.append(len(self._fresh))
+        self._fresh += record
+        if self._sorting:
+            return
+        if len(self._fresh) >= _BATCH and (self._words is None or 2 * len(self._fresh) >= self._words.nbytes):
+            self._settle()
+
+    @contextlib.contextmanager
+    def sorting(self) -> Iterator[None]:
+        """Stacks that come meanwhile are not subject to `keep`."""
+        self._settle()
+        self._sorting = True
+        try:
+            yield
+        finally:
+            self._sorting = False
+
+    def _settle(self) -> None:
+        """Indexes the new records."""
+        import numpy as np
+
+        words = np.frombuffer(bytes(self._fresh), np.uint64)
+        places = np.frombuffer(self._places, np.uint64).astype(np.intp) // 8
+        self._fresh, self._places = bytearray(), array("Q")
+        ids = words[places + 1]
+        order = np.argsort(ids, kind="stable")
+        first = order[_first(ids[order])]
+        ids = ids[first]
+        if self._ids is None or self._words is None or self._begins is None:
+            self._words, self._begins = _gathered(words, places[first])
+            self._ids = ids
+            return
+        new = ~_among(ids, self._ids)
+        words, begins = _gathered(words, places[first[new]])
+        begins = np.concatenate([self._begins, begins + len(self._words)])
+        self._words = np.concatenate([self._words, words])
+        ids = np.concatenate([self._ids, ids[new]])
+        order = np.argsort(ids)
+        self._ids, self._begins = ids[order], begins[order]
+
+    def __len__(self) -> int:
+        """Stacks; of those that came lately, some may count twice."""
+        return len(self._places) + (0 if self._ids is None else len(self._ids))
+
+    @property
+    def bytes(self) -> int:
+        """Memory taken, about."""
+        return len(self._fresh) + (0 if self._words is None else self._words.nbytes) + _PER_STACK * len(self)
+
+    def keep(self, ids: Words) -> None:
+        """Forgets all other stacks, but for those that have come since `sorting` began."""
+        import numpy as np
+
+        assert self._words is not None and self._ids is not None and self._begins is not None
+        kept = _among(self._ids, np.sort(ids))
+        self._words, self._begins = _gathered(self._words, self._begins[kept])
+        self._ids = self._ids[kept]
+
+    def find(self, ids: Iterable[int]) -> tuple[dict[int, tuple[int, ...]], dict[int, int]]:
+        """The frames, leaf first, of those of these stacks that are there; and of incomplete ones the index into
+        `records.ENDS`."""
+        import numpy as np
+
+        self._settle()
+        assert self._words is not None and self._ids is not None and self._begins is not None
+        wanted = _among(self._ids, np.sort(np.fromiter(ids, np.uint64)))
+        frames, ends = {}, {}
+        for number, begin in zip(self._ids[wanted].tolist(), self._begins[wanted].tolist(), strict=True):
+            head = int(self._words[begin])
+            first = begin + _HEAD
+            frames[number] = tuple(self._words[first : first + (head >> 32 & 0xFFFF)].tolist())
+            if end := head >> 48:
+                ends[number] = end
+        return frames, ends
+
+
+def _gathered(words: Words, places: NDArray[np.intp]) -> tuple[Words, NDArray[np.intp]]:
+    """The records that begin at these places, one after the other, and where each begins now."""
+    import numpy as np
+
+    lengths = _HEAD + (words[places] >> np.uint64(32) & np.uint64(0xFFFF)).astype(np.intp)
+    begins = np.cumsum(lengths) - lengths
+    made = np.empty(int(lengths.sum()), np.uint64)
+    for i in range(0, len(places), _SOME):  # piece by piece: the indices take as much as the words
+        some = slice(i, i + _SOME)
+        begin, count = int(begins[i]), int(lengths[some].sum())
+        indices = np.repeat(places[some] - begins[some], lengths[some]) + np.arange(begin, begin + count)
+        made[begin : begin + count] = words[indices]
+    return made, begins
+
+
+def _first(values: Words) -> NDArray[np.bool_]:
+    """Where, in ascending values, another one begins."""
+    import numpy as np
+
+    first = np.ones(len(values), bool)
+    first[1:] = values[1:] != values[:-1]
+    return first
+
+
+def _among(values: Words, others: Words) -> NDArray[np.bool_]:
+    """Which of the values are among others, which ascend."""
+    import numpy as np
+
+    if not len(others):
+        return np.zeros(len(values), bool)
+    places = np.minimum(np.searchsorted(others, values), len(others) - 1)
+    found: NDArray[np.bool_] = others[places] == values
+    return found

@@ -1,0 +1,126 @@
+"""Sums by origin, packed in arrays: what was taken out of the kernel's tables, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernel.records import ORIGIN, OTHER_STACKS, Origin
+
+Words = NDArray[np.uint64]
+_KEY = ORIGIN.size // 8
+"""Words of an origin: user stack, kernel stack, Python stack, tid | tgid << 32, execs | state << 32."""
+_STACKS = 3
+_PATIENCE = 1 << 14
+"""So many rows at least wait to be added up."""
+_MULTIPLIERS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xFF51AFD7ED558CCD, 0xD6E8FEB86659FD93], np.uint64
+)
+
+
+class Totals:
+    """Rows of an origin and its sums."""
+
+    def __init__(self, ways: Sequence[np.ufunc], weights: Sequence[int]) -> None:
+        """``ways``: how each value of two rows of an origin becomes one: np.add, np.minimum or np.maximum.
+
+        ``weights``: the values whose sum says how important a row is.
+        """
+        self._ways, self._weights = tuple(ways), list(weights)
+        self._width = _KEY + len(self._ways)
+        self._rows: Words = np.zeros((0, self._width), np.uint64)
+        self._fresh: list[Words] = []
+
+    def add(self, keys: bytes, values: bytes) -> None:
+        """Adds what was taken out of a table: an `ORIGIN` and the values of each row."""
+        self._add(np.hstack([_words(keys, _KEY), _words(values, len(self._ways))]))
+
+    def _add(self, rows: Words) -> None:
+        self._fresh.append(rows)
+        if sum(map(len, self._fresh)) >= max(len(self._rows), _PATIENCE):
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._fresh:
+            self._rows = self._added_up(np.concatenate([self._rows, *self._fresh]))
+            self._fresh = []
+
+    def _added_up(self, rows: Words) -> Words:
+        """The same with one row per origin."""
+        if not len(rows):
+            return rows
+        hashes = rows[:, :_KEY] @ _MULTIPLIERS
+        order = np.argsort(hashes)
+        rows, hashes = rows[order], hashes[order]
+        starts = _starts(rows)
+        # The rows of two origins with the same hash may lie mixed.
+        if (hashes[starts[1:]] == hashes[starts[:-1]]).any():
+            rows = rows[np.lexsort(rows[:, :_KEY].T)]
+            starts = _starts(rows)
+        made = rows[starts]
+        for i, way in enumerate(self._ways, start=_KEY):
+            made[:, i] = way.reduceat(rows[:, i], starts)
+        return made
+
+    def __len__(self) -> int:
+        """Rows, some of which may be of the same origin."""
+        return len(self._rows) + sum(map(len, self._fresh))
+
+    @property
+    def bytes(self) -> int:
+        return len(self) * self._width * 8
+
+    def fold(self, keep: int) -> None:
+        """Puts all rows but the ``keep`` heaviest together: one row per thread, address space and state."""
+        self._settle()
+        rows = self._rows
+        if len(rows) <= keep:
+            return
+        weights = rows[:, [_KEY + i for i in self._weights]].sum(axis=1, dtype=np.uint64)
+        rare = rows[:, 0] == OTHER_STACKS
+        rare[np.argpartition(weights, len(rows) - keep)[: len(rows) - keep] if keep else slice(None)] = True
+        folded = rows[rare]
+        folded[:, 0] = OTHER_STACKS
+        folded[:, 1:_STACKS] = 0
+        self._rows = np.concatenate([rows[~rare], self._added_up(folded)])
+
+    def stacks(self) -> Words:
+        """The ids of all stacks; one may occur several times."""
+        self._settle()
+        found: Words = self._rows[:, :_STACKS].ravel()
+        return found
+
+    def clear(self) -> None:
+        """Forgets all rows."""
+        self._rows, self._fresh = self._rows[:0].copy(), []
+
+    def take(self) -> Iterator[tuple[Origin, list[int]]]:
+        """The origins with their values, which are forgotten."""
+        self._settle()
+        rows, self._rows = self._rows, self._rows[:0]
+        for row in rows.tolist():
+            ustack, kstack, python, who, where = row[:_KEY]
+            low = 0xFFFFFFFF
+            yield Origin(ustack, kstack, python, who & low, who >> 32, where & low, where >> 32), row[_KEY:]
+
+
+def _words(data: bytes, width: int) -> Words:
+    return np.frombuffer(data, np.uint64).reshape(-1, width)
+
+
+def _starts(rows: Words) -> NDArray[np.intp]:
+    """Where the rows of another origin begin."""
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:, :_KEY] != rows[:-1, :_KEY]).any(axis=1)
+    return np.flatnonzero(new)
+
+
+def fold_all(totals: Sequence[Totals], keep: int) -> None:
+    """Folds the rarest rows, so that about ``keep`` are left in all."""
+    count = sum(map(len, totals))
+    shares = [keep * len(each) // max(count, 1) for each in totals]
+    if count > keep:
+        for each, share in zip(totals, shares, strict=True):
+            each.fold(share)
