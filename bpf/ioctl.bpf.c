@@ -130,8 +130,9 @@ struct ioctl_call {
 	u64 runnable;
 	u64 argument; /* of NVIDIA's driver: the parameters */
 	u32 status;   /* place of the RM's status in them; 0: none */
-	u32 target;   /* its number; 0: there were too many */
+	u32 number;   /* of its target; 0: there were too many */
 	struct origin origin;
+	struct ioctl_target target;
 };
 
 /* What a call was when an interval ended. */
@@ -373,6 +374,12 @@ static __always_inline u32 number_of(const struct ioctl_target *target, struct f
 	return 0;
 }
 
+static __always_inline bool same_target(const struct ioctl_target *a, const struct ioctl_target *b)
+{
+	return a->file.ops == b->file.ops && a->file.device == b->file.device && a->file.mode == b->file.mode &&
+	       a->command == b->command && a->detail == b->detail;
+}
+
 /* The call goes on in the interval that begins at `at`; what it was before is sent. Of a thread that is switched out
  * then, its record knows the wait. */
 static __always_inline void cut_call(struct ioctl_call *call, u64 at)
@@ -452,8 +459,11 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		read_file(file, &target.file);
 	if (file && MAJOR(target.file.device) == nvidia_major)
 		read_nvidia(call, &target);
-	call->target = number_of(&target, file);
-	call->origin.state = RUNNING | call->target << NUMBER_SHIFT;
+	if (!call->number || !same_target(&target, &call->target)) {
+		call->number = number_of(&target, file);
+		call->target = target;
+	}
+	call->origin.state = RUNNING | call->number << NUMBER_SHIFT;
 	if (user_stacks) {
 		record = bpf_map_lookup_elem(&stack_scratch, &slot);
 		if (record)
@@ -514,7 +524,7 @@ static __always_inline void count_new(u32 entries)
 
 static __always_inline void add_failure(const struct ioctl_call *call, u32 error, u32 status, u32 slot)
 {
-	struct ioctl_failure failure = { call->origin.tgid, call->target, error, status };
+	struct ioctl_failure failure = { call->origin.tgid, call->number, error, status };
 	void *table = bpf_map_lookup_elem(&ioctl_failures, &slot);
 	u64 none = 0, *number;
 
@@ -569,10 +579,10 @@ static __always_inline struct ioctl_times *times_of(const struct ioctl_call *cal
 	return bpf_map_lookup_elem(table, &kind);
 }
 
-static __always_inline void count_call(const struct ioctl_call *call, u64 now, u32 slot)
+static __always_inline void count_call(const struct ioctl_call *call, u64 began, u64 now, u32 slot)
 {
 	struct ioctl_times *times = times_of(call, slot);
-	u64 whole = now - call->began, part = now - call->since;
+	u64 whole = now - began, part = now - call->since;
 	u32 bucket;
 
 	if (!times) {
@@ -591,7 +601,8 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 now, u
 	bucket = ioctl_bucket(whole);
 	if (bucket < IOCTL_BUCKETS)
 		times->latencies[bucket]++;
-	add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
+	if (user_stacks) /* else it follows from these times */
+		add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
 
 static __always_inline void count_failure(const struct ioctl_call *call, s64 result, u32 slot)
@@ -607,26 +618,31 @@ static __always_inline void count_failure(const struct ioctl_call *call, s64 res
 	}
 }
 
-/* A thread that is not traced has no call. */
+/* A thread that is not traced has no call. Some kernels (see on_exit() in sched.bpf.c) can switch the thread out in the
+ * middle of this: no wait may be added to the call that is not in its time. */
 static __always_inline int on_return(struct exit_context *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), at;
 	u32 tid = bpf_get_current_pid_tgid();
 	struct ioctl_call *call;
+	u64 began, now;
 	u32 slot;
 
 	if (!running()) /* it goes on at the trace's end */
 		return 0;
 	call = bpf_map_lookup_elem(&ioctl_calls, &tid);
-	if (!call || !call->began) /* begun before the trace */
+	if (!call)
 		return 0;
-	at = interval_at(now);
-	cut_call(call, at);
-	slot = at & (SUM_TABLES - 1);
-	count_call(call, now, slot);
-	count_failure(call, ctx->result, slot);
-	barrier();
+	began = call->began;
+	if (!began) /* begun before the trace */
+		return 0;
+	if (intervals)
+		cut_call(call, interval_at(bpf_ktime_get_ns()));
 	*(volatile u64 *)&call->began = 0;
+	barrier();
+	now = bpf_ktime_get_ns();
+	slot = call->cut & (SUM_TABLES - 1);
+	count_call(call, began, now, slot);
+	count_failure(call, ctx->result, slot);
 	return 0;
 }
 
@@ -674,7 +690,7 @@ int ioctl_waited(struct thread *t, u64 now)
 	call->runnable += runnable;
 	origin = call->origin;
 	origin.kstack = t->key.kstack;
-	origin.state = t->key.state | call->target << NUMBER_SHIFT;
+	origin.state = t->key.state | call->number << NUMBER_SHIFT;
 	add_sum(&origin, blocked, runnable, 0, call->cut & (SUM_TABLES - 1));
 	return 0;
 }

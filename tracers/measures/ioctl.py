@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ from ..kernel.records import (
     ThreadRecord,
 )
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
+from ..kernel.records import RUNNING as RUNNING_STATE
 from ..kernel.sum_table import SumTable
 from .protocol import SCHEDULER, Ended, Row
 from .summed import Summed
@@ -57,7 +58,7 @@ _KIND = struct.Struct("<4I")
 _TIMES = struct.Struct(f"<{7 + BUCKETS}Q")
 _FAILURE = struct.Struct("<4I")
 _CALL_HEAD = struct.Struct("<6QII")
-_CALL = _CALL_HEAD.size + ORIGIN.size
+_CALL = _CALL_HEAD.size + ORIGIN.size + _TARGET.size
 _NAME = struct.Struct("<16s32s")
 _FILE = struct.Struct("<QII")
 _LOSSES = (
@@ -118,6 +119,7 @@ class Ioctl(Summed):
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None
+        self._all_times: list[tuple[Origin, list[int]]] | None = None
         self._failures: Counter[tuple[int, int, str]] = Counter()
         """By process, target and error."""
         self._open: list[Open] = []
@@ -227,18 +229,28 @@ class Ioctl(Summed):
     def next(self) -> None:
         super().next()
         self._times_totals().clear()
+        self._all_times = None
         self._failures.clear()
         self._open, self._cut = [], []
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
+        ran = self._ran()
         for origin, (time, runnable, count) in self.totals().take():
-            name, origin = self._call(origin.state >> _NUMBER_SHIFT), _plain(origin)
-            if origin.state == len(STATES):
+            number, origin = origin.state >> _NUMBER_SHIFT, _plain(origin)
+            name = self._call(number)
+            if origin.state == RUNNING_STATE:
                 rows.append(Row(origin, RUNNING, (time, count), call=name))
+                left = ran[origin.tid, origin.tgid, number]
+                left[0] -= time
+                left[1] -= count
             else:
                 rows += _wait_rows(origin, time, runnable, name)
+        for (tid, tgid, number), (time, count) in ran.items():
+            if count:
+                origin = Origin(0, 0, 0, tid, tgid, 0, RUNNING_STATE)
+                rows.append(Row(origin, RUNNING, (time, count), call=self._call(number)))
         going_on = self._going_on(ended)
         self._unfinished = len(going_on)
         threads = {record.thread.key.tid: record for record in ended.threads if not record.exited}
@@ -247,10 +259,27 @@ class Ioctl(Summed):
                 rows += self._open_rows(call, record)
         return rows
 
+    def _returned(self) -> list[tuple[Origin, list[int]]]:
+        """The values of struct ioctl_times."""
+        if self._all_times is None:
+            self._all_times = list(self._times_totals().take())
+        return self._all_times
+
+    def _ran(self) -> defaultdict[tuple[int, int, int], list[int]]:
+        """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there
+        was no room, they are not among the sums."""
+        ran: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
+        for origin, values in self._returned():
+            count, total, _, blocked, runnable, *_ = values
+            left = ran[origin.tid, origin.tgid, origin.state >> _NUMBER_SHIFT]
+            left[0] += total - blocked - runnable
+            left[1] += count
+        return ran
+
     def calls(self, ended: Ended) -> list[CallTimes]:
         """Per process, device and command. Processes have no name yet."""
         found: dict[tuple[str, str, int], CallTimes] = {}
-        for origin, values in self._times_totals().take():
+        for origin, values in self._returned():
             _add(self._entry(found, origin.state >> _NUMBER_SHIFT, origin.tgid), values)
         for call in self._going_on(ended):
             entry = self._entry(found, call.target, call.origin.tgid)

@@ -121,6 +121,7 @@ def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
     """A kernel refuses tables whose entries have another size than the probes' structs: tests/live/test_ioctl.py."""
     measure = measured(
         {
+            "ioctl_times": [times(origin(), 3, 1000, blocked=600, runnable=100)],
             "ioctl_sums": [
                 (ORIGIN.pack(*numbered(origin(), 1)), ioctl._SUM.pack(300, 0, 3)),
                 (ORIGIN.pack(*numbered(origin(2, 99), 1)), ioctl._SUM.pack(600, 100, 0)),
@@ -134,6 +135,21 @@ def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
         ("runnable-woken", (100, 0), origin(2, 99)),
     }
     assert {row.call for row in rows} == {"TUNSETQUEUE /dev/net/tun"}
+
+
+def test_calls_without_a_stack_have_rows() -> None:
+    """Of 5 calls, which ran for 700 ns, 3 are among the sums."""
+    measure = measured(
+        {
+            "ioctl_times": [times(origin(), 5, 1000, blocked=250, runnable=50)],
+            "ioctl_sums": [(ORIGIN.pack(*numbered(origin(), 1)), ioctl._SUM.pack(300, 0, 3))],
+        }
+    )
+    ended = Ended(0, 1, [])
+    rows = [(row.origin.ustack, row.state, row.values) for row in measure.rows(ended)]
+    assert rows == [(5, "running", (300, 3)), (0, "running", (400, 2))]
+    (call,) = measure.calls(ended)
+    assert (call.count, call.on_cpu) == (5, 700)
 
 
 def test_calls_are_added_up_by_process() -> None:
