@@ -223,6 +223,36 @@ struct ioctl_scratch_array {
 };
 struct ioctl_scratch_array ioctl_scratch SEC(".maps");
 
+/* A call that returned, or a wait inside a call: for who was inside at the same time. */
+struct ioctl_event {
+	u64 begin;
+	u64 end; /* of a wait: when it could run again */
+	u32 number;
+	u32 tgid;
+	u32 tid;
+	u32 is_wait;
+};
+
+struct ioctl_event_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ioctl_event);
+};
+struct ioctl_event_array ioctl_events SEC(".maps");
+
+/* As in timeline.bpf.c, but two rings per core, one for calls and one for waits: some kernels (see on_exit() in
+ * sched.bpf.c) can switch a thread out while it writes a call. */
+struct ioctl_event_rings {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct event_ring);
+};
+struct ioctl_event_rings ioctl_rings SEC(".maps");
+
 enum ioctl_loss {
 	LOST_IOCTLS,	    /* no room: not counted at all */
 	LOST_IOCTL_STACKS,  /* no room: the time is the call's, but not that of a stack */
@@ -579,6 +609,33 @@ static __always_inline struct ioctl_times *times_of(const struct ioctl_call *cal
 	return bpf_map_lookup_elem(table, &kind);
 }
 
+static __always_inline void add_event(const struct ioctl_call *call, u64 begin, u64 end, u32 is_wait)
+{
+	u32 place = 2 * bpf_get_smp_processor_id() + is_wait;
+	struct event_ring *ring = bpf_map_lookup_elem(&ioctl_rings, &place);
+	struct ioctl_event *event;
+
+	if (!ring)
+		return;
+	if (ring->head - *(volatile u64 *)&ring->tail >= ring->slots) {
+		ring->lost++;
+		return;
+	}
+	place = ring->first + (ring->head & (ring->slots - 1));
+	event = bpf_map_lookup_elem(&ioctl_events, &place);
+	if (!event)
+		return;
+	event->begin = begin;
+	event->end = end;
+	event->number = call->number;
+	event->tgid = call->origin.tgid;
+	event->tid = call->origin.tid;
+	event->is_wait = is_wait;
+	/* User space reads the slots before the head; x86 keeps stores in order. */
+	barrier();
+	*(volatile u64 *)&ring->head = ring->head + 1;
+}
+
 static __always_inline void count_call(const struct ioctl_call *call, u64 began, u64 now, u32 slot)
 {
 	struct ioctl_times *times = times_of(call, slot);
@@ -601,6 +658,7 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 began,
 	bucket = ioctl_bucket(whole);
 	if (bucket < IOCTL_BUCKETS)
 		times->latencies[bucket]++;
+	add_event(call, began, now, 0);
 	if (user_stacks) /* else it follows from these times */
 		add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
@@ -688,6 +746,8 @@ int ioctl_waited(struct thread *t, u64 now)
 	runnable = now - t->out - blocked;
 	call->blocked += blocked;
 	call->runnable += runnable;
+	if (blocked)
+		add_event(call, t->out, t->out + blocked, 1);
 	origin = call->origin;
 	origin.kstack = t->key.kstack;
 	origin.state = t->key.state | call->number << NUMBER_SHIFT;

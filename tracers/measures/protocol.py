@@ -14,6 +14,7 @@ from ..kernel.records import Origin, ThreadRecord
 if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
+    from ...converters.model.sharing import SharedCall
     from .totals import Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
@@ -134,6 +135,10 @@ class Measure(Protocol):
 
     def calls(self, ended: Ended) -> Sequence[CallTimes]:
         """The calls that it has timed, without the names of their processes. After `read`."""
+        return ()
+
+    def shared(self) -> Sequence[SharedCall]:
+        """Who was inside these calls at the same time. After `read`."""
         return ()
 
     def losses(self) -> Mapping[str, int]:

@@ -81,6 +81,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         ],
         scheduling=scheduling,
         calls=[replace(call, process=names.process(call.pid)) for call in capture.calls],
+        shared=capture.shared,
     )
 
 

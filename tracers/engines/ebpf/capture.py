@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
 from ....converters.model.calls import CallTimes
+from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
 from ...measures.protocol import Recorded, Row
@@ -45,6 +46,7 @@ class Capture:
     recorded: Recorded | None = None
     calls: list[CallTimes] = field(default_factory=list)
     """Without the names of processes."""
+    shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
 
