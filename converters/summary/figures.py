@@ -14,6 +14,7 @@ from ..base.text import json_text
 from ..model import ValueType
 from .calls import Calls
 from .contention import Contention
+from .sharing import Shared
 from .wait_kinds import CORE
 
 SCHEMA_VERSION = 2
@@ -181,6 +182,8 @@ class Summary:
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
     """Calls that were timed one by one, by time."""
+    shared: tuple[Shared, ...] = ()
+    """Calls in which several processes were at the same time, by their time together."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
@@ -209,6 +212,7 @@ class Summary:
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "calls": [entry for each in self.calls for entry in each.to_json()],
+            "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],

@@ -14,6 +14,7 @@ from . import contention_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
+from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _MOST_THAT_FIT, _LEAST = 8, 1
 """Most and fewest waits of one process on such a screen."""
 _HISTOGRAMS = 2
 """How many calls are shown with the distribution of their latencies."""
+_SHARED = 2
+"""How many calls are shown with who was inside while whom waited."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
@@ -134,6 +137,7 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
+    blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
     if (len(_pids(summary)) > 1 or width >= WIDE) and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
     blocks += [Text(), _lost_line(summary)]

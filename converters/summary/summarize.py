@@ -20,6 +20,7 @@ from .next_command import next_command
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
+from .sharing import serialised, shared_calls
 from .standing import Standing, standing
 from .trouble import trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
@@ -72,10 +73,11 @@ def summarize(profile: Profile) -> Summary:
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
         calls=add_up_calls(profile),
+        shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
-        return replace(summary, answer=answer_of_calls(summary.calls))
+        return replace(summary, answer=(*answer_of_calls(summary.calls), *serialised(summary.shared)))
     told = answer(summary, findings, troubles)
     own = [process for process in summary.processes if not process.in_kernel]
     step = next_command(told, bool(running), own) if profile.duration_ns else None

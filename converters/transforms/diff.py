@@ -54,6 +54,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         threads=[],
         processes=[],
         calls=[],
+        shared=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,

@@ -151,6 +151,37 @@ def test_the_drivers_own_status_is_an_error(fuse: None, trace: Trace) -> None:
     }
 
 
+def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
+    """Eight processes, one server that takes a call at a time; it takes ten times as long for the calls of one."""
+    traced = trace("ioctls", "slow", 8, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    (slow,) = {truth["pid"] for truth in traced.truth["waits"] if truth["function"] == "SLOW"}
+    (shared,) = traced.profile.shared
+    assert (shared.name, shared.device) == (HELD["CONTROL"], "file (fuse)")
+    calls = traced.profile.calls
+    assert shared.count == sum(call.count for call in calls) == 160
+    assert shared.time == sum(call.total for call in calls)
+    assert shared.mean_inside == pytest.approx(sum(call.total for call in calls) / shared.busy, rel=1e-6)
+    assert shared.turns_factor is not None
+    assert shared.turns_factor == pytest.approx(8, rel=0.2)
+    assert 0.9 < shared.shared / shared.busy <= 1
+    assert shared.turns[slow] >= 20 * 10 * 1_000_000 * 0.99
+    others = [ns for pid, ns in shared.turns.items() if pid != slow]
+    assert shared.turns[slow] > 4 * max(others)
+    held = shared.held()
+    assert max(held, key=lambda pid: held[pid]) == slow
+    for waiter in {call.pid for call in calls} - {slow}:
+        by = {pid: ns for (who, pid), ns in shared.waits.items() if who == waiter}
+        assert max(by, key=lambda pid: by[pid]) == slow
+        (call,) = [call for call in calls if call.pid == waiter]
+        # It is blocked in its own turns, too.
+        assert call.blocked * 0.5 < sum(by.values()) <= call.blocked
+
+
+def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
+    traced = trace("ioctls", "slow", 1, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    assert traced.profile.shared == []
+
+
 def test_beside_waits(fuse: None, trace: Trace) -> None:
     """With both measures the waits are still whole, and the calls, too."""
     traced = trace("ioctls", "held", 2, 10, 500, measures=(OffCpu(), Ioctl(nvidia_major=0)))

@@ -1,6 +1,6 @@
 /* Processes call ioctl on a terminal, on the host's network devices, or on a file that a process of ours serves.
  *
- *	ioctls [--wait] [--linger] tty|tun|held [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
+ *	ioctls [--wait] [--linger] tty|tun|held|slow [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
  *
  * Truth: a record per command and process with its number of calls and their time, measured around each.
  *	tty: TIOCGWINSZ succeeds; TCGETS, on /dev/null, fails with ENOTTY.
@@ -8,7 +8,9 @@
  *	held: the file is served through FUSE by one thread, which takes HOLD_US for each call: the others wait. The calls
  *	and their parameters are like those of NVIDIA's driver: this is a stand-in, which says nothing about the driver.
  *	CONTROL (status 0), FAILED (a control whose status is 0x1f), ALLOC, FREE, XFER (a control behind the argument), and
- *	UNKNOWN, which fails with EINVAL. */
+ *	UNKNOWN, which fails with EINVAL.
+ *	slow: the same file; every process calls the same control, but those of the fourth process, SLOW, take ten times
+ *	as long. */
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <linux/if.h>
@@ -54,6 +56,8 @@ struct xfer {
 #define RM_FREE _IOWR('F', 0x29, struct release)
 #define XFER _IOWR('F', 211, struct xfer)
 #define UNKNOWN _IO('F', 1)
+#define SLOW_PROCESS 3
+#define SLOWER 10
 
 /* In line: calls from different places are then recognised by where they come from, and cost the tracer less. */
 static inline __attribute__((always_inline)) void call(struct wait_truth *w, int fd, unsigned long command,
@@ -125,6 +129,20 @@ static void use_held(long calls, const char *path)
 	}
 }
 
+static void use_slow(long calls, const char *path, uint32_t process)
+{
+	struct wait_truth *wait = new_wait(process == SLOW_PROCESS ? "SLOW" : "CONTROL");
+	struct control control = { .command = 0x20800102, .object = process };
+	int fd;
+
+	await_start();
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		die(path);
+	for (long i = 0; i < calls; i++)
+		call(wait, fd, RM_CONTROL, &control, 0);
+}
+
 static void reply(int fuse, uint64_t unique, int error, const void *data, size_t size)
 {
 	char buffer[512];
@@ -153,6 +171,10 @@ static void serve_ioctl(int fuse, const struct fuse_in_header *head, long hold_u
 	struct fuse_ioctl_out out = { 0 };
 	char answer[256];
 
+	if (in->cmd == RM_CONTROL && ((const struct control *)(in + 1))->object == SLOW_PROCESS) {
+		hold.tv_sec = hold_us * SLOWER / 1000000;
+		hold.tv_nsec = hold_us * SLOWER % 1000000 * 1000;
+	}
 	nanosleep(&hold, NULL);
 	if (in->cmd == UNKNOWN) {
 		reply(fuse, head->unique, -EINVAL, NULL, 0);
@@ -240,7 +262,7 @@ int main(int argc, char **argv)
 	what = workload_argc > 0 ? workload_argv[0] : "tty";
 	processes = workload_number(1, 1, MAX_PROCESSES);
 	calls = workload_number(2, 100, 1000000);
-	if (strcmp(what, "held") == 0)
+	if (strcmp(what, "held") == 0 || strcmp(what, "slow") == 0)
 		server = start_server(folder, workload_number(3, 2000, 9999999));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	for (int i = 0; i < processes; i++) {
@@ -250,7 +272,9 @@ int main(int argc, char **argv)
 		if (pids[i])
 			continue;
 		workload_child();
-		if (server)
+		if (strcmp(what, "slow") == 0)
+			use_slow(calls, path, i);
+		else if (server)
 			use_held(calls, path);
 		else if (strcmp(what, "tun") == 0)
 			use_tun(calls);
