@@ -37,6 +37,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/names.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
+    "tracers/measures/ioctl_records.py": "part of the measure: tests/tracers/measures/test_ioctl.py",
     "tracers/unwind/flow.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",

@@ -114,6 +114,20 @@ def test_calls_of_a_terminal(trace: Trace, shape: Shape) -> None:
         assert call.blocked == 0
 
 
+def test_calls_as_fast_as_they_come(trace: Trace) -> None:
+    """Eight processes that do nothing else: every call is counted, and what is left out of the rest is, too."""
+    traced = trace("ioctls", "tty", 8, 20_000, measures=(Ioctl(),))
+    lost = {kind: traced.profile.lost[kind] for kind in Ioctl().losses()}
+    left_out = lost.pop("calls and waits left out of who was inside")
+    assert not any(lost.values()), lost
+    truths = traced.truth["waits"]
+    for truth in truths:
+        call = call_of(traced, truth["function"], truth["pid"])
+        assert call.count == truth["calls"] == 20_000
+    (null,) = [shared for shared in traced.profile.shared if shared.device == "/dev/null"]
+    assert 160_000 - left_out <= null.count <= 160_000
+
+
 @pytest.mark.parametrize("processes", [1, 2, 8])
 def test_a_lock_of_the_kernel(network: None, trace: Trace, processes: int) -> None:
     traced = trace("ioctls", "tun", processes, 100, measures=(Ioctl(),))
