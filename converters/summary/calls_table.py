@@ -82,6 +82,8 @@ def _call(of: Calls, *, with_figures: bool) -> Text:
         details[0] += f", max {duration(total.max)}"
         on_core, blocked, queued = (share(part, total.total) if total.total else "-" for part in _split(total))
         details.append(f"{on_core} on a core, {blocked} blocked, {queued} queued")
+    if total.locks:
+        details.append(f"takes {printable(total.locks)}")
     if total.open_count:
         details.append(f"{count(total.open_count)} not ended: {duration(total.open_time)}")
     details += [f"{count(number)} {printable(error)}" for error, number in _most_first(total.errors)]

@@ -10,22 +10,25 @@ from typing import Any
 from ..base.text import json_text
 from ..base.units import plural, share
 from ..model import Profile
+from ..model.calls import CallTimes
 from ..model.sharing import SharedCall
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
 _MUCH = 0.1
 """… if they do so for this share of their time."""
+_WORKS = 0.5
+"""Share of the turns that is time on a core, from which on the call is said to work."""
 _UNEVEN = 2.0
 """A process is named if its turns are so many times longer than the mean of the others'."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One call. ``names``: of its processes by id (hostile)."""
+    """One call. ``each``: by process (names are hostile)."""
 
     call: SharedCall
-    names: Mapping[int, str]
+    each: Mapping[int, CallTimes]
 
     @property
     def factor(self) -> float | None:
@@ -55,16 +58,20 @@ class Shared:
         }
 
     def _name(self, pid: int) -> str:
-        return json_text(self.names.get(pid, ""))
+        return json_text(self.name(pid))
+
+    def name(self, pid: int) -> str:
+        """The process's name; "" if it has none."""
+        return self.each[pid].process if pid in self.each else ""
 
 
 def shared_calls(profile: Profile) -> tuple[Shared, ...]:
     """Those of a profile, the longest time of several processes inside first."""
-    names: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
-    for call in profile.calls:
-        names[call.name, call.device][call.pid] = call.process
+    each: dict[tuple[str, str], dict[int, CallTimes]] = defaultdict(dict)
+    for timed in profile.calls:
+        each[timed.name, timed.device][timed.pid] = timed
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
-    return tuple(Shared(call, names[call.name, call.device]) for call in found if call.shared)
+    return tuple(Shared(call, each[call.name, call.device]) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
@@ -74,12 +81,13 @@ def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
         if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy:
             continue
         told = (
-            f"{plural(len(each.names), 'process')} serialise in {call.name} on {call.device}: "
+            f"{plural(len(each.each), 'process')} serialise in {call.name} on {call.device}: "
             f"for {share(call.shared, call.busy)} of its time two or more were inside, "
             f"{call.mean_inside:.1f} on average"
         )
         against = "as alone" if call.factor else "as from the return of the one before"
-        return (f"{told}; a call takes {factor:.1f} times as long {against}.", *_holder(each))
+        told += f"; a call takes {factor:.1f} times as long {against}."
+        return (told, *_holder(each), *_what_the_time_is(each))
     return ()
 
 
@@ -92,5 +100,22 @@ def _holder(each: Shared) -> tuple[str, ...]:
     others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
     if turns.get(pid, 0) < _UNEVEN * others:
         return ()
-    who = f"{each.names.get(pid, '') or 'a process'} ({pid})"
+    who = f"{each.name(pid) or 'a process'} ({pid})"
     return (f"{share(held[pid], sum(held.values()))} of the waiting inside was for {who}.",)
+
+
+def _what_the_time_is(each: Shared) -> tuple[str, ...]:
+    """Whether the driver works while others wait, or the one that is next to return waits, too."""
+    turns, on_core = sum(each.call.turns.values()), sum(call.on_cpu for call in each.each.values())
+    blocked = sum(call.blocked for call in each.each.values())
+    if not turns or blocked < on_core:
+        return ()
+    if on_core >= _WORKS * turns:
+        return (
+            "The process that returns next is mostly on a core meanwhile: the call itself works, or polls, and the "
+            "others are blocked until it is done.",
+        )
+    return (
+        "The process that returns next is mostly blocked meanwhile, too: what it waits for is slow, and the others "
+        "wait for both.",
+    )

@@ -358,24 +358,29 @@ class Ioctl(Summed):
 
     def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device = self._names(target)
+        name, device, locks = self._described(target)
         key = name, device, tgid
         if key not in found:
-            found[key] = CallTimes(name, device, tgid, "")
+            found[key] = CallTimes(name, device, tgid, "", locks=locks)
         return found[key]
 
     def _names(self, number: int) -> tuple[str, str]:
         """Names of the command and of what it is called on."""
+        return self._described(number)[:2]
+
+    def _described(self, number: int) -> tuple[str, str, str]:
+        """The names, and the locks that the command takes."""
         target = self._targets.get(number)
         if target is None:
-            return _NO_NAMES
+            return (*_NO_NAMES, "")
         device = self._devices.get((target.ops, target.device, target.mode))
         if device is None:
             device = device_of(target.mode, target.device, b"", b"")
         file = device.file
         if target.device >> 20 == self._nvidia_major != _NVIDIA_MAJOR:
             file = file._replace(major=_NVIDIA_MAJOR, mode=commands.CHARACTER)
-        return commands.name(file, target.command, target.detail), device.name
+        what = file, target.command, target.detail
+        return commands.name(*what), device.name, commands.locks(*what)
 
     def _call(self, number: int) -> str:
         return " ".join(self._names(number))
