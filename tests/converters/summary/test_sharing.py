@@ -20,8 +20,8 @@ def shared(**fields: object) -> SharedCall:
     return call
 
 
-def profile(*calls: SharedCall, process: str = "train") -> Profile:
-    timed = [CallTimes("A", "/dev/x", pid, process, 3, 100, 1, 50) for pid in (1, 2, 3)]
+def profile(*calls: SharedCall, process: str = "train", blocked: int = 0) -> Profile:
+    timed = [CallTimes("A", "/dev/x", pid, process, 3, 100, 1, 50, blocked) for pid in (1, 2, 3)]
     values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
     return Profile(values, calls=timed, shared=list(calls))
 
@@ -33,6 +33,14 @@ def test_the_holder_is_named() -> None:
         "93.3 % of the waiting inside was for train (3).",
     )
     assert "serialise" in " ".join(summarize(profile(shared())).answer)
+
+
+def test_the_driver_works_or_waits_itself() -> None:
+    """Of 300 ns inside, 60 or 6 are on a core; the turns are 100 ns."""
+    works = serialised(shared_calls(profile(shared(), blocked=80)))[-1]
+    assert works.startswith("The process that returns next is mostly on a core meanwhile")
+    waits = serialised(shared_calls(profile(shared(), blocked=98)))[-1]
+    assert waits.startswith("The process that returns next is mostly blocked meanwhile, too")
 
 
 def test_no_one_is_named_if_turns_are_equal() -> None:
