@@ -17,6 +17,8 @@ _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
 _MUCH = 0.1
 """… if they do so for this share of their time."""
+_ENOUGH = 10
+"""So many calls without another process inside tell how long one takes alone."""
 _WORKS = 0.5
 """Share of the turns that is time on a core, from which on the call is said to work."""
 _UNEVEN = 2.0
@@ -32,8 +34,13 @@ class Shared:
 
     @property
     def factor(self) -> float | None:
-        """How many times longer a call takes than alone, or than its turn if it was never alone."""
-        return self.call.factor or self.call.turns_factor
+        """How many times longer a call takes than alone, or than its turn if it was hardly ever alone."""
+        return self.call.factor if self.known_alone else self.call.turns_factor
+
+    @property
+    def known_alone(self) -> bool:
+        """Whether there were enough calls without another process inside."""
+        return self.call.alone >= _ENOUGH
 
     def to_json(self) -> dict[str, Any]:
         """Times in ns, null when not known."""
@@ -85,7 +92,7 @@ def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
             f"for {share(call.shared, call.busy)} of its time two or more were inside, "
             f"{call.mean_inside:.1f} on average"
         )
-        against = "as alone" if call.factor else "as from the return of the one before"
+        against = "as alone" if each.known_alone else "as from the return of the one before"
         told += f"; a call takes {factor:.1f} times as long {against}."
         return (told, *_holder(each), *_what_the_time_is(each))
     return ()

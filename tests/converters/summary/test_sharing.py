@@ -14,7 +14,7 @@ SLOW = {(1, 3): 70, (2, 3): 70, (3, 1): 5, (3, 2): 5}
 
 
 def shared(**fields: object) -> SharedCall:
-    call = SharedCall("A", "/dev/x", 100, 90, 250, 10, 400, 2, 20, {1: 10, 2: 10, 3: 80}, dict(SLOW))
+    call = SharedCall("A", "/dev/x", 100, 90, 250, 100, 4000, 20, 200, {1: 10, 2: 10, 3: 80}, dict(SLOW))
     for name, value in fields.items():
         setattr(call, name, value)
     return call
@@ -49,12 +49,12 @@ def test_no_one_is_named_if_turns_are_equal() -> None:
 
 
 def test_a_call_that_was_never_alone_is_compared_with_its_turn() -> None:
-    told = serialised(shared_calls(profile(shared(alone=0, alone_time=0))))[0]
+    told = serialised(shared_calls(profile(shared(alone=9, alone_time=9, time=400))))[0]
     assert told.endswith("a call takes 4.0 times as long as from the return of the one before.")
 
 
 def test_nothing_is_said_of_calls_that_do_not_get_longer() -> None:
-    assert serialised(shared_calls(profile(shared(alone_time=80)))) == ()
+    assert serialised(shared_calls(profile(shared(alone_time=800)))) == ()
     assert serialised(shared_calls(profile(shared(shared=5)))) == ()
     assert shared_calls(profile(shared(shared=0))) == ()
 

@@ -21,7 +21,7 @@ def shown(call: SharedCall, process: str) -> list[str]:
 
 def test_rows_wait_and_columns_are_inside() -> None:
     waits = {(1, 3): 60_000_000, (2, 3): 20_000_000, (3, 1): 20_000_000}
-    lines = shown(SharedCall("A", "/dev/x", 100, 90, 250, 10, 400, 2, 20, {1: 10, 3: 80}, waits), "a\x1b[31m")
+    lines = shown(SharedCall("A", "/dev/x", 100, 90, 250, 100, 4000, 20, 200, {1: 10, 3: 80}, waits), "a\x1b[31m")
     first = lines.index("Waited 1 3 Waits in A /dev/x, while this process was the next to return")
     assert not any("\x1b" in line for line in lines)
     assert lines[first + 1].startswith("60.0 ms - 60.0 % ")
