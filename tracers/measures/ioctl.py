@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import struct
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +17,7 @@ from ...converters.model import ValueType
 from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import RUNNING
-from ..ioctls import commands, nvidia
-from ..ioctls.devices import Device, device_of
+from ..ioctls import nvidia
 from ..kernel import perf_events
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
@@ -27,15 +27,13 @@ from ..kernel.sum_table import SumTable
 from .ioctl_records import (
     CALL,
     FAILURE,
-    FILE,
     KIND,
-    NAME,
     NUMBER_SHIFT,
+    NVIDIA_MAJOR,
     SUM,
-    TARGET,
     TIMES,
     Open,
-    Target,
+    Targets,
     add_times,
     as_origins,
     open_call,
@@ -63,7 +61,6 @@ _TARGETS = 1 << 14
 _SMALL = 32
 """Tables of kinds of calls have so many times fewer entries than that of stacks: SMALL_TABLE of bpf/ioctl.bpf.c."""
 _NAMES = 1 << 12
-_NVIDIA_MAJOR = 195
 _EVENTS = 1 << 18
 """Calls and waits that were not read yet, of all cores."""
 _FEWEST = 1 << 11
@@ -105,7 +102,7 @@ class Ioctl(Summed):
     weights = (0, 1)
     period = 0.05
 
-    def __init__(self, *, nvidia_major: int = _NVIDIA_MAJOR) -> None:
+    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR) -> None:
         """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
         self._nvidia_major = nvidia_major
         self._object: Object | None = None
@@ -117,8 +114,7 @@ class Ioctl(Summed):
         self._open: list[Open] = []
         self._cut: list[tuple[int, Open]] = []
         """Calls that went on at the end of an interval, which was then, from the ring buffer."""
-        self._targets: dict[int, Target] = {}
-        self._devices: dict[tuple[int, int, int], Device] = {}
+        self._targets = Targets(nvidia_major)
         self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED, _LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
@@ -126,6 +122,7 @@ class Ioctl(Summed):
         self._slots = max(_FEWEST, 1 << (_EVENTS // (2 * online)).bit_length() - 1)
         self._memory: list[mmap.mmap] = []
         self._sharing: Sharing | None = None
+        self._reading = threading.Lock()
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
@@ -161,8 +158,14 @@ class Ioctl(Summed):
             _PLACE.pack_into(self._memory[1], place * _RING_SIZE + _PLACE_OFFSET, i * self._slots, self._slots)
 
     def consume(self) -> None:
-        if self._memory and self._events().take() >= self._events().SETTLED_FROM:
-            self._settle()
+        # While a boundary passes, another thread reads it.
+        if not self._memory or not self._reading.acquire(blocking=False):
+            return
+        try:
+            if self._events().take() >= self._events().SETTLED_FROM:
+                self._settle()
+        finally:
+            self._reading.release()
 
     def _events(self) -> Sharing:
         if self._sharing is None:
@@ -239,7 +242,8 @@ class Ioctl(Summed):
 
     def read(self, loaded: Object) -> None:
         self.drain()
-        self._settle(final=True)
+        with self._reading:
+            self._settle(final=True)
         calls = open_calls(loaded)
         # Of one that an event has cut meanwhile, what was read may be of two intervals; its record is in the ring.
         after = open_calls(loaded)
@@ -248,12 +252,7 @@ class Ioctl(Summed):
             for tid, call in calls.items()
             if call.began and tid in after and (after[tid].began, after[tid].cut) == (call.began, call.cut)
         ]
-        for key, value in loaded.find_map("ioctl_targets").items():
-            self._targets[int.from_bytes(value, "little")] = Target(*TARGET.unpack(key))
-        for key, value in loaded.find_map("ioctl_names").items():
-            ops, device, mode = FILE.unpack(key)
-            kind, name = (text.split(b"\0")[0] for text in NAME.unpack(value))
-            self._devices[ops, device, mode] = device_of(mode, device, kind, name)
+        self._targets.read(loaded)
         losses = loaded.find_map("ioctl_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         self._lost[_LEFT_OUT] = self._events().lost
@@ -341,7 +340,7 @@ class Ioctl(Summed):
     def shared(self) -> list[SharedCall]:
         found = []
         for number, call in self._events().found.items():
-            call.name, call.device = self._names(number)
+            call.name, call.device, _ = self._targets.described(number)
             if call.shared:
                 found.append(call)
         return found
@@ -358,32 +357,14 @@ class Ioctl(Summed):
 
     def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device, locks = self._described(target)
+        name, device, locks = self._targets.described(target)
         key = name, device, tgid
         if key not in found:
             found[key] = CallTimes(name, device, tgid, "", locks=locks)
         return found[key]
 
-    def _names(self, number: int) -> tuple[str, str]:
-        """Names of the command and of what it is called on."""
-        return self._described(number)[:2]
-
-    def _described(self, number: int) -> tuple[str, str, str]:
-        """The names, and the locks that the command takes."""
-        target = self._targets.get(number)
-        if target is None:
-            return (*_NO_NAMES, "")
-        device = self._devices.get((target.ops, target.device, target.mode))
-        if device is None:
-            device = device_of(target.mode, target.device, b"", b"")
-        file = device.file
-        if target.device >> 20 == self._nvidia_major != _NVIDIA_MAJOR:
-            file = file._replace(major=_NVIDIA_MAJOR, mode=commands.CHARACTER)
-        what = file, target.command, target.detail
-        return commands.name(*what), device.name, commands.locks(*what)
-
     def _call(self, number: int) -> str:
-        return " ".join(self._names(number))
+        return " ".join(self._targets.described(number)[:2])
 
     def _open_rows(self, call: Open, record: ThreadRecord) -> Iterator[Row]:
         """Of a call that goes on: its time on a core, and the wait that it is in. Earlier waits have rows already."""
@@ -393,7 +374,3 @@ class Ioctl(Summed):
         if present:
             key = record.thread.key
             yield from wait_rows(origin._replace(kstack=key.kstack, state=key.state), *present, name, is_open=True)
-
-
-_NO_NAMES = "[other ioctls]", "[other devices]"
-"""Of targets that found no room."""

@@ -8,11 +8,16 @@ from typing import NamedTuple
 
 from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.states import PREEMPTED, WOKEN
+from ..ioctls import commands
+from ..ioctls.devices import Device, device_of
 from ..kernel.bpfobject import Object
 from ..kernel.records import BLOCKED, NEW, ON_CPU, ORIGIN, STATES, Origin, ThreadRecord
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from .protocol import Row
 
+NVIDIA_MAJOR = 195
+_NO_NAMES = "[other ioctls]", "[other devices]"
+"""Of targets that found no room."""
 NUMBER_SHIFT = 8
 """The number of a target is above the state of an origin."""
 
@@ -49,6 +54,39 @@ class Open(NamedTuple):
     status: int
     target: int
     origin: Origin
+
+
+class Targets:
+    """What the numbers of targets stand for."""
+
+    def __init__(self, nvidia_major: int) -> None:
+        """``nvidia_major``: of the devices that are taken as those of NVIDIA's driver."""
+        self._nvidia_major = nvidia_major
+        self._targets: dict[int, Target] = {}
+        self._devices: dict[tuple[int, int, int], Device] = {}
+
+    def read(self, loaded: Object) -> None:
+        """Reads the maps of targets and of names of files; programs may be adding to them."""
+        for key, value in loaded.find_map("ioctl_targets").items():
+            self._targets[int.from_bytes(value, "little")] = Target(*TARGET.unpack(key))
+        for key, value in loaded.find_map("ioctl_names").items():
+            ops, device, mode = FILE.unpack(key)
+            kind, name = (text.split(b"\0")[0] for text in NAME.unpack(value))
+            self._devices[ops, device, mode] = device_of(mode, device, kind, name)
+
+    def described(self, number: int) -> tuple[str, str, str]:
+        """Names of the command and of what it is called on, and the locks that it takes."""
+        target = self._targets.get(number)
+        if target is None:
+            return (*_NO_NAMES, "")
+        device = self._devices.get((target.ops, target.device, target.mode))
+        if device is None:
+            device = device_of(target.mode, target.device, b"", b"")
+        file = device.file
+        if target.device >> 20 == self._nvidia_major != NVIDIA_MAJOR:
+            file = file._replace(major=NVIDIA_MAJOR, mode=commands.CHARACTER)
+        what = file, target.command, target.detail
+        return commands.name(*what), device.name, commands.locks(*what)
 
 
 def plain(origin: Origin) -> Origin:
