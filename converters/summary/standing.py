@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sums, Thread
-from .figures import thread_pattern
-from .wait_kinds import EVENTS, PEER, THREAD, TOLD_BY_OTHERS
+from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS
 
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""
@@ -41,7 +40,7 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
         kernel=kernel if len(kernel) < len(sums) else frozenset(),
         still=still - kernel,
         quiet=quiet,
-        idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(threads, quiet, still),
+        idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(sums, threads, quiet, still),
     )
 
 
@@ -58,39 +57,42 @@ def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool) -> frozenset[Place]:
     places = sums[times.pid, times.tid]
     told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
     if not in_kernel:
-        enough = times.wall * QUIET_PERCENT
+        # That it waits for a core once it is woken is not its own doing.
+        enough = (times.wall - times.runnable) * QUIET_PERCENT
         told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
     return frozenset(told)
 
 
 def _pools(
-    threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
+    sums: Sums, threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
 ) -> frozenset[Thread]:
-    """Quiet threads of a process that progresses: several alike in one place, or one that is woken now and then."""
+    """Quiet threads of a process that progresses: several in one place, one that is woken now and then, or one that
+    never moved while the main thread waits for no other."""
     busy: dict[int, int] = defaultdict(int)
     longest: dict[int, int] = defaultdict(int)
     for thread, times in threads.items():
         longest[times.pid] = max(longest[times.pid], times.wall)
         if thread not in quiet:
             busy[times.pid] += times.on_cpu + times.runnable
-    alike = Counter(
-        (threads[thread].process, _pattern(threads[thread]), place)
-        for thread, places in quiet.items()
-        for place in places
-    )
+    # Threads of a pool may have names of their own, so that only the place tells that they are alike.
+    alike = Counter((threads[thread].process, place) for thread, places in quiet.items() for place in places)
     found = set()
     for thread, places in quiet.items():
         times = threads[thread]
         gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
-        several = any(alike[times.process, _pattern(times), place] > 1 for place in places)
+        several = any(alike[times.process, place] > 1 for place in places)
         kinds = {place.kind for place in places}
+        unneeded = several or thread not in still or not _waits_for_threads(sums, threads, times.pid)
         # A thread that sleeps, or is sometimes woken through a pipe, may be what others wait for.
-        for_work = kinds <= {THREAD, EVENTS} and (several or thread not in still)
+        for_work = kinds <= {THREAD, EVENTS} and unneeded
         parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still
         if times.pid != times.tid and gets_on and (for_work or parked):
             found.add(thread)
     return frozenset(found)
 
 
-def _pattern(times: ThreadTimes) -> str:
-    return thread_pattern(times.thread, times.pid == times.tid)
+def _waits_for_threads(sums: Sums, threads: dict[Thread, ThreadTimes], pid: int) -> bool:
+    """Whether the main thread mostly waits for other threads of its process, or is not known."""
+    main = threads.get((pid, pid))
+    waits = sum(total.time for place, total in sums.get((pid, pid), {}).items() if place.kind in (THREAD, LOCK))
+    return main is None or waits * 2 >= main.wall

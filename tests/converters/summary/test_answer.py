@@ -92,7 +92,7 @@ def test_a_server_that_waits_for_events_is_not_busy() -> None:
     polling = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
     Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(polling, "interruptible", 9 * SECOND, 200)
     assert sentences(profile) == (
-        "90.0 % of the time of the main thread of app is spent waiting for events in main → serve → epoll_wait "
+        "90.0 % of the time of the main thread of app is spent waiting in main → serve → epoll_wait "
         "(200 waits, mean 45.0 ms, max 9.00 s).",
     )
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
-from stallscope.converters.summary.findings import Finding, Findings
+from stallscope.converters.summary.finding import Finding
+from stallscope.converters.summary.findings import Findings
 from stallscope.converters.summary.standing import standing
 from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, kernel, model_case, user
 

@@ -4,7 +4,7 @@ import pytest
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.figures import Who
-from stallscope.converters.summary.findings import Finding
+from stallscope.converters.summary.finding import Finding
 from stallscope.converters.summary.phrases import Phrases, chain, people
 from stallscope.converters.summary.wait_sites import Site
 
@@ -45,7 +45,7 @@ def test_some_of_many() -> None:
         (waits("main", "query", "recv"), "spent waiting for its peer in main → query → recv"),
         (waits("main", "join", kind="thread"), "spent waiting for another thread in main → join"),
         (waits("main", "wait4", kind="child"), "spent waiting for a process to end in main → wait4"),
-        (waits("main", "poll", kind="events"), "spent waiting for events in main → poll"),
+        (waits("main", "poll", kind="events"), "spent waiting in main → poll"),
         (waits("main", "nap", kind="sleep"), "spent sleeping in main → nap"),
         (waits("main", "fsync", kind="held"), "blocked in main → fsync, waiting in pipe_read"),
         (waits("main", kind="stopped"), "lost: stopped in main"),
