@@ -167,6 +167,8 @@ def people(who: Sequence[Who], *, apart: bool = False) -> str:
     kinds: dict[str, list[Who]] = {}
     for entry in who:
         name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        # Thread 0 stands for lost time: nobody knows whose it is.
+        name = "not known whose" if entry.tids == (0,) else name
         kinds.setdefault(name, []).append(entry)
     return listed([_people(name, entries, apart) for name, entries in kinds.items()])
 

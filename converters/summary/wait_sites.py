@@ -47,6 +47,8 @@ ONLY_CALL = (
     "method_vectorcall",
     "slot_tp_",
     "type_call",
+    # HotSpot's calls of Java's methods.
+    "JavaCalls::",
     # V8's entries, and its calls of native functions.
     "Builtins_",
     "v8::",
