@@ -1,4 +1,4 @@
-"""Which waits have one cause, whoever calls: one sentence tells of all of them."""
+"""Which waits have one cause, whoever calls: one sentence tells of all of them, or one row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ Key = tuple[object, ...]
 
 _MANY_THINGS = ("ioctl", "page fault")
 """System calls that wait for very different things: the kernel's function tells them apart."""
+_IN_STEPS = frozenset(("fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"))
+"""System calls that wait in several functions of the kernel, one after the other, for one thing."""
 _BY_CALL = (PEER, CHILD, SLEEP)
 """Kinds of which the system call tells the cause. Condition variables and events differ by their callers."""
 
@@ -29,3 +31,9 @@ def effect_cause(process: str, place: Place) -> Key:
     """Of a wait that others end."""
     frames = place.site.frames
     return place.kind, process, frames[-1:] if place.kind in _BY_CALL else frames
+
+
+def row_of(place: Place) -> object:
+    """Equal for waits that share a row of the table."""
+    frames = place.site.frames
+    return (place.state, frames) if frames and frames[-1] in _IN_STEPS else place

@@ -12,6 +12,8 @@ from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS
 
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""
+_SELDOM_PERCENT = 95
+"""The same where others of its process are quiet in the same place: it is one of a pool, and had little to do."""
 _AT_WORK = 1_000
 """A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 
@@ -36,6 +38,7 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
     kernel = frozenset(thread for thread, places in sums.items() if thread[0] not in user and _in_kernel(places))
     still = frozenset(thread for thread, times in threads.items() if _is_still(times, thread in sums))
     quiet = {thread: found for thread in sums if (found := _quiet(sums, threads[thread], thread in kernel))}
+    quiet |= _of_pools(sums, threads, quiet)
     return Standing(
         kernel=kernel if len(kernel) < len(sums) else frozenset(),
         still=still - kernel,
@@ -53,12 +56,26 @@ def _is_still(times: ThreadTimes, waits: bool) -> bool:
     return waits and times.wall > 0 and times.on_cpu == times.runnable == 0 and not times.exited
 
 
-def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool) -> frozenset[Place]:
+def _of_pools(
+    sums: Sums, threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]]
+) -> dict[Thread, frozenset[Place]]:
+    """Threads that are nearly quiet in a place where another thread of their process is."""
+    places = {(thread[0], place) for thread, found in quiet.items() for place in found}
+    others = [thread for thread in sums if thread not in quiet and thread[0] != thread[1]]
+    nearly = {thread: _quiet(sums, threads[thread], in_kernel=False, percent=_SELDOM_PERCENT) for thread in others}
+    return {
+        thread: frozenset(place for place in found if (thread[0], place) in places)
+        for thread, found in nearly.items()
+        if any((thread[0], place) in places for place in found)
+    }
+
+
+def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET_PERCENT) -> frozenset[Place]:
     places = sums[times.pid, times.tid]
     told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
     if not in_kernel:
         # That it waits for a core once it is woken is not its own doing.
-        enough = (times.wall - times.runnable) * QUIET_PERCENT
+        enough = (times.wall - times.runnable) * percent
         told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
     return frozenset(told)
 
