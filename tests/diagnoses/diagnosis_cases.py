@@ -57,7 +57,10 @@ CASES = (
     Case("parked_pool", ("cruncher",), ("What runs .* compute",), command="trace-wall"),
     Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
     Case("many_callers", (MAIN + "many_callers .* → fsync", "append_journal", "append_index", "append_audit")),
-    Case("inside_a_library", (MAIN + "inside_a_librar .* save_session → sqlite3_exec → .*sync",)),
+    Case(
+        "inside_a_library",
+        (MAIN + r"inside_a_librar .* sleeping in answer_requests → save_session → sqlite3_exec → … → \w*sleep",),
+    ),
     Case("node_session", (MAIN + "node .* loadSession → openSync → … → open",)),
     Case(
         "idle_threads",

@@ -1,14 +1,30 @@
-/* A library of the system (SQLite) makes every change durable at once; only two functions are the program's own. */
+/* Another process has a database (SQLite, a library of the system) locked most of the time. */
 #include <dlfcn.h>
 
 #include "diagnosis.h"
 
 static int (*sql)(void *database, const char *text, void *row, void *argument, char **error);
+static int (*open_file)(const char *name, void **database);
+static int (*wait_for_locks)(void *database, int milliseconds);
+
+static void run(void *database, const char *text)
+{
+	need(!sql(database, text, NULL, NULL, NULL), text);
+}
+
+static void *opened(const char *name)
+{
+	void *database;
+
+	need(!open_file(name, &database), name);
+	wait_for_locks(database, LIMIT_SECONDS * 1000);
+	run(database, "pragma synchronous = off; pragma journal_mode = memory");
+	return database;
+}
 
 static KEEP void save_session(void *database)
 {
-	need(!sql(database, "insert into sessions values (randomblob(60000))", NULL, NULL, NULL), "insert");
-	need(!sql(database, "delete from sessions", NULL, NULL, NULL), "delete");
+	run(database, "update sessions set content = content + 1");
 }
 
 static KEEP void answer_requests(void *database)
@@ -17,12 +33,22 @@ static KEEP void answer_requests(void *database)
 		save_session(database);
 }
 
+static void hold_lock(const char *name)
+{
+	void *database = opened(name);
+
+	for (;;) {
+		run(database, "begin exclusive");
+		sleep_us(50000);
+		run(database, "commit");
+		sleep_us(5000);
+	}
+}
+
 int main(void)
 {
 	void *library = dlopen("libsqlite3.so.0", RTLD_NOW), *database;
 	char name[] = "stallscope-sqlite-XXXXXX";
-	int (*open_file)(const char *name, void **database);
-	int file;
 
 	if (!library) {
 		printf("cannot run here: no SQLite (Debian's package libsqlite3-0)\n");
@@ -30,12 +56,15 @@ int main(void)
 	}
 	sql = dlsym(library, "sqlite3_exec");
 	open_file = dlsym(library, "sqlite3_open");
-	need(sql && open_file, "dlsym");
-	file = mkstemp(name);
-	need(file >= 0 && !open_file(name, &database), name);
-	/* The journal in memory: nothing is left behind but the file, which is removed now. */
-	need(!sql(database, "pragma journal_mode = memory; create table sessions (content)", NULL, NULL, NULL), "create");
-	unlink(name);
+	wait_for_locks = dlsym(library, "sqlite3_busy_timeout");
+	need(sql && open_file && wait_for_locks, "dlsym");
+	need(mkstemp(name) >= 0, name);
+	database = opened(name);
+	run(database, "create table sessions (content); insert into sessions values (0)");
+	if (!start_process("holder"))
+		hold_lock(name);
+	sleep_us(20000);
+	unlink(name); /* both have it open by now */
 	ready_alone();
 	answer_requests(database);
 }
