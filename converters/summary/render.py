@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from ..base.text import printable
 from ..base.units import counted, duration, plural, share_scale
 from . import contention_table
+from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
@@ -27,6 +28,8 @@ _FEW = 4
 """Up to this many processes have a summary that fits such a screen."""
 _MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
 """Most and fewest waits on such a screen, and how many are more important than the table of processes."""
+_HISTOGRAMS = 2
+"""How many calls are shown with the distribution of their latencies."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
@@ -64,8 +67,8 @@ def render(
         color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = width or (_terminal_width(file) if terminal else _ENDLESS)
     parts = [_Parts(TOP if top is None else top)]
-    if top is None and columns < _ENDLESS and len(_pids(summary)) <= _FEW:
-        parts = _shorter_and_shorter(has_processes=len(_pids(summary)) > 1)
+    if top is None and columns < _ENDLESS and len(_pids(summary)) <= (1 if summary.calls else _FEW):
+        parts = _shorter_and_shorter(summary)
     for each in parts:
         text = _rendered(summary, columns, color, each)
         if text.count("\n") < LINES:
@@ -83,14 +86,14 @@ class _Parts(NamedTuple):
     notes: bool = True
 
 
-def _shorter_and_shorter(*, has_processes: bool) -> list[_Parts]:
-    whole = range(_MOST_THAT_FIT, (_ENOUGH if has_processes else _LEAST) - 1, -1)
-    waits_only = range(_MOST_THAT_FIT, _LEAST - 1, -1) if has_processes else ()
-    return [
-        *(_Parts(top) for top in whole),
-        *(_Parts(top, processes=False) for top in waits_only),
-        *(_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)),
-    ]
+def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
+    several = len(_pids(summary)) > 1
+    made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
+    if summary.calls:
+        return made  # Histograms of calls are longer than a screen.
+    if several:
+        made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
+    return made + [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
@@ -152,6 +155,9 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary)
+    if summary.calls:
+        blocks += [Text(), calls_table(summary.calls, width, parts.top)]
+        blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
