@@ -67,7 +67,7 @@ def render(
         color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = width or (_terminal_width(file) if terminal else _ENDLESS)
     parts = [_Parts(TOP if top is None else top)]
-    if top is None and columns < _ENDLESS and len(_pids(summary)) <= (1 if summary.calls else _FEW):
+    if top is None and columns < _ENDLESS and 0 < len(_pids(summary)) <= (1 if summary.calls else _FEW):
         parts = _shorter_and_shorter(summary)
     for each in parts:
         text = _rendered(summary, columns, color, each)
