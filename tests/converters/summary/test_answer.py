@@ -275,3 +275,12 @@ def test_the_sum_over_callers_leads() -> None:
         "60.0 % of the time of the main thread of db is blocked in audit, index, journal → fsync, waiting in "
         "folio_wait_bit (60 waits, mean 100 ms, max 2.00 s)."
     )
+
+
+def test_a_wait_for_events_leads_where_running_takes_less_but_not_on_a_whole_host() -> None:
+    epoll = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+    profile = empty()
+    Tracee(profile, 7, "web", 7, "web").run(4 * SECOND).wait(epoll, "interruptible", 6 * SECOND, 90)
+    assert sentences(profile)[0].startswith("60.0 % of the time of the main thread of web is spent waiting in main →")
+    Tracee(profile, 9, "kworker", 9, "kworker").wait(kernel("kthread", "worker_thread"), "idle", 10 * SECOND)
+    assert sentences(profile)[0].startswith("40.0 % of the time of")

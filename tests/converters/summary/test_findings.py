@@ -197,3 +197,8 @@ def test_poll_beside_work_is_no_event_loop() -> None:
     assert findings.waits_beside_work(findings.effects()[0])
     findings = found(waiting(POLL))
     assert not findings.waits_beside_work(findings.effects()[0])
+    epoll = (*POLL[:2], *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(epoll, "interruptible", 9 * SECOND, 50)
+    findings = found(profile)
+    assert not findings.waits_beside_work(findings.effects()[0])
