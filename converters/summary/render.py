@@ -84,6 +84,8 @@ class _Parts(NamedTuple):
     processes: bool = True
     """The table of the processes' threads and cores."""
     notes: bool = True
+    running: bool = True
+    """Running threads, even if they take little time."""
 
 
 def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
@@ -93,7 +95,8 @@ def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
         return made  # Histograms of calls are longer than a screen.
     if several:
         made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
-    return made + [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    made += [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    return made + [_Parts(top, processes=False, notes=False, running=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
@@ -149,12 +152,12 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     blocks += [Text(), _who_line(summary)]
     if summary.times.wall:
         blocks.append(_times_line(summary))
-    if summary.running and (parts.notes or not summary.waits or _runs_much(summary)):
+    if summary.running and (parts.running or not summary.waits or _runs_much(summary)):
         number = min(max(parts.top - 1, 1), _BESIDE_WAITS) if summary.waits else parts.top
         blocks += [Text(), running_table(summary, width, number)]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
-        blocks += _open_line(summary)
+        blocks += _open_line(summary) if parts.notes else []
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
@@ -162,10 +165,8 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
     blocks += [Text(), _lost_line(summary, in_short=not parts.notes)]
-    if parts.notes or not summary.comments:
+    if parts.notes:
         blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
-    else:
-        blocks.append(Text(f"{plural(len(summary.comments), 'note')} not shown: --json has them"))
     if step := summary.next_step:
         blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
     return blocks
@@ -278,4 +279,7 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     for i, (kind, number) in enumerate(cut):
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))
-    return text.append(".")
+    text.append(".")
+    if in_short and summary.comments:
+        text.append(f" {plural(len(summary.comments), 'note')} not shown (--json).")
+    return text

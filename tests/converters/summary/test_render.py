@@ -293,7 +293,7 @@ def test_many_notes_are_counted_where_they_do_not_fit() -> None:
     profile.lost |= {"stacks not complete: no unwind rule": 2, "frames without a name": 5}
     text = shown(profile, width=80)
     assert len(text.splitlines()) <= 23
-    assert "\n6 notes not shown: --json has them\n" in text
+    assert " not complete. 6 notes not shown (--json).\n" in text
     assert "10 stacks and frames not complete" not in text
     assert "7 stacks and frames not complete" in text
     assert shown(profile).count("Note: note ") == 6
