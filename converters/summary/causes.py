@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .adding_up import Place
-from .wait_kinds import CHILD, LOCK, PEER, SLEEP, user_lock
+from .wait_kinds import CHILD, LOCK, PEER, user_lock
 
 Key = tuple[object, ...]
 """Equal for waits with one cause; begins with their kind."""
@@ -12,8 +12,8 @@ _MANY_THINGS = ("ioctl", "page fault")
 """System calls that wait for very different things: the kernel's function tells them apart."""
 _IN_STEPS = frozenset(("fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"))
 """System calls that wait in several functions of the kernel, one after the other, for one thing."""
-_BY_CALL = (PEER, CHILD, SLEEP)
-"""Kinds of which the system call tells the cause. Condition variables and events differ by their callers."""
+_BY_CALL = (PEER, CHILD)
+"""Kinds of which the system call tells the cause. Condition variables, timers and events differ by their callers."""
 
 
 def held_cause(process: str, place: Place) -> Key:

@@ -202,3 +202,12 @@ def test_poll_beside_work_is_no_event_loop() -> None:
     Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(epoll, "interruptible", 9 * SECOND, 50)
     findings = found(profile)
     assert not findings.waits_beside_work(findings.effects()[0])
+
+
+def test_sleeps_of_several_callers_are_several_waits() -> None:
+    profile = empty()
+    main = Tracee(profile, 1, "app", 1, "app").run(SECOND)
+    for function in ("pace", "retry"):
+        stack = (*user(EXE, "main", function), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+        main.wait(stack, "interruptible", 4 * SECOND, 10)
+    assert [effect.time for effect in found(profile).effects()] == [4 * SECOND, 4 * SECOND]
