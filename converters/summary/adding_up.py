@@ -109,10 +109,10 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         if of.is_running:
             continue
         place = places.of(sample.stack, of.state)
-        total = of.sums.get(place)
-        if total is None:
-            total = of.sums[place] = Sum()
-        total.add(_sample_sum(sample, columns, of.is_open))
+        new = _sample_sum(sample, columns, of.is_open)
+        total = of.sums.setdefault(place, new)
+        if total is not new:
+            total.add(new)
     return known.sums
 
 
@@ -169,14 +169,13 @@ class _Places:
         self._sites = Sites(shared)
         self._known: dict[int, Site] = {}
         self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
+        self._busy: set[int] = set()
+        """Frames (by `id`) of functions in which no runtime parks a thread."""
 
     def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
         if found is None:
-            found = self._sites.of(stack)
-            if parked := parked_in(stack):
-                found = Site((parked,), found.kernel)
-            self._known[id(stack)] = found
+            found = self._known[id(stack)] = self._site(stack)
         # A runnable thread no longer waits for what the kernel stack shows.
         site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
         known = self._places[state]
@@ -185,7 +184,17 @@ class _Places:
             place = known[site] = Place(state, site)
         return place
 
+    def _site(self, stack: Stack) -> Site:
+        found = self._sites.of(stack)
+        if self._busy.issuperset(map(id, stack)):
+            return found
+        if parked := parked_in(stack):
+            return Site((parked,), found.kernel)
+        self._busy.update(map(id, stack))
+        return found
+
 
 def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> Sum:
-    time, count, least, most = (sample.values[i] for i in columns)
+    values = sample.values
+    time, count, least, most = [values[i] for i in columns]
     return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0)
