@@ -18,8 +18,10 @@ _SHARE = 4
 _MEANWHILE = 0.01
 """Seconds between two looks at the ring buffer."""
 _FEWEST_ROWS = 1 << 12
-_FINISHED_ROW = 4096
-"""Bytes that a row takes while its names are found and the outputs are written."""
+_FINISHED_ROW, _FINISHED_FRAME = 1500, 24
+"""Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
+_WRITER = 64 << 20
+"""Memory that a process that writes a profile takes without rows: what it does not share with its parent."""
 
 
 class Bounds:
@@ -33,7 +35,6 @@ class Bounds:
         self._taken = dict.fromkeys((measure.entries for measure in self._measures), 0)
         self._known = 0
         self._most_bytes = max(options.memory - _OURS, 0) // _SHARE
-        self._most_rows = max((options.memory - _OURS) // _FINISHED_ROW, _FEWEST_ROWS)
 
     def poll(self, counters: Mapping[str, int]) -> None:
         """Drains what fills up. ``counters``: those of the probes, just read."""
@@ -105,6 +106,12 @@ class Bounds:
         ids = [totals.stacks() for totals in self._totals]
         return np.concatenate([np.array(sorted(held), np.uint64), *ids, *more])
 
-    def finish(self) -> None:
-        """Folds the rows that names cannot be found for within the memory. After the measures were read."""
-        fold_all(self._totals, self._most_rows)
+    def finish(self, *, beside: bool = False) -> None:
+        """Folds the rows that names cannot be found for within the memory. After the measures were read.
+
+        ``beside``: in a process of its own, beside the trace.
+        """
+        stacks = self._sink.stacks
+        room = self._engine.options.memory - _OURS - self._bytes - (_WRITER if beside else 0)
+        row = _FINISHED_ROW + _FINISHED_FRAME * stacks.frames // max(len(stacks), 1)
+        fold_all(self._totals, max(room // row, _FEWEST_ROWS))

@@ -19,8 +19,9 @@ _CUTS = struct.Struct("Q")
 _NOTICE = 500_000_000
 """Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
 if this process has to wait for a core in between."""
-_WRITERS = 2
-"""So many processes, at most, write profiles at a time; while they are behind, the interval goes on."""
+_WRITERS = 1
+"""So many processes, at most, write profiles at a time, for memory's sake; while they are behind, the interval goes
+on."""
 
 
 class Intervals:

@@ -191,7 +191,7 @@ class Session:
         intervals.passed()
 
         def write() -> None:
-            bounds.finish()
+            bounds.finish(beside=True)
             self._publish(self._capture(sink, threads, part, at))
 
         intervals.write(write)
@@ -356,7 +356,7 @@ class Session:
         ended = Ended(part.began, end, threads)
         rows = [row for row in rows_of(measures, ended) if row.origin.tgid not in ours]
         recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        stacks, ends = sink.stacks.find(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 import time
 from collections.abc import Callable
@@ -139,15 +140,25 @@ def test_the_rarest_leave(little_room: int) -> None:
     assert 40 * len(kept) < 20_000
 
 
-def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
-    bounds, _, measure, _ = made(module._OURS + 100 * module._FINISHED_ROW)
+def rows_left(depth: int, *, beside: bool = False) -> int:
+    """Of 1000 rows, if the memory is enough for 100 with stacks of three frames."""
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    bounds, engine, measure, sink = made(module._OURS + 100 * row + (module._WRITER if beside else 0))
+    sink(struct.pack(f"<IHHQ{depth}Q", 1, depth, 0, 1, *range(depth)))
     measure.table = [(number, 1) for number in range(1, 2001, 2)]
     measure.drain()
-    bounds.finish()
+    options = engine.options
+    engine.options = dataclasses.replace(options, memory=options.memory + bounds._bytes)
+    bounds.finish(beside=beside)
     rows = dict(measure.totals().take())
-    assert len(rows) == 101
     assert sum(values[0] for values in rows.values()) == 1000
+    return len(rows) - 1  # [other stacks]
+
+
+def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    assert rows_left(3) == rows_left(3, beside=True) == 100
+    assert rows_left(100) == 40  # deep stacks take more
 
 
 def test_records_are_read_while_the_kernel_is_waited_for() -> None:
