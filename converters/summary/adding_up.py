@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from ..model import Labels, Profile, Sample, Stack, ThreadTimes
+from ..model import Labels, Module, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .runtimes import parked_in
@@ -169,8 +169,11 @@ class _Places:
         self._sites = Sites(shared)
         self._known: dict[int, Site] = {}
         self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
-        self._busy: set[int] = set()
-        """Frames (by `id`) of functions in which no runtime parks a thread."""
+        self._functions: dict[tuple[str, str, Module | None], int] = {}
+        self._numbers: dict[int, int] = {}
+        """By the `id` of a frame, the number of its function."""
+        self._sites_of: dict[tuple[int, ...], Site] = {}
+        """By the numbers of a stack: processes that run the same program, and calls from other lines, have equal ones."""
 
     def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
@@ -185,13 +188,24 @@ class _Places:
         return place
 
     def _site(self, stack: Stack) -> Site:
-        found = self._sites.of(stack)
-        if self._busy.issuperset(map(id, stack)):
-            return found
-        if parked := parked_in(stack):
-            return Site((parked,), found.kernel)
-        self._busy.update(map(id, stack))
+        functions = self._functions_of(stack)
+        found = self._sites_of.get(functions)
+        if found is None:
+            found = self._sites.of(stack)
+            if parked := parked_in(stack):
+                found = Site((parked,), found.kernel)
+            self._sites_of[functions] = found
         return found
+
+    def _functions_of(self, stack: Stack) -> tuple[int, ...]:
+        try:
+            return tuple(map(self._numbers.__getitem__, map(id, stack)))
+        except KeyError:
+            for frame in stack:
+                if id(frame) not in self._numbers:
+                    function = frame.name, frame.kind, frame.module
+                    self._numbers[id(frame)] = self._functions.setdefault(function, len(self._functions))
+            return tuple([self._numbers[id(frame)] for frame in stack])
 
 
 def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> Sum:

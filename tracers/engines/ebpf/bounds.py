@@ -106,12 +106,28 @@ class Bounds:
         ids = [totals.stacks() for totals in self._totals]
         return np.concatenate([np.array(sorted(held), np.uint64), *ids, *more])
 
-    def finish(self, *, beside: bool = False) -> None:
-        """Folds the rows that names cannot be found for within the memory. After the measures were read.
+    def finish(self) -> None:
+        """Folds the rows that names cannot be found for within the memory. After the measures were read."""
+        self._fold(self._room)
 
-        ``beside``: in a process of its own, beside the trace.
-        """
+    def finish_beside(self, taken: int) -> None:
+        """The same in a process of its own, beside the trace and others that take so many bytes."""
+        self._fold(self._room - _WRITER - taken)
+
+    def size_beside(self, taken: int) -> int:
+        """Bytes that a process takes which calls `finish_beside`."""
+        rows = sum(map(len, self._totals)) * self._row
+        return _WRITER + max(min(rows, self._room - _WRITER - taken), 0)
+
+    def _fold(self, room: int) -> None:
+        fold_all(self._totals, max(room // self._row, _FEWEST_ROWS))
+
+    @property
+    def _room(self) -> int:
+        """Bytes left for what follows."""
+        return self._engine.options.memory - _OURS - self._bytes
+
+    @property
+    def _row(self) -> int:
         stacks = self._sink.stacks
-        room = self._engine.options.memory - _OURS - self._bytes - (_WRITER if beside else 0)
-        row = _FINISHED_ROW + _FINISHED_FRAME * stacks.frames // max(len(stacks), 1)
-        fold_all(self._totals, max(room // row, _FEWEST_ROWS))
+        return _FINISHED_ROW + _FINISHED_FRAME * stacks.frames // max(len(stacks), 1)

@@ -191,10 +191,10 @@ class Session:
         intervals.passed()
 
         def write() -> None:
-            bounds.finish(beside=True)
+            bounds.finish_beside(intervals.taken)
             self._publish(self._capture(sink, threads, part, at))
 
-        intervals.write(write)
+        intervals.write(write, bounds.size_beside(intervals.taken))
         self._ours |= intervals.ours
         for measure in measures:
             measure.next()

@@ -140,16 +140,18 @@ def test_the_rarest_leave(little_room: int) -> None:
     assert 40 * len(kept) < 20_000
 
 
-def rows_left(depth: int, *, beside: bool = False) -> int:
-    """Of 1000 rows, if the memory is enough for 100 with stacks of three frames."""
-    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
-    bounds, engine, measure, sink = made(module._OURS + 100 * row + (module._WRITER if beside else 0))
+def a_thousand_rows(depth: int, more: int = 0) -> tuple[Bounds, Counted]:
+    """The memory is enough for 100 with stacks of three frames, and for ``more`` bytes."""
+    bounds, engine, measure, sink = made(0)
     sink(struct.pack(f"<IHHQ{depth}Q", 1, depth, 0, 1, *range(depth)))
     measure.table = [(number, 1) for number in range(1, 2001, 2)]
     measure.drain()
-    options = engine.options
-    engine.options = dataclasses.replace(options, memory=options.memory + bounds._bytes)
-    bounds.finish(beside=beside)
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    engine.options = dataclasses.replace(engine.options, memory=module._OURS + bounds._bytes + 100 * row + more)
+    return bounds, measure
+
+
+def rows_of(measure: Counted) -> int:
     rows = dict(measure.totals().take())
     assert sum(values[0] for values in rows.values()) == 1000
     return len(rows) - 1  # [other stacks]
@@ -157,8 +159,23 @@ def rows_left(depth: int, *, beside: bool = False) -> int:
 
 def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
-    assert rows_left(3) == rows_left(3, beside=True) == 100
-    assert rows_left(100) == 40  # deep stacks take more
+    for depth, rows in ((3, 100), (100, 40)):  # deep stacks take more
+        bounds, measure = a_thousand_rows(depth)
+        bounds.finish()
+        assert rows_of(measure) == rows
+
+
+def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    bounds, measure = a_thousand_rows(3, module._WRITER + 5000)
+    assert bounds.size_beside(5000) == module._WRITER + 100 * row
+    bounds.finish_beside(5000)
+    assert rows_of(measure) == 100
+    bounds, measure = a_thousand_rows(3, module._WRITER + 1000 * row)
+    assert bounds.size_beside(5000) == module._WRITER + 1000 * row
+    bounds.finish_beside(5000)
+    assert rows_of(measure) == 999
 
 
 def test_records_are_read_while_the_kernel_is_waited_for() -> None:
