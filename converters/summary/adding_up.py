@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from ..model import Labels, Module, Profile, Sample, Stack, ThreadTimes
+from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .runtimes import parked_in
@@ -109,10 +109,10 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         if of.is_running:
             continue
         place = places.of(sample.stack, of.state)
-        new = _sample_sum(sample, columns, of.is_open)
-        total = of.sums.setdefault(place, new)
-        if total is not new:
-            total.add(new)
+        total = of.sums.get(place)
+        if total is None:
+            total = of.sums[place] = Sum()
+        total.add(_sample_sum(sample, columns, of.is_open))
     return known.sums
 
 
@@ -169,16 +169,14 @@ class _Places:
         self._sites = Sites(shared)
         self._known: dict[int, Site] = {}
         self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
-        self._functions: dict[tuple[str, str, Module | None], int] = {}
-        self._numbers: dict[int, int] = {}
-        """By the `id` of a frame, the number of its function."""
-        self._sites_of: dict[tuple[int, ...], Site] = {}
-        """By the numbers of a stack: processes that run the same program, and calls from other lines, have equal ones."""
 
     def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
         if found is None:
-            found = self._known[id(stack)] = self._site(stack)
+            found = self._sites.of(stack)
+            if parked := parked_in(stack):
+                found = Site((parked,), found.kernel)
+            self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.
         site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
         known = self._places[state]
@@ -187,28 +185,7 @@ class _Places:
             place = known[site] = Place(state, site)
         return place
 
-    def _site(self, stack: Stack) -> Site:
-        functions = self._functions_of(stack)
-        found = self._sites_of.get(functions)
-        if found is None:
-            found = self._sites.of(stack)
-            if parked := parked_in(stack):
-                found = Site((parked,), found.kernel)
-            self._sites_of[functions] = found
-        return found
-
-    def _functions_of(self, stack: Stack) -> tuple[int, ...]:
-        try:
-            return tuple(map(self._numbers.__getitem__, map(id, stack)))
-        except KeyError:
-            for frame in stack:
-                if id(frame) not in self._numbers:
-                    function = frame.name, frame.kind, frame.module
-                    self._numbers[id(frame)] = self._functions.setdefault(function, len(self._functions))
-            return tuple([self._numbers[id(frame)] for frame in stack])
-
 
 def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> Sum:
-    values = sample.values
-    time, count, least, most = [values[i] for i in columns]
+    time, count, least, most = (sample.values[i] for i in columns)
     return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0)
