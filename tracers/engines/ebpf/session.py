@@ -151,7 +151,7 @@ class Session:
                 part = self._cut(sink, bounds, self.intervals, part, at)
             records = self._engine.stop()
             bounds.finish()
-        return self._finish(sink, records, part)
+        return self._finish(sink, records, part, progress)
 
     def _keep_within(
         self, bounds: Bounds, sink: RecordSink, part: Part, on_poll: Callable[[int, int, int], None] | None
@@ -166,7 +166,9 @@ class Session:
             on_poll(counters["new_threads"], len(sink.stacks), lost)
         return part
 
-    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part) -> Capture:
+    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part, progress: Progress | None) -> Capture:
+        if progress:
+            progress.ended(stacks=len(sink.stacks))
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
         boundary = self.intervals.boundary if self.intervals else 0
