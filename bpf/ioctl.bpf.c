@@ -154,7 +154,7 @@ struct ioctl_sum {
 struct ioctl_kind {
 	u32 tid;
 	u32 tgid;
-	u32 pad;
+	u32 life;
 	u32 state; /* like that of an origin */
 };
 
@@ -514,7 +514,7 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 	call->origin.ustack = 0;
 	call->origin.tid = t->key.tid;
 	call->origin.tgid = t->key.tgid;
-	call->origin.execs = t->key.execs;
+	call->origin.life = t->key.life;
 	target.command = ctx->command;
 	file = file_of(task, ctx->fd, trusted);
 	if (file)
@@ -625,7 +625,7 @@ static __always_inline void add_sum(const struct origin *origin, u64 time, u64 r
 /* Also written by the thread alone. */
 static __always_inline struct ioctl_times *times_of(const struct ioctl_call *call, u32 slot)
 {
-	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, 0, call->origin.state };
+	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
 	void *table = bpf_map_lookup_elem(&ioctl_times, &slot);
 	struct ioctl_times *times = table ? bpf_map_lookup_elem(table, &kind) : NULL;
 	struct ioctl_scratch *scratch;

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .sharing import Sharing
-    from .totals import Totals
+    from .totals import Moved, Totals
 
 TIME = ValueType("ioctl", "nanoseconds")
 CALLS = ValueType("calls", "count")
@@ -235,6 +235,10 @@ class Ioctl(Summed):
             self._times = Totals((*(np.add,) * 5, np.minimum, np.maximum, *(np.add,) * BUCKETS), (0,))
         return self._times
 
+    def move(self, moved: Moved) -> None:
+        super().move(moved)
+        self._times_totals().move(moved)
+
     def stacks(self) -> list[int]:
         assert self._object, "it was not opened"
         calls = [*open_calls(self._object).values(), *(call for _, call in self._cut)]
@@ -276,14 +280,14 @@ class Ioctl(Summed):
             name = self._call(number)
             if origin.state == RUNNING_STATE:
                 rows.append(Row(origin, RUNNING, (length, count), call=name))
-                left = ran[origin.tid, origin.tgid, number]
+                left = ran[origin.tid, origin.tgid, origin.life, number]
                 left[0] -= length
                 left[1] -= count
             else:
                 rows += wait_rows(origin, length, runnable, name)
-        for (tid, tgid, number), (length, count) in ran.items():
+        for (tid, tgid, life, number), (length, count) in ran.items():
             if count:
-                origin = Origin(0, 0, 0, tid, tgid, 0, RUNNING_STATE)
+                origin = Origin(0, 0, 0, tid, tgid, life, RUNNING_STATE)
                 rows.append(Row(origin, RUNNING, (length, count), call=self._call(number)))
         going_on = self._going_on(ended)
         self._unfinished = len(going_on)
@@ -299,13 +303,13 @@ class Ioctl(Summed):
             self._all_times = list(self._times_totals().take())
         return self._all_times
 
-    def _ran(self) -> defaultdict[tuple[int, int, int], list[int]]:
+    def _ran(self) -> defaultdict[tuple[int, int, int, int], list[int]]:
         """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there
         was no room, they are not among the sums."""
-        ran: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
+        ran: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(lambda: [0, 0])
         for origin, values in self._returned():
             count, total, _, blocked, runnable, *_ = values
-            left = ran[origin.tid, origin.tgid, origin.state >> NUMBER_SHIFT]
+            left = ran[origin.tid, origin.tgid, origin.life, origin.state >> NUMBER_SHIFT]
             left[0] += total - blocked - runnable
             left[1] += count
         return ran

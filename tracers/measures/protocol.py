@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
-    from .totals import Totals, Words
+    from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
 """Programs that keep the threads' accounts, and call the enabled measures."""
@@ -41,6 +41,12 @@ class Ended:
     began: int
     stopped: int
     threads: Sequence[ThreadRecord]
+    lives: Mapping[int, int] = field(default_factory=dict)
+    """The thread of each life, by its first one; of lives that are missing, nothing is known."""
+    pids: Mapping[int, int] = field(default_factory=dict)
+    """Of processes whose number, which the keys of threads have, is not the pid."""
+    alike: Callable[[], Mapping[int, int]] = dict
+    """For each life, one of the same address space."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,11 @@ class Measure(Protocol):
     def totals(self) -> Totals | None:
         """What it has taken out of its tables; its rare rows may be folded. None without tables."""
         return None
+
+    def move(self, moved: Moved) -> None:
+        """Rows of these lives get other ids."""
+        if totals := self.totals():
+            totals.move(moved)
 
     def stacks(self) -> Sequence[int] | Words:
         """The ids of the stacks that its other records refer to."""
