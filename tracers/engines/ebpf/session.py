@@ -364,7 +364,8 @@ class Session:
             else:
                 self._spaces.adopt(pid)
         lost = self._process_events.lost if self._process_events else 0
-        remarks = [*self._scope.remarks(), *(self.intervals.remarks() if self.intervals else ())]
+        traced = {record.thread.key.tgid for record in threads}
+        remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
         return Capture(
             part.began,
             end,
