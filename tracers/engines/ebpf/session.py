@@ -27,7 +27,7 @@ from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
 from .epochs import Epochs
 from .intervals import Intervals
-from .preparing import BRIEF, PATIENCE, READING, Preparation
+from .preparing import Preparation
 from .probes import Probes
 from .unwinding import Unwinding
 
@@ -84,23 +84,12 @@ class Session:
         self.intervals = Intervals(self._engine, seconds)
         self._publish = publish
 
-    def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, show: Callable[[str], None], wait: bool) -> None:
-        """Prepares tables for the first processes before the trace begins. Ctrl-C starts it at once."""
-        if interrupts.requested:
-            return
-        scope = self._scope
-        until = time.monotonic() + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
-        reading = READING if wait else 0.0
-        preparation = Preparation(unwinding, self._spaces, scope, self._follow_processes, reading=reading)
-        if self._launch:
+    def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
+        """Prepares tables for the first processes before the trace begins."""
+        preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
+        if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
-            preparation.command(self._launch.command, os.environ)
-        elif scope.everything:
-            preparation.everything(until)
-        else:
-            preparation.targets()
-        preparation.wait(until, interrupts, show)
-        interrupts.take()
+        preparation.run(self._launch, interrupts, progress)
 
     def run(
         self,
@@ -121,7 +110,7 @@ class Session:
             stack.callback(ends.close)
             if self._unwinding:
                 stack.callback(self._unwinding.close)
-                self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
+                self._prepare(self._unwinding, interrupts, progress, wait)
             bounds = Bounds(self._engine, sink)
             stack.enter_context(urgent())
             if self.intervals:

@@ -399,7 +399,7 @@ def test_targets_that_end_while_tables_are_compiled(cold: Path, monkeypatch: pyt
 
 def test_processes_that_compile_for_us_are_not_told(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole host, in which they are."""
-    monkeypatch.setattr(session, "BRIEF", 0.0)
+    monkeypatch.setattr(preparing, "BRIEF", 0.0)
     seen: set[int] = set()
     made = Loader.pids.fget
     assert made is not None
