@@ -39,6 +39,8 @@ _LAST_SWITCH = 0.5
 """Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
+_MEANWHILE = 0.05
+"""Maximum seconds spent on following processes between two looks at the rings."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
@@ -282,11 +284,16 @@ class Session:
         self._conditions.look(pid)
 
     def _follow_processes(self) -> None:
-        self._follow(self._process_events.poll() if self._process_events else ())
+        self._follow(self._process_events.poll() if self._process_events else (), consuming=True)
 
-    def _follow(self, events: Iterable[Event]) -> None:
+    def _follow(self, events: Iterable[Event], *, consuming: bool = False) -> None:
         every = self._scope.everything
+        due = time.monotonic() + _MEANWHILE
         for event in events:
+            if consuming and time.monotonic() >= due:
+                # Files of processes that begin or end are slow to read, and there may be thousands.
+                self._engine.consume()
+                due = time.monotonic() + _MEANWHILE
             if isinstance(event, Fork):
                 self._forked(event)
             elif every or event.pid in self._spaces.processes:

@@ -285,6 +285,20 @@ def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
     assert made._spaces.processes[GONE].comm == "second"
 
 
+def test_the_rings_are_read_while_many_processes_are_followed(
+    make: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_MEANWHILE", 0.0)
+    made, consumed = make(Scope(everything=True)), []
+    monkeypatch.setattr(made._engine, "consume", lambda: consumed.append(len(made._spaces.processes)), raising=False)
+    forks = [Fork(10 + i, GONE + i, 1) for i in range(3)]
+    monkeypatch.setattr(made, "_process_events", SimpleNamespace(poll=lambda: forks, close=lambda: None))
+    made._follow_processes()
+    assert consumed == [0, 1, 2]
+    made._follow(forks)  # when the trace has ended, they are read for the last time
+    assert len(consumed) == 3
+
+
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
     events = [Fork(10, GONE + 1, GONE), Exec(20, GONE, b"x"), Mmap(30, GONE, 0, 1, 0, b"/x", 0, 0, ""), Exit(40, GONE)]
     made = make(Scope())
