@@ -181,7 +181,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         threads_wall=of.wall,
         threads_alike=of.alike,
         who=of.who,
-        mostly=((), 0) if nearly_always else (lost_in.frames, lost_time),
+        mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
     )
 
 
@@ -192,6 +192,11 @@ def _most_often(members: list[_Member]) -> tuple[Site, int]:
         times[place.site] += total.time
     most = max(times, key=lambda where: (times[where], where))
     return most, times[most]
+
+
+def _is_placeholder(site: Site) -> bool:
+    """``[other stacks]``, ``[no stack]``: a text in place of functions."""
+    return all(frame[:1] == "[" and " " in frame for frame in site.frames)
 
 
 def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:

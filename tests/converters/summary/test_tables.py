@@ -88,3 +88,13 @@ def test_processes_without_a_name_get_no_row_before_others() -> None:
         Tracee(profile, pid, "[unknown]", pid, "x").wait((*user(EXE, "g"), *READ), "interruptible", SECOND // 4, 3)
     assert not any(" g" in row for row in rows(profile, 2))
     assert [process.name for process in summarize(profile).processes] == ["p", "[unknown]"]
+
+
+def test_a_text_in_place_of_functions_is_no_place() -> None:
+    profile = empty()
+    for name in ("[other stacks]", "seldom"):
+        Tracee(profile, 1, "p", 1, "p").wait((*user(EXE, name),), "runnable-preempted", 5 * SECOND)
+    profile.threads = profile.threads[:1]
+    (wait,) = summarize(profile).waits
+    assert wait.mostly[0] in ((), ("seldom",))
+    assert "[other" not in rows(profile)[0]

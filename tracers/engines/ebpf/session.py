@@ -17,7 +17,6 @@ from ...base.launch import Launch
 from ...base.priority import urgent
 from ...base.progress import Progress
 from ...base.scope import Scope
-from ...images.maps import Mapping
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
@@ -29,7 +28,7 @@ from .epochs import Epochs
 from .intervals import Intervals
 from .preparing import Preparation
 from .probes import Probes
-from .unwinding import Unwinding
+from .unwinding import Unwinding, mapping_of
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
@@ -40,7 +39,7 @@ _LAST_SWITCH = 0.5
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _MEANWHILE = 0.05
-"""Maximum seconds spent on following processes between two looks at the rings."""
+"""Maximum seconds spent on following processes between two looks at the rings and tables."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
@@ -64,6 +63,8 @@ class Session:
         self._to_adopt: deque[int] = deque()
         self._notes: list[str] = []
         self._next_look = 0.0
+        self._bounds: Bounds | None = None
+        """Once the trace begins."""
         self._ours: set[int] = set()
         """Our own processes, which are not part of what is traced."""
         self._gone: set[int] = set()
@@ -113,7 +114,7 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress, wait)
-            bounds = Bounds(self._engine, sink)
+            bounds = self._bounds = Bounds(self._engine, sink)
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
@@ -293,6 +294,8 @@ class Session:
             if consuming and time.monotonic() >= due:
                 # Files of processes that begin or end are slow to read, and there may be thousands.
                 self._engine.consume()
+                if self._bounds:
+                    self._bounds.poll(self._engine.counters())
                 due = time.monotonic() + _MEANWHILE
             if isinstance(event, Fork):
                 self._forked(event)
@@ -320,7 +323,7 @@ class Session:
             if unwinding:
                 unwinding.began(event.pid)
         elif isinstance(event, Mmap):
-            mapping = _mapping(event)
+            mapping = mapping_of(event)
             spaces.mmap(event.pid, mapping, event.time)
             if unwinding:
                 unwinding.mapped(event.pid, mapping, event.time)
@@ -383,15 +386,3 @@ class Session:
             recorded,
             self._conditions.finish(by_demand(threads)),
         )
-
-
-def _mapping(event: Mmap) -> Mapping:
-    return Mapping(
-        event.start,
-        event.start + event.length,
-        event.offset,
-        os.fsdecode(event.path),
-        event.dev,
-        event.inode,
-        event.build_id,
-    )

@@ -295,8 +295,13 @@ def test_the_rings_are_read_while_many_processes_are_followed(
     monkeypatch.setattr(made, "_process_events", SimpleNamespace(poll=lambda: forks, close=lambda: None))
     made._follow_processes()
     assert consumed == [0, 1, 2]
+    polled: list[object] = []
+    monkeypatch.setattr(made._engine, "counters", dict, raising=False)
+    monkeypatch.setattr(made, "_bounds", SimpleNamespace(poll=polled.append))
+    made._follow_processes()
+    assert (len(consumed), polled) == (6, [{}] * 3)
     made._follow(forks)  # when the trace has ended, they are read for the last time
-    assert len(consumed) == 3
+    assert len(consumed) == 6
 
 
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
