@@ -99,24 +99,14 @@ int offcpu_flush(struct thread *t)
 /* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
-	u64 blocked = 0, runnable, woken;
+	u64 blocked, runnable;
 
 	if (!t || !t->out)
 		return 0;
-	woken = t->woken;
 	if (now - t->out < min_wait || now - t->out > max_wait || !(state_mask & (1U << (t->key.state & 31))))
 		return 0;
-	if (t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW) {
-		/* No wake-up seen: it came before the thread's state was set. */
-		if (!woken)
-			woken = now;
-		if (woken < t->out)
-			woken = t->out;
-		blocked = woken - t->out;
-		runnable = now - woken;
-	} else {
-		runnable = now - t->out;
-	}
+	blocked = blocked_part(t, now);
+	runnable = now - t->out - blocked;
 	if (t->late_out == t->out) /* never both 0: see above */
 		t->key.ustack = t->late_ustack;
 	if (!same_key(&t->key, &t->sum_key)) {

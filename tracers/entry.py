@@ -20,6 +20,11 @@ def wall() -> int:
     return run("stallscope.tracers.wall")
 
 
+def ioctl() -> int:
+    """``trace-ioctl``."""
+    return run("stallscope.tracers.ioctl")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

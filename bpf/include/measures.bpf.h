@@ -8,6 +8,7 @@
 
 SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
+SHARED const volatile bool measure_ioctl;
 
 /* A thread's time off the CPU ends at `now`: one wait, or `waits` of them that could not be distinguished. */
 extern int offcpu_ended(struct thread *t, u64 now, u64 waits);
@@ -18,5 +19,14 @@ extern int offcpu_flush(struct thread *t);
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);
 /* A thread is woken. `where`: its prio | core << 32. */
 extern int timeline_wakeup(struct thread *t, u64 now, u64 where);
+
+/* Like offcpu_ended(), for a wait inside an ioctl. */
+extern int ioctl_waited(struct thread *t, u64 now);
+/* The interval that begins at `at` begins for the thread. */
+extern int ioctl_cut(struct thread *t, u64 at);
+/* The thread is about to exit. */
+extern int ioctl_gone(struct thread *t);
+/* Whether the thread is inside an ioctl. */
+extern int ioctl_inside(struct thread *t);
 
 #endif

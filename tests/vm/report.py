@@ -17,6 +17,7 @@ TITLES = {
     "truth": "times and counts",
     "wall": "`trace-wall`: running and waiting",
     "timeline": "timelines",
+    "ioctl": "ioctl calls, counted and timed",
     "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
     "everything": "`trace-offcpu -a`",

@@ -24,7 +24,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT = 1, 2, 3, 4
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL = 1, 2, 3, 4, 5
 
 COUNTERS = (
     "lost_stacks",
@@ -47,6 +47,7 @@ COUNTERS = (
     "new_waits",
     "new_samples",
     "new_stacks",
+    "new_ioctls",
 )
 """enum counter, in its order."""
 

@@ -384,5 +384,6 @@ class Session:
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
             recorded,
+            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
             self._conditions.finish(by_demand(threads)),
         )

@@ -214,12 +214,5 @@ def _others_live(pid: int) -> bool:
 
 def mapping_of(event: Mmap) -> Mapping:
     """What the kernel reported of a new mapping."""
-    return Mapping(
-        event.start,
-        event.start + event.length,
-        event.offset,
-        os.fsdecode(event.path),
-        event.dev,
-        event.inode,
-        event.build_id,
-    )
+    path, end = os.fsdecode(event.path), event.start + event.length
+    return Mapping(event.start, end, event.offset, path, event.dev, event.inode, event.build_id)
