@@ -105,8 +105,12 @@ def test_who_has_the_core_that_a_process_waits_for(tmp_path: Path) -> None:
     waits = [each for each in host["waits"] if each["state"] == "runnable" and each["who"][0]["process"] == "crowd"]
     taken = max(waits, key=lambda each: int(each["time_ns"]))["cores_had_by"]
     assert (taken["kind"], taken["cores"]) == ("traced", 1)
-    (used,) = [each["cores"] for each in taken["processes"] if each["process"] == "2 × crowd"]
-    assert 0 < used <= 1.001
+    listed = {each["process"]: each["cores"] for each in taken["processes"]}
+    used = sum(each["on_cpu_ns"] for each in host["contention"] if each["process"] == "crowd") / host["duration_ns"]
+    if "2 × crowd" in listed:
+        assert listed["2 × crowd"] == pytest.approx(used, abs=0.001)
+    else:  # the machine is busy: others had more of it, or both had little
+        assert used < 0.05 or (len(listed) == 3 and min(listed.values()) >= used)
 
 
 def cpu_hierarchy() -> tuple[Path, int] | None:
