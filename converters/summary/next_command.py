@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
-from .findings import CPU
+from .finding import CPU
+from .identity import kernel_ids
 from .wait_kinds import CHILD, HALTED, PEER, THREAD
 
 _FEW = 4
@@ -47,8 +48,8 @@ def _others_had_the_cores(waits: Sequence[Wait]) -> bool:
 
 
 def _scope(processes: Sequence[Process]) -> str:
-    pids = sorted(pid for process in processes for pid in process.pids)
-    if len(pids) <= _FEW:
+    pids = kernel_ids(pid for process in processes for pid in process.pids)
+    if pids and len(pids) <= _FEW and not any(process.ended for process in processes):
         return f"-p {','.join(map(str, pids))}"
     first = processes[0]
     name = first.command or first.name

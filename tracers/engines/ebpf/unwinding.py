@@ -12,7 +12,6 @@ from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
 from ...images.maps import Mapping
 from ...images.vdso import image
-from ...kernel.process_events import Mmap
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import VDSO, Counts, Loader
 from ...unwind.store import Store
@@ -210,9 +209,3 @@ class Unwinding:
 def _others_live(pid: int) -> bool:
     """Whether a process has threads besides the main one."""
     return any(tid != pid and procfs.state(tid) not in ("", "Z", "X") for tid in procfs.tids(pid))
-
-
-def mapping_of(event: Mmap) -> Mapping:
-    """What the kernel reported of a new mapping."""
-    path, end = os.fsdecode(event.path), event.start + event.length
-    return Mapping(event.start, end, event.offset, path, event.dev, event.inode, event.build_id)
