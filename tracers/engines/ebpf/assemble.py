@@ -58,6 +58,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             labels[who] = names.labels(row.origin, row.state, row.is_open)
         samples.append(Sample(stacks.of(row), row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
     if scheduling:
