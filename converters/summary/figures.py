@@ -21,8 +21,12 @@ from .wait_kinds import CORE
 SCHEMA_VERSION = 2
 
 
+NAMELESS = "[unknown]"
+"""The name of processes that ended before their name was known."""
 TIDS = 4
 """Maximum number of thread ids kept per thread name."""
+QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
+"""A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
 _NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
 
 
@@ -92,6 +96,19 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
+class Takers:
+    """Why cores were not free."""
+
+    kind: str
+    names: tuple[tuple[str, float], ...] = ()
+    """The processes (hostile) that used most of these cores' time, with the average number of cores."""
+    cores: int = 0
+    """How many cores the waiting threads may use."""
+    cgroup: str = ""
+    """The control group (hostile) whose quota stopped them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
@@ -124,6 +141,10 @@ class Wait:
     """Number of traced threads with these names (see `thread_pattern`), waiting here or not."""
     who: tuple[Who, ...]
     """The thread with the most time here first."""
+    takers: Takers | None = None
+    """What had the cores that these threads waited for, if it is known."""
+    mostly: tuple[tuple[str, ...], int] = ((), 0)
+    """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
 
     @property
     def runnable(self) -> bool:
@@ -265,6 +286,24 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_wall_ns": wait.threads_wall,
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
+        **(_core_json(wait) if wait.runnable else {}),
+    }
+
+
+def _core_json(wait: Wait) -> dict[str, Any]:
+    return {
+        "cores_had_by": wait.takers and _takers_json(wait.takers),
+        "mostly_in": [json_text(frame) for frame in wait.mostly[0]],
+        "mostly_ns": wait.mostly[1],
+    }
+
+
+def _takers_json(takers: Takers) -> dict[str, Any]:
+    return {
+        "kind": takers.kind,
+        "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
+        "cores": takers.cores,
+        "cgroup": json_text(takers.cgroup),
     }
 
 
