@@ -31,10 +31,6 @@ struct lost_waits {
 };
 struct lost_waits lost_waits SEC(".maps");
 
-const volatile u64 min_wait;
-const volatile u64 max_wait = ~0ULL;
-const volatile u32 state_mask = ~0U; /* bit per enum wait_state */
-
 static __always_inline bool same_key(const struct origin *a, const struct origin *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->python == b->python && a->tid == b->tid &&
@@ -101,17 +97,10 @@ int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
 	u64 blocked = 0, runnable, woken;
 
-	if (!t || !t->out)
+	if (!t || !wait_counts(t, now))
 		return 0;
-	woken = t->woken;
-	if (now - t->out < min_wait || now - t->out > max_wait || !(state_mask & (1U << (t->key.state & 31))))
-		return 0;
-	if (t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW) {
-		/* No wake-up seen: it came before the thread's state was set. */
-		if (!woken)
-			woken = now;
-		if (woken < t->out)
-			woken = t->out;
+	if (was_blocked(t)) {
+		woken = woken_at(t, now);
 		blocked = woken - t->out;
 		runnable = now - woken;
 	} else {

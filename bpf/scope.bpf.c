@@ -8,6 +8,7 @@
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
 #include "user_stack.bpf.h"
+#include "wakeup.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

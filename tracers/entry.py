@@ -20,6 +20,11 @@ def wall() -> int:
     return run("stallscope.tracers.wall")
 
 
+def wakeup() -> int:
+    """``trace-wakeup``."""
+    return run("stallscope.tracers.wakeup")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

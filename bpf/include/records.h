@@ -100,6 +100,7 @@ enum record_type {
 	RECORD_EXEC,
 	RECORD_EXIT,
 	RECORD_CUT, /* like RECORD_EXIT, of a thread that goes on */
+	RECORD_CHAIN,
 };
 
 struct stack_record {
@@ -116,6 +117,45 @@ struct exec_record {
 	u64 time;
 	u32 execs;
 	u32 pad;
+};
+
+/* What runs when a thread is woken. */
+enum waker_context {
+	WAKER_THREAD,
+	WAKER_SOFTIRQ,
+	WAKER_DEVICE, /* an interrupt that has a handler */
+	WAKER_TIMER,  /* the interrupt of the core's timer */
+	WAKER_CORE,   /* another core's request: a function to call, or irq_work */
+};
+
+/* Who woke a thread, and where. In an interrupt, whom it interrupted does not matter: tid and tgid are 0. */
+struct waker {
+	u64 ustack;
+	u64 kstack;
+	u32 tid;
+	u32 tgid;
+	u32 execs;
+	u32 number; /* of the device's interrupt, or of the softirq */
+	u32 context; /* enum waker_context */
+	u32 pad;
+};
+
+#define MAX_WAKERS 16
+
+/* Who ended a wait, who ended a wait of that thread meanwhile, and so on. Sent once, like stacks. */
+struct chain_record {
+	u32 type;
+	u32 count;
+	u64 id;
+	struct waker of[MAX_WAKERS];
+};
+
+/* A part of the waits that a chain ended: that in which its last thread had not been woken, or had no need to be. */
+struct wakeup_sum {
+	u64 time;
+	u64 count; /* of waits, with the longest chain of each */
+	u64 min;   /* … whole; all ones without any */
+	u64 max;
 };
 
 /* A trace that is cut into intervals: the last boundary that is done with, and the next one. User space announces a
@@ -212,6 +252,8 @@ enum counter {
 	NEW_WAITS,   /* entries in the tables of waits */
 	NEW_SAMPLES, /* … and of samples */
 	NEW_STACKS,
+	LOST_WAKEUPS, /* no room for a new key */
+	NEW_WAKEUPS,
 	COUNTERS,
 };
 

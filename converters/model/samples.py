@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["kernel", "native", "python", "jit", "api", "other"]
+Kind = Literal["kernel", "native", "python", "jit", "api", "waker", "other"]
 Aggregate = Literal["sum", "min", "max"]
 Labels = tuple[tuple[str, str | int], ...]
 """Sorted (key, value) pairs; samples with the same labels should share one tuple.
 
 Keys in use: host, pid (int), process, tid (int), thread, state, open ("yes": still waiting when the
-trace ended)."""
+trace ended), waker (who ended the wait: ``python3-4711``, ``[timer]``)."""
 
 
 class Module(NamedTuple):

@@ -13,7 +13,7 @@ from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
 from .wait_sites import Site, Sites
 
-_TIMES = ("wall", "off-cpu")
+_TIMES = ("wall", "off-cpu", "blocked")
 """Possible names of the time column."""
 
 Thread = tuple[int, int]

@@ -11,10 +11,12 @@ SLOTS = 2
 
 
 class SumTable:
-    """A map of maps whose inner maps are hashes by `ORIGIN`."""
+    """A map of maps whose inner maps are hashes by `ORIGIN`, and sometimes more."""
 
-    def __init__(self, loaded: Object, name: str, value_size: int, entries: int) -> None:
-        """Gives the map ``name`` tables of so many ``entries``. BpfError when the kernel has no room."""
+    def __init__(self, loaded: Object, name: str, value_size: int, entries: int, more: int = 0) -> None:
+        """Gives the map ``name`` tables of so many ``entries``, whose keys have ``more`` words of 8 bytes behind the
+        `ORIGIN`. BpfError when the kernel has no room."""
+        self._key_size = ORIGIN.size + 8 * more
         self._outer = loaded.find_map(name)
         self._name, self._value_size, self._entries = name, value_size, entries
         self._tables: list[Hash] = []
@@ -24,7 +26,7 @@ class SumTable:
             self._put(slot)
 
     def _new(self) -> Hash:
-        return Hash(self._name, ORIGIN.size, self._value_size, self._entries)
+        return Hash(self._name, self._key_size, self._value_size, self._entries)
 
     def _put(self, slot: int) -> None:
         """When it returns, no program uses another table of this slot (1ae80cf31938, 4.20)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ...converters.model import ValueType
 from ..images.maps import Mapping as MappedFile
 from ..kernel.bpfobject import Link, Object
-from ..kernel.records import Origin, ThreadRecord
+from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
     from ...converters.model.scheduling import Scheduling
@@ -28,6 +28,8 @@ class Row(NamedTuple):
     values: tuple[int, ...]
     is_open: bool = False
     """The wait had not ended when the trace did."""
+    wakers: tuple[Waker, ...] = ()
+    """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,14 @@ class Measure(Protocol):
 
     def stacks(self) -> Sequence[int] | Words:
         """The ids of the stacks that its other records refer to."""
+        return ()
+
+    def held(self) -> int:
+        """Bytes that it takes for them, about."""
+        return 0
+
+    def newcomers(self) -> Iterable[int]:
+        """Processes that its records name, since the last call; they may be out of the scope."""
         return ()
 
     def mapped(self, pid: int, mapping: MappedFile) -> None:
