@@ -1,8 +1,8 @@
 """Who woke a thread, in its stack: FlameGraph's chain graphs.
 
 A stack of a wait is followed by `SEPARATOR`, the frames of the thread that ended the wait, innermost first, and that
-thread's process; then the same for the one that had ended a wait of that thread meanwhile, and so on. All of these are
-of kind `WAKER`.
+thread's process; then the same for the one that had ended a wait of that thread meanwhile, and so on. They are of
+kind `WAKER`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from .samples import Frame, Kind, Stack
 
 WAKER: Final[Kind] = "waker"
-SEPARATOR = Frame("--", WAKER)
+SEPARATOR = Frame("--", "other")
 
 
 def has_waker(stack: Stack) -> bool:

@@ -14,6 +14,7 @@ from ..base.text import json_text
 from ..model import ValueType
 from .contention import Contention
 from .wait_kinds import CORE
+from .wakers import Waker, WokenBy
 
 SCHEMA_VERSION = 2
 
@@ -114,6 +115,8 @@ class Wait:
     """Number of traced threads with these names (see `thread_pattern`), waiting here or not."""
     who: tuple[Who, ...]
     """The thread with the most time here first."""
+    woken_by: tuple[WokenBy, ...] = ()
+    """Who ended the waits, if that was recorded; longest first."""
 
     @property
     def runnable(self) -> bool:
@@ -247,6 +250,16 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_wall_ns": wait.threads_wall,
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
+        "woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by],
+    }
+
+
+def _waker_json(waker: Waker, time: int) -> dict[str, Any]:
+    return {
+        "process": json_text(waker.process),
+        "thread": json_text(waker.thread or waker.process),
+        "frames": [json_text(frame) for frame in waker.frames],
+        "time_ns": time,
     }
 
 

@@ -23,6 +23,7 @@ from .standing import Standing, standing
 from .trouble import trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
+from .wakers import longest
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -170,6 +171,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         threads_wall=of.wall,
         threads_alike=of.alike,
         who=of.who,
+        woken_by=longest(total.wakers),
     )
 
 

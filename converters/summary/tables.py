@@ -21,6 +21,10 @@ _LITTLE = 1_000
 """Rows with less than 1/this of all time are folded into one."""
 _STILL = 2
 """Up to this many places of processes that did not move have their own rows."""
+_WAKERS = 3
+"""Maximum number of wakers that are shown for a wait."""
+_MINOR = 50
+"""Wakers of less than 1/this of a wait's time are not shown."""
 _SAMPLES = 3
 """Work with fewer samples is folded, too: its share means nothing."""
 
@@ -131,7 +135,20 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
         details += f" {share(wait.time, wait.threads_wall)}"
     if with_statistics:
         details += f", {count(wait.count)} × {duration(wait.mean)}, max {duration(wait.max)}"
+    if woken := _woken_by(wait):
+        details += f"\nwoken by {woken}"
     return text.append("\n" + details, style="not italic dim")
+
+
+def _woken_by(wait: Wait) -> str:
+    """The main wakers, and their shares of the wait."""
+    shown = [(waker, time) for waker, time in wait.woken_by[:_WAKERS] if time * _MINOR >= wait.time]
+    texts = []
+    for waker, time in shown:
+        whom = f"{waker.process} ({waker.thread})" if waker.thread else waker.process
+        where = f" in {' → '.join(waker.frames)}" if waker.frames else ""
+        texts.append(f"{printable(whom + where)} {share(time, wait.time)}")
+    return ", ".join(texts)
 
 
 def running_table(summary: Summary, width: int, top: int) -> RenderableType:

@@ -189,6 +189,14 @@ def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
     return (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
 
 
+def wakers_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--wakers: ``wakers``."""
+    option = click.option(
+        "--wakers", is_flag=True, help="Also record who ends each wait: the summary says 'woken by', --value blocked draws."
+    )
+    return option(function)
+
+
 def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """-F: ``frequency``."""
     option = click.option(

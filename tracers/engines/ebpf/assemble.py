@@ -45,7 +45,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(stacks, names)
-    labels: dict[tuple[int, int, str, bool, str], Labels] = {}
+    labels: dict[tuple[int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     cut: Counter[str] = Counter()

@@ -45,14 +45,14 @@ class Names:
             return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
-    def labels(self, pid: int, tid: int, state: str, is_open: bool, waker: str = "") -> Labels:
+    def labels(self, pid: int, tid: int, state: str, is_open: bool, wakers: Labels = ()) -> Labels:
         pairs: list[tuple[str, str | int]] = [
             ("pid", pid),
             ("process", self.process(pid)),
             ("state", state),
             ("thread", self.thread(pid, tid)),
             ("tid", tid),
-            *([("waker", waker)] if waker else []),
+            *wakers,
         ]
         return tuple([("open", "yes"), *pairs] if is_open else pairs)
 

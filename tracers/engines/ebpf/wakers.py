@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ....converters.model import Frame, Stack
+from ....converters.model import Frame, Labels, Stack
 from ....converters.model.wakers import SEPARATOR, WAKER
 from ...kernel.records import (
     BY_CORE,
@@ -49,31 +49,34 @@ class Wakers:
 
     def __init__(self, stacks: Stacks, names: Names) -> None:
         self._stacks, self._names = stacks, names
-        self._chains: dict[tuple[Waker, ...], tuple[Stack, str]] = {}
+        self._chains: dict[tuple[Waker, ...], tuple[Stack, Labels]] = {(): ((), ())}
         self._parts: dict[Waker, tuple[Stack, str, bool]] = {}
         self._frames: dict[Frame, Frame] = {}
         self._devices: dict[int, str] = {}
 
-    def of(self, wakers: tuple[Waker, ...]) -> tuple[Stack, str]:
-        """The frames, and the name of the one that ended the wait: ``python3-4711``, ``[timer]``."""
+    def of(self, wakers: tuple[Waker, ...]) -> tuple[Stack, Labels]:
+        """The frames, and labels that tell who ended the wait."""
         found = self._chains.get(wakers)
         if found is None:
             found = self._chains[wakers] = self._chain(wakers)
         return found
 
-    def _chain(self, wakers: tuple[Waker, ...]) -> tuple[Stack, str]:
+    def _chain(self, wakers: tuple[Waker, ...]) -> tuple[Stack, Labels]:
         frames: Stack = ()
-        first = ""
+        labels: Labels = ()
         for waker in wakers:
             part = self._parts.get(waker)
             if part is None:
                 part = self._parts[waker] = self._part(waker)
             stack, name, is_interrupt = part
-            first = first or name
+            if not labels:
+                labels = (("waker", name),)
+                if not is_interrupt:
+                    labels += (("waker_thread", self._names.thread(waker.tgid, waker.tid)), ("waker_tid", waker.tid))
             frames += (SEPARATOR, *stack, self._frame(Frame(name, WAKER)))
             if is_interrupt:
                 break  # whom it interrupted has nothing to do with it
-        return frames, first
+        return frames, labels
 
     def _part(self, waker: Waker) -> tuple[Stack, str, bool]:
         """The stack of a waker, innermost first; its name; whether it is an interrupt."""
