@@ -283,7 +283,8 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)
-		t->key.kstack = kernel_stack_at_switch(ctx, t->key.state == WAIT_PREEMPTED, record);
+		t->key.kstack =
+			kernel_stack_again(ctx, t->key.state == WAIT_PREEMPTED ? MEMO_PREEMPTED : MEMO_WAITS, record);
 }
 
 static __always_inline int on_switch(u64 *ctx, bool trusted)

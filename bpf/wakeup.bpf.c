@@ -179,48 +179,89 @@ static __always_inline bool in_call(struct task_struct *task)
 	return (long)BPF_CORE_READ(regs, orig_ax) >= 0;
 }
 
+/* Where the kernel is entered: by system calls, exceptions and interrupts. Written by user space; 0: not known. */
+u64 entries_begin;
+u64 entries_end;
+
+/* How many frames belong to what was entered last; the others, if any, to what it interrupted in the kernel. */
+__weak int frames_up_to_entry(const struct stack_record *record, u32 frames)
+{
+	u64 begin = entries_begin, end = entries_end;
+	u32 i;
+
+	if (!record)
+		return 0;
+	barrier_var(frames);
+	for (i = 0; i < MAX_FRAMES; i++) {
+		if (i >= frames)
+			break;
+		if (record->frames[i] >= begin && record->frames[i] < end)
+			return i + 1;
+	}
+	return frames;
+}
+
+/* Takes the kernel stack of an interrupt; returns whether it interrupted the kernel. */
+static __always_inline bool interrupt_stack(void *ctx, struct stack_record *record, u64 *id)
+{
+	u32 all = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	u32 own = frames_up_to_entry(record, all);
+
+	*id = stack_id(record, own);
+	return own < all;
+}
+
+static __always_inline enum waker_context waker_context(u32 *number)
+{
+	struct interrupts *core = this_core();
+
+	*number = 0;
+	if (!core)
+		return WAKER_THREAD;
+	if (core->context != WAKER_THREAD) {
+		*number = core->number;
+		return core->context;
+	}
+	if (!core->softirq)
+		return WAKER_THREAD;
+	*number = core->softirq - 1;
+	return WAKER_SOFTIRQ;
+}
+
 /* Sets what is to be known of the current context; returns whether it is that of the current task. */
 static __always_inline bool note_waker(void *ctx, struct task_struct *current, bool trusted, struct waker *waker)
 {
-	bool in_kernel = TASK_FIELD(trusted, current, flags) & PF_KTHREAD;
-	struct interrupts *core = this_core();
-	u32 slot = CONTEXT_SCHED;
+	bool in_kernel = TASK_FIELD(trusted, current, flags) & PF_KTHREAD, by_task, nested;
+	u32 slot = CONTEXT_SCHED, number;
 	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &slot);
-	struct thread *own = NULL;
-	bool by_task;
+	enum waker_context context = waker_context(&number);
+	struct thread *own;
+	u64 kstack = 0;
 	u8 end;
 
-	waker->ustack = 0;
-	waker->kstack = 0;
-	waker->tid = 0;
-	waker->tgid = 0;
-	waker->execs = 0;
-	waker->number = 0;
-	waker->context = WAKER_THREAD;
-	waker->pad = 0;
-	if (core && core->context != WAKER_THREAD) {
-		waker->context = core->context;
-		waker->number = core->number;
-	} else if (core && core->softirq) {
-		waker->context = WAKER_SOFTIRQ;
-		waker->number = core->softirq - 1;
+	__builtin_memset(waker, 0, sizeof(*waker));
+	waker->context = context;
+	waker->number = number;
+	by_task = context == WAKER_THREAD;
+	if (context == WAKER_SOFTIRQ && TASK_FIELD(trusted, current, pid))
+		by_task = in_kernel || in_call(current);
+	if (record && kernel_stacks && context == WAKER_THREAD) {
+		kstack = kernel_stack_again(ctx, MEMO_WAKES, record);
+	} else if (record && kernel_stacks) {
+		nested = interrupt_stack(ctx, record, &kstack);
+		by_task = by_task && !nested;
 	}
-	by_task = waker->context == WAKER_THREAD ||
-		  (waker->context == WAKER_SOFTIRQ && TASK_FIELD(trusted, current, pid) &&
-		   (in_kernel || in_call(current)));
-	if (by_task) {
-		waker->tid = TASK_FIELD(trusted, current, pid);
-		waker->tgid = TASK_FIELD(trusted, current, tgid);
-		own = find_thread(current, trusted);
-		if (own)
-			waker->execs = own->key.execs;
-	}
-	if (record && by_task && user_stacks && !in_kernel)
-		waker->ustack = user_stack(CONTEXT_SCHED, current, waker->tgid, waker->context == WAKER_THREAD, record,
-					   &end);
-	if (record && kernel_stacks)
-		waker->kstack = kernel_stack(ctx, record);
-	return by_task;
+	waker->kstack = kstack;
+	if (!by_task)
+		return false;
+	waker->tid = TASK_FIELD(trusted, current, pid);
+	waker->tgid = TASK_FIELD(trusted, current, tgid);
+	own = find_thread(current, trusted);
+	if (own)
+		waker->execs = own->key.execs;
+	if (record && user_stacks && !in_kernel)
+		waker->ustack = user_stack(CONTEXT_SCHED, current, waker->tgid, context == WAKER_THREAD, record, &end);
+	return true;
 }
 
 /* Adds the links of the waker's own chain, up to one of the thread that it wakes. */
@@ -367,8 +408,8 @@ struct wait_parts {
 	struct wakeup_key key;
 	struct wakeup_sum part;
 	u64 cut;
-	u64 out;   /* the wait's begin */
-	u64 rest;  /* end of the part that is not told yet */
+	u64 out;  /* the wait's begin */
+	u64 rest; /* end of the part that is not told yet */
 	u64 waits;
 	u64 whole;
 };

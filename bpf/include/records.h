@@ -135,7 +135,7 @@ struct waker {
 	u32 tid;
 	u32 tgid;
 	u32 execs;
-	u32 number; /* of the device's interrupt, or of the softirq */
+	u32 number;  /* of the device's interrupt, or of the softirq */
 	u32 context; /* enum waker_context */
 	u32 pad;
 };

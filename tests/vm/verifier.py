@@ -20,6 +20,7 @@ from stallscope.tracers.kernel.shapes import Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 
 MOST_STACK = 512
 """MAX_BPF_STACK of linux/filter.h: for all frames of a chain of calls together."""
@@ -68,7 +69,7 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        measures = OffCpu(), OnCpu(), Timeline()
+        measures = OffCpu(), OnCpu(), Timeline(), WakeUp(MAX_DEPTH)
         loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.model import ValueType
 from ..kernel.bpfobject import Object
+from ..kernel.entry_text import entry_text
 from ..kernel.records import (
     BLOCKED,
     BY_NOBODY,
@@ -93,6 +94,8 @@ class WakeUp(Summed):
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
+        for name, address in zip(("entries_begin", "entries_end"), entry_text(), strict=True):
+            loaded.set_variable(name, address)
         self._chains, self._lost = {}, {}
         self._met, self._to_meet = set(), set()
 
