@@ -36,12 +36,12 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
 @options.engine_options
 @options.output_options
 def main(**given: Any) -> int:
-    """Tells for every interval that a thread is blocked who ended it: the thread's stack, then the stack of the one that
-    woke it, and its process.
+    """Tells for every interval that a thread is blocked who ended it: the thread's stack, then the stack and the
+    process of the one that woke it.
 
-    If that one had been waiting meanwhile, the part of the time goes on to who woke it: a chain, of threads that are
-    traced, too (-a: all). Timers, interrupts and softirqs are told as such. The trace ends after -d SECONDS, with the
-    traced processes, or by Ctrl-C."""
+    If that one had itself been waiting meanwhile, that part of the time goes on to the one that had woken it: a chain,
+    through threads that are traced (-a: all). Timers, interrupts and softirqs are told as such. The trace ends after -d
+    SECONDS, with the traced processes, or by Ctrl-C."""
     scope = options.make_scope(given)
     shortest, longest = options.waits_between(given)
     measure = WakeUp(given["depth"], shortest, longest)

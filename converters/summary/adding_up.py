@@ -112,7 +112,9 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     # The stack of a preempted thread shows no wait.
     wakers = Wakers()
     woken = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "blocked"), -1)
-    waits = ((wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait)
+    waits = (
+        (wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait
+    )
     places = _Places(shared_frames(waits))
     for sample in profile.samples:
         of = known.of(sample.labels)

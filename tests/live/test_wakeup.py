@@ -89,7 +89,9 @@ def test_chain_has_the_order_and_the_time_of_each_link(trace: Trace) -> None:
     assert sum(parts[chain] for chain in chains) >= 0.97 * whole, parts
     for chain in chains:
         thread = truth[chain[-1]]
-        own = thread["wall_ns"] - reads[thread["pid"]]  # it works, and writes; after it was woken it may wait for a core
+        own = (
+            thread["wall_ns"] - reads[thread["pid"]]
+        )  # it works, and writes; after it was woken it may wait for a core
         runnable = traced.thread(thread["tid"]).runnable
         slack = 0.05 * own + 5 * MS
         # In its last lap nobody waits for it any more.

@@ -192,7 +192,9 @@ def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
 def wakers_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """--wakers: ``wakers``."""
     option = click.option(
-        "--wakers", is_flag=True, help="Also record who ends each wait: the summary says 'woken by', --value blocked draws."
+        "--wakers",
+        is_flag=True,
+        help="Also record who ends each wait: the summary says 'woken by', --value blocked draws.",
     )
     return option(function)
 

@@ -42,7 +42,7 @@ _NOBODY = (Waker(0, 0, 0, 0, 0, 0, BY_NOBODY),)
 
 class _Sum(NamedTuple):
     time: int
-    count: int
+    waits: int
     min: int
     max: int
 
@@ -55,7 +55,11 @@ class WakeUp(Summed):
     """
 
     name = "wakeup"
-    programs = (*SCHEDULER, "wakeup_waking", *(f"wakeup_{name}_{end}" for name in _INTERRUPTS for end in ("entry", "exit")))
+    programs = (
+        *SCHEDULER,
+        "wakeup_waking",
+        *(f"wakeup_{name}_{end}" for name in _INTERRUPTS for end in ("entry", "exit")),
+    )
     entries = "new_wakeups"
     table = "wakeups"
     value_size = _SUM.size
@@ -72,13 +76,12 @@ class WakeUp(Summed):
     ) -> None:
         """Chains of up to ``depth`` links, of waits from ``shortest`` to ``longest`` ns in ``states`` (None: all)."""
         time = ValueType("blocked", "nanoseconds")
-        self.columns = (time,)
-        if alone:
-            self.columns += (
-                ValueType("count", "count"),
-                ValueType("min", "nanoseconds", "min"),
-                ValueType("max", "nanoseconds", "max"),
-            )
+        counted = (
+            ValueType("count", "count"),
+            ValueType("min", "nanoseconds", "min"),
+            ValueType("max", "nanoseconds", "max"),
+        )
+        self.columns = (time, *(counted if alone else ()))
         self._depth, self._shortest, self._longest, self._states = depth, shortest, longest, states
         self._chains: dict[int, tuple[Waker, ...]] = {}
         self._met: set[int] = set()
@@ -132,11 +135,11 @@ class WakeUp(Summed):
         lost = loaded.find_map("lost_wakeups")
         for state in range(len(STATES)):
             parts = [_Sum(*_SUM.unpack(value)) for value in lost.take_percpu(self.slot * len(STATES) + state)]
-            if found := [part for part in parts if part.time or part.count]:
+            if found := [part for part in parts if part.time or part.waits]:
                 self._lost[state] = _Sum(
                     sum(part.time for part in found),
-                    sum(part.count for part in found),
-                    min((part.min for part in found if part.count), default=0),
+                    sum(part.waits for part in found),
+                    min((part.min for part in found if part.waits), default=0),
                     max(part.max for part in found),
                 )
 
@@ -146,10 +149,11 @@ class WakeUp(Summed):
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
-        for origin, (chain, *values) in self.totals().take():
-            time, count, least, most = values
-            # A part that counts no wait has no minimum.
-            rows += self._row(origin, (time, count, least if count else 0, most), self._chains.get(chain, _UNKNOWN))
+        for origin, (chain, *sums) in self.totals().take():
+            total = _Sum(*sums)
+            if not total.waits:
+                total = total._replace(min=0)
+            rows += self._row(origin, total, self._chains.get(chain, _UNKNOWN))
         for state, lost in self._lost.items():
             rows += self._row(Origin(LOST, 0, 0, 0, 0, 0, state), lost, _UNKNOWN)
         for record in ended.threads:
@@ -171,7 +175,7 @@ class WakeUp(Summed):
 
     def losses(self) -> Mapping[str, int]:
         return {
-            "wake-ups": sum(lost.count for lost in self._lost.values()),
+            "wake-ups": sum(lost.waits for lost in self._lost.values()),
             "ns of wake-ups": sum(lost.time for lost in self._lost.values()),
         }
 

@@ -90,7 +90,8 @@ _WAITING = re.compile("off-?cpu|block|wait|delay|idle|sched", re.IGNORECASE)
 
 def _suiting(profile: Profile, drawn: str) -> str:
     """Calm colours for waiting, warm ones for work on a CPU."""
-    if any(has_waker(sample.stack) for sample in profile.samples):
+    column = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == drawn), 0)
+    if any(sample.values[column] and has_waker(sample.stack) for sample in profile.samples):
         return "chain"
     if any(_WAITING.search(value_type.name) for value_type in profile.value_types):
         return "calm"
