@@ -90,10 +90,8 @@ def compare(load: str, rounds: int, folder: str) -> None:
         added[name] = middle - base
         print(f"{name:>24} {middle:8.3f} s ({low:.3f} … {high:.3f}), +{added[name]:.3f}")
     total = sum(added[name] for name in PEERS)
-    print(
-        f"added time, ours / sum of theirs: {added[OURS] / total:.2f}; / together: {added[OURS] / added[TOGETHER]:.2f};",
-        end="",
-    )
+    share, together = added[OURS] / total, added[OURS] / added[TOGETHER]
+    print(f"added time, ours / sum of theirs: {share:.2f}; / both at once: {together:.2f};", end="")
     print(f" goal: at most {GOAL}")
 
 
