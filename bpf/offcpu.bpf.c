@@ -95,17 +95,12 @@ int offcpu_flush(struct thread *t)
 /* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
-	u64 blocked = 0, runnable, woken;
+	u64 blocked, runnable;
 
 	if (!t || !wait_counts(t, now))
 		return 0;
-	if (was_blocked(t)) {
-		woken = woken_at(t, now);
-		blocked = woken - t->out;
-		runnable = now - woken;
-	} else {
-		runnable = now - t->out;
-	}
+	blocked = blocked_part(t, now);
+	runnable = now - t->out - blocked;
 	if (t->late_out == t->out) /* never both 0: see above */
 		t->key.ustack = t->late_ustack;
 	if (!same_key(&t->key, &t->sum_key)) {

@@ -21,6 +21,8 @@ static __always_inline void wait_ended(struct thread *t, struct task_struct *tas
 		wakeup_ended(t, wakeups_of(task, trusted, false), now, waits);
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
+	if (measure_ioctl)
+		ioctl_waited(t, now);
 }
 
 /* Index into `latencies` for a wait for a core. Global, so that its paths are not multiplied by its callers'. */
@@ -151,6 +153,8 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 
 	if (measure_offcpu)
 		offcpu_flush(t);
+	if (measure_ioctl)
+		ioctl_gone(t);
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);
@@ -216,6 +220,8 @@ static __always_inline void cut_thread(struct thread *t, struct task_struct *tas
 	} else {
 		count(LOST_RECORDS);
 	}
+	if (measure_ioctl)
+		ioctl_cut(t, at);
 	restart_thread(t, at);
 }
 
@@ -277,7 +283,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if (user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if (measure_offcpu && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
@@ -348,7 +354,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || measure_wakeup)
+			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
 		}
 	}

@@ -455,7 +455,7 @@ int wakeup_ended(struct thread *t, struct wakeups *w, u64 now, u64 waits)
 
 	if (!t || !t->out || !was_blocked(t))
 		return 0;
-	parts.rest = woken_at(t, now);
+	parts.rest = t->out + blocked_part(t, now);
 	if (w) {
 		w->since = 0;
 		if (w->pending && waits == 1 && t->woken) {

@@ -135,7 +135,9 @@ def test_package_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert bare == "None None None"
 
 
-@pytest.mark.parametrize("command", ["trace-offcpu", "trace-oncpu", "trace-wall", "trace-doctor", "trace-convert"])
+@pytest.mark.parametrize(
+    "command", ["trace-offcpu", "trace-oncpu", "trace-wall", "trace-ioctl", "trace-doctor", "trace-convert"]
+)
 def test_help(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert (result.returncode, result.stderr) == (0, "")

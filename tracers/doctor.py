@@ -14,7 +14,7 @@ from ..converters.base.text import printable
 if TYPE_CHECKING:
     from .engines.ebpf.health import Finding
 
-_COMMANDS = ("trace-offcpu", "trace-oncpu", "trace-wall")
+_COMMANDS = ("trace-offcpu", "trace-oncpu", "trace-wall", "trace-ioctl")
 
 
 @cli.command(

@@ -25,6 +25,11 @@ def wakeup() -> int:
     return run("stallscope.tracers.wakeup")
 
 
+def ioctl() -> int:
+    """``trace-ioctl``."""
+    return run("stallscope.tracers.ioctl")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

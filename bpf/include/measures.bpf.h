@@ -8,6 +8,7 @@
 
 SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
+SHARED const volatile bool measure_ioctl;
 SHARED const volatile bool measure_wakeup;
 
 /* Waits that are not shorter, not longer, and in these states (bit per enum wait_state) count. */
@@ -28,14 +29,6 @@ static __always_inline bool was_blocked(const struct thread *t)
 	return t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW;
 }
 
-/* When it was woken from the wait that ends at `now`. No wake-up seen: it came before the thread's state was set. */
-static __always_inline u64 woken_at(const struct thread *t, u64 now)
-{
-	u64 woken = t->woken ? t->woken : now;
-
-	return woken < t->out ? t->out : woken;
-}
-
 /* A thread's time off the CPU ends at `now`: one wait, or `waits` of them that could not be distinguished. */
 extern int offcpu_ended(struct thread *t, u64 now, u64 waits);
 /* The thread is about to exit: moves its pending sum into the map. */
@@ -49,5 +42,14 @@ extern int wakeup_ended(struct thread *t, struct wakeups *w, u64 now, u64 waits)
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);
 /* A thread is woken. `where`: its prio | core << 32. */
 extern int timeline_wakeup(struct thread *t, u64 now, u64 where);
+
+/* Like offcpu_ended(), for a wait inside an ioctl. */
+extern int ioctl_waited(struct thread *t, u64 now);
+/* The interval that begins at `at` begins for the thread. */
+extern int ioctl_cut(struct thread *t, u64 at);
+/* The thread is about to exit. */
+extern int ioctl_gone(struct thread *t);
+/* Whether the thread is inside an ioctl. */
+extern int ioctl_inside(struct thread *t);
 
 #endif

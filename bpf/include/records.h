@@ -99,8 +99,9 @@ enum record_type {
 	RECORD_STACK = 1,
 	RECORD_EXEC,
 	RECORD_EXIT,
-	RECORD_CUT, /* like RECORD_EXIT, of a thread that goes on */
-	RECORD_CHAIN,
+	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
+	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
+	RECORD_CHAIN, /* of wakers: struct chain_record */
 };
 
 struct stack_record {
@@ -252,6 +253,7 @@ enum counter {
 	NEW_WAITS,   /* entries in the tables of waits */
 	NEW_SAMPLES, /* … and of samples */
 	NEW_STACKS,
+	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
 	LOST_WAKEUPS, /* no room for a new key */
 	NEW_WAKEUPS,
 	COUNTERS,

@@ -106,6 +106,16 @@ static __always_inline bool running(void)
 	return run.began && !run.stopped;
 }
 
+/* The part of the wait that ends now for which the thread was blocked; for the rest it waited for a core. */
+static __always_inline u64 blocked_part(const struct thread *t, u64 now)
+{
+	if (t->key.state == WAIT_PREEMPTED || t->key.state == WAIT_NEW)
+		return 0;
+	if (!t->woken) /* no wake-up seen: it came before the thread's state was set */
+		return now - t->out;
+	return t->woken < t->out ? 0 : t->woken - t->out;
+}
+
 static __always_inline void add_waits(struct wait_sum *sum, u64 count, u64 blocked, u64 runnable)
 {
 	if (!sum->count || blocked < sum->blocked_min)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .calls import CallTimes
 from .details import Details
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
@@ -58,6 +59,8 @@ class Profile:
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
+    calls: list[CallTimes] = field(default_factory=list)
+    """Calls that were timed one by one; dropped when samples are left out."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

@@ -1,8 +1,8 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``scripts`` (one per process;
-omitted if there are none),
+``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` (those of CallTimes;
+omitted if there are none), ``scripts`` (one per process; omitted if there are none),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
 which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
 last comment, behind the word ``stallscope:``.
@@ -15,6 +15,7 @@ from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from ..model import Profile, ThreadTimes, ValueType
+from ..model.calls import BUCKETS, CallTimes
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 
 _PREFIX = "stallscope:"
@@ -57,6 +58,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         scripts = [entry.pop("script") for entry in meta["processes"]]
         if any(scripts):
             meta["scripts"] = scripts
+    if profile.calls:
+        meta["calls"] = [asdict(call) for call in profile.calls]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -86,6 +89,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     scripts = _list(meta.get("scripts", [""] * len(processes)))
     _require(len(scripts) == len(processes), "scripts")
     profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
+    profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -140,6 +144,18 @@ def _process(entry: Any, script: str) -> ProcessTimes:
         environment=environment,
         script=script,
     )
+
+
+def _call(entry: Any) -> CallTimes:
+    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
+    latencies = tuple(map(_integer, _list(entry["latencies"])))
+    _require(len(latencies) in (0, BUCKETS), "latencies of calls")
+    errors = _counts(entry["errors"])
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process")}
+    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
+    figures = [*latencies, *errors.values(), *numbers.values()]
+    _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
+    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors)  # type: ignore[arg-type]  # by name
 
 
 def _limit(entry: Any) -> CpuLimit:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from .calls import Calls
 from .contention import Contention
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
@@ -181,6 +182,8 @@ class Summary:
     """Problems with threads and cores, in sentences (`trouble.trouble`)."""
     contention: tuple[Contention, ...] = ()
     """See `contention.contention_of`."""
+    calls: tuple[Calls, ...] = ()
+    """Calls that were timed one by one, by time."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
@@ -208,6 +211,7 @@ class Summary:
             "waits": [_wait_json(wait, self.times.wall) for wait in self.waits],
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
+            "calls": [entry for each in self.calls for entry in each.to_json()],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],

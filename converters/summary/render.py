@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from ..base.text import printable
 from ..base.units import counted, duration, plural, share_scale
 from . import contention_table
+from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
@@ -25,6 +26,8 @@ LINES = 23
 """Lines of a 24-line terminal, without the prompt."""
 _MOST_THAT_FIT, _LEAST = 8, 1
 """Most and fewest waits of one process on such a screen."""
+_HISTOGRAMS = 2
+"""How many calls are shown with the distribution of their latencies."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
@@ -128,6 +131,9 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, top)]
         blocks += _open_line(summary)
+    if summary.calls:
+        blocks += [Text(), calls_table(summary.calls, width, top)]
+        blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     if (len(_pids(summary)) > 1 or width >= WIDE) and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
     blocks += [Text(), _lost_line(summary)]

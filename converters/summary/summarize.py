@@ -12,6 +12,7 @@ from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
+from .calls import CALLS, add_up_calls, answer_of_calls
 from .contention import contention_of
 from .figures import Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
@@ -34,17 +35,17 @@ _NOWHERE = Site((), "")
 
 @no_collection()
 def summarize(profile: Profile) -> Summary:
-    """The summary of a profile of off-CPU time, of on-CPU samples, or of both.
+    """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
     Off-CPU time needs the value types ``count``, ``min``, ``max`` beside it; on-CPU samples need ``samples``.
     StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
     names = {value_type.name for value_type in profile.value_types}
-    if not (names >= _OFF_CPU or names >= ON_CPU):
+    if not (names >= _OFF_CPU or names >= ON_CPU or names >= CALLS):
         raise StallscopeError(
-            "the profile is neither of off-CPU time nor of on-CPU samples",
-            "record it with trace-offcpu, trace-oncpu or trace-wall",
+            "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
+            "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
     profile, before = with_scripts(profile)
     threads = merged_threads(profile.threads)
@@ -71,8 +72,11 @@ def summarize(profile: Profile) -> Summary:
         comments=tuple(profile.comments),
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
+        calls=add_up_calls(profile),
         kernel_threads=len(stands.kernel),
     )
+    if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
+        return replace(summary, answer=answer_of_calls(summary.calls))
     told = answer(summary, findings, troubles)
     own = [process for process in summary.processes if not process.in_kernel]
     step = next_command(told, bool(running), own) if profile.duration_ns else None

@@ -53,6 +53,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         host=after.host if before.host in ("", after.host) else f"{before.host} → {after.host}",
         threads=[],
         processes=[],
+        calls=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,

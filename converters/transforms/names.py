@@ -63,6 +63,7 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
         changed.processes = [
             replace(process, process=_without_numbers(process.process)) for process in profile.processes
         ]
+        changed.calls = [replace(call, process=_without_numbers(call.process)) for call in profile.calls]
     return changed
 
 

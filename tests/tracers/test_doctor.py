@@ -14,7 +14,7 @@ USEFUL = Finding("perf events", False, False, "refused", "allow them")
 BAD = Finding("privilege", False, True, "uid 1000", "sudo trace-doctor")
 SAMPLES = Finding("samples", True, False, "a clock", lacking=("trace-oncpu", "trace-wall"))
 NO_SAMPLES = Finding("samples", False, False, "refused", "allow", lacking=("trace-oncpu", "trace-wall"))
-ALL = "trace-offcpu, trace-oncpu and trace-wall"
+ALL = "trace-offcpu, trace-oncpu, trace-wall and trace-ioctl"
 NO_REMEDY = Finding("kernel symbols", False, False, "hidden")
 
 
@@ -41,7 +41,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path | None]]:
         ((GOOD,), 0, f"{ALL} can run here"),
         ((GOOD, USEFUL, NO_REMEDY), 0, f"{ALL} can run here"),
         ((GOOD, SAMPLES), 0, f"{ALL} can run here"),
-        ((GOOD, NO_SAMPLES, GOOD), 0, "trace-offcpu can run here, trace-oncpu and trace-wall cannot"),
+        ((GOOD, NO_SAMPLES, GOOD), 0, "trace-offcpu and trace-ioctl can run here, trace-oncpu and trace-wall cannot"),
         ((BAD,), 1, f"{ALL} cannot run here: mend what failed, first to last"),
         ((GOOD, BAD, USEFUL, NO_SAMPLES), 1, f"{ALL} cannot run here: mend what failed, first to last"),
     ],

@@ -38,6 +38,7 @@ from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_helpers, reason
+from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
@@ -154,7 +155,7 @@ def load() -> str:
 def doctor() -> str:
     said = run(str(ROOT / ".venv/bin/trace-doctor"))
     (programs,) = re.findall(r"ok +BPF programs: loaded and attached in (\d+) ms \((.*)\)", said)
-    assert "trace-offcpu, trace-oncpu and trace-wall can run here" in said
+    assert "trace-offcpu, trace-oncpu, trace-wall and trace-ioctl can run here" in said
     return f"{programs[1]}; attached after {programs[0]} ms"
 
 
@@ -213,6 +214,31 @@ def wall() -> str:
     whole = sum(s.values[4] for s in running if reaches_start(s.stack))
     assert whole >= WHOLE * taken, (whole, taken, found.profile.comments)
     return f"samples sum to the threads' time; shares of five functions within {worst:.1%} by {taken:,} samples"
+
+
+@check
+def ioctl() -> str:
+    """Every call of programs that timed their own: its number, its time, and what that time was."""
+    worst, calls, kept = 0.0, 0, 0
+    for what, count in (("tty", 500), ("tun", 50)) if Path("/dev/net/tun").exists() else (("tty", 500),):
+        found = traced("ioctls", what, 2, count, measures=(Ioctl(),))
+        lost = {kind: found.profile.lost[kind] for kind in Ioctl().losses()}
+        unreported = lost.pop("ioctls not reported by the kernel")
+        for truth in found.truth["waits"]:
+            (call,) = [c for c in found.profile.calls if (c.name, c.pid) == (truth["function"], truth["pid"])]
+            assert call.count == sum(call.latencies), call
+            assert call.count <= truth["calls"] <= call.count + unreported, (call, truth, unreported)
+            assert call.total <= truth["ns"], (call, truth)
+            assert call.on_cpu >= 0, call
+            worst = max(worst, (truth["ns"] - call.total) / truth["calls"])
+            calls += call.count
+        samples = sum(sample.values[0] for sample in found.profile.samples)
+        assert samples == sum(call.total for call in found.profile.calls), samples
+        kept += unreported
+        lost.pop("returns from ioctls") if unreported else None
+        assert not any(lost.values()), lost
+    counted = f"all but {kept:,} counted, which the kernel did not report" if kept else "all counted"
+    return f"{calls:,} calls, {counted}; their own clock differs by at most {worst / 1000:.1f} µs a call on average"
 
 
 @check

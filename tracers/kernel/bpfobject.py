@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Iterator
 from ctypes import byref
 from pathlib import Path
@@ -61,6 +62,16 @@ class Program:
     def is_loaded(self) -> bool:
         """Whether it is in the kernel."""
         return int(library().bpf_program__fd(self._pointer)) >= 0
+
+    @property
+    def misses(self) -> int:
+        """How often the kernel did not run it, because the CPU was in another program or in a map's system call.
+
+        Kernels before 6.7 (dd8657894c11) do not count this for tracepoints: 0.
+        """
+        info = Path(f"/proc/self/fdinfo/{library().bpf_program__fd(self._pointer)}").read_text()
+        found = re.search(r"^recursion_misses:\s*(\d+)$", info, re.MULTILINE)
+        return int(found[1]) if found else 0
 
     def run_as_test(self) -> None:
         """Runs a raw tracepoint program immediately, without its tracepoint (1b4d60ec162f, 5.10)."""

@@ -24,7 +24,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_CHAIN = 1, 2, 3, 4, 5
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN = 1, 2, 3, 4, 5, 6
 
 COUNTERS = (
     "lost_stacks",
@@ -47,6 +47,7 @@ COUNTERS = (
     "new_waits",
     "new_samples",
     "new_stacks",
+    "new_ioctls",
     "lost_wakeups",
     "new_wakeups",
 )

@@ -11,14 +11,14 @@ SLOTS = 2
 
 
 class SumTable:
-    """A map of maps whose inner maps are hashes by `ORIGIN`, and sometimes more."""
+    """A map of maps whose inner maps are hashes, by `ORIGIN` or something else."""
 
-    def __init__(self, loaded: Object, name: str, value_size: int, entries: int, more: int = 0) -> None:
-        """Gives the map ``name`` tables of so many ``entries``, whose keys have ``more`` words of 8 bytes behind the
-        `ORIGIN`. BpfError when the kernel has no room."""
-        self._key_size = ORIGIN.size + 8 * more
+    def __init__(
+        self, loaded: Object, name: str, value_size: int, entries: int, *, key_size: int = ORIGIN.size
+    ) -> None:
+        """Gives the map ``name`` tables of so many ``entries``. BpfError when the kernel has no room."""
         self._outer = loaded.find_map(name)
-        self._name, self._value_size, self._entries = name, value_size, entries
+        self._name, self._key_size, self._value_size, self._entries = name, key_size, value_size, entries
         self._tables: list[Hash] = []
         self._spare: Hash | None = None
         for slot in range(SLOTS):

@@ -12,6 +12,7 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
+    from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
     from .totals import Totals, Words
 
@@ -28,6 +29,8 @@ class Row(NamedTuple):
     values: tuple[int, ...]
     is_open: bool = False
     """The wait had not ended when the trace did."""
+    call: str = ""
+    """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
     wakers: tuple[Waker, ...] = ()
     """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
 
@@ -138,6 +141,10 @@ class Measure(Protocol):
     def recorded(self, ended: Ended) -> Recorded | None:
         """What it has recorded event by event. After `read`."""
         return None
+
+    def calls(self, ended: Ended) -> Sequence[CallTimes]:
+        """The calls that it has timed, without the names of their processes. After `read`."""
+        return ()
 
     def losses(self) -> Mapping[str, int]:
         """Number of losses by kind, zeros included. After `read`."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..kernel.bpfobject import Object
+from ..kernel.records import ORIGIN
 from ..kernel.sum_table import SumTable
 from .protocol import Measure
 
@@ -34,7 +35,8 @@ class Summed(Measure):
         raise NotImplementedError
 
     def open(self, loaded: Object, entries: int) -> None:
-        self._table = SumTable(loaded, self.table, self.value_size, entries, self.more)
+        size = ORIGIN.size + 8 * self.more
+        self._table = SumTable(loaded, self.table, self.value_size, entries, key_size=size)
         self._totals, self.slot = None, 0
 
     def close(self) -> None:

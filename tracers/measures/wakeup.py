@@ -171,7 +171,7 @@ class WakeUp(Summed):
         state = STATES[origin.state]
         if self._states is not None and state not in self._states:
             return []
-        return [Row(origin, state, tuple(values[: len(self.columns)]), is_open, wakers)]
+        return [Row(origin, state, tuple(values[: len(self.columns)]), is_open, wakers=wakers)]
 
     def losses(self) -> Mapping[str, int]:
         return {

@@ -124,6 +124,7 @@ def forged(**changes: Any) -> str:
         '{"version":1,"value_types":[],"lost":{"a":"b"}}',
         '{"version":1,"value_types":[],"threads":[{"pid":1}]}',
         '{"version":1,"value_types":[],"processes":[{"pid":1}]}',
+        '{"version":1,"value_types":[],"calls":[{"pid":1}]}',
         forged(cpus="1-x"),
         forged(cpus="7-3"),
         forged(latencies=[1]),

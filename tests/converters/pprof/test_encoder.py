@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pprof_wire import fields, loaded, packed, profile, saved
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -35,6 +36,16 @@ FRAMES = st.builds(
     address=UINT64,
     file=TEXT,
     line=st.integers(0, 2**31),
+)
+CALLS = st.builds(
+    CallTimes,
+    TEXT,
+    TEXT,
+    *[UINT64, TEXT, *[UINT64] * 6],
+    latencies=st.just(()) | st.lists(UINT64, min_size=BUCKETS, max_size=BUCKETS).map(tuple),
+    errors=st.dictionaries(TEXT, UINT64, max_size=2),
+    open_count=UINT64,
+    open_time=UINT64,
 )
 LABELS = st.dictionaries(TEXT, TEXT | INT64, max_size=4).map(lambda labels: tuple(sorted(labels.items())))
 COUNTS = st.dictionaries(TEXT, st.integers(0), max_size=3)
@@ -67,6 +78,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         duration_ns=draw(INT64),
         threads=draw(st.lists(THREADS, max_size=2)),
         processes=draw(st.lists(PROCESSES, max_size=2)),
+        calls=draw(st.lists(CALLS, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

@@ -121,6 +121,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_EXIT": records.RECORD_EXIT,
         "RECORD_CUT": records.RECORD_CUT,
         "RECORD_CHAIN": records.RECORD_CHAIN,
+        "RECORD_IOCTL": records.RECORD_IOCTL,
     }
     contexts = enum_values(gcc, tmp_path, "waker_context")
     assert list(contexts.values()) == list(range(len(contexts)))

@@ -83,6 +83,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,
+        calls=[replace(call, process=names.process(call.pid)) for call in capture.calls],
     )
 
 

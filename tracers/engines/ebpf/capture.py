@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
+from ....converters.model.calls import CallTimes
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
 from ...measures.protocol import Recorded, Row
@@ -42,6 +43,8 @@ class Capture:
     reused: int = 0
     """How often a thread id was reused by another thread: their names and times are not separated."""
     recorded: Recorded | None = None
+    calls: list[CallTimes] = field(default_factory=list)
+    """Without the names of processes."""
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
 

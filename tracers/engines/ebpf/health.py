@@ -15,6 +15,7 @@ from ...base import descriptors, privilege, procfs
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
+_USED = {"hardware counters": "only trace-oncpu --event needs them", "tracefs": "only trace-ioctl needs it"}
 _MEASURES = 2
 """Number in trace-wall."""
 
@@ -45,6 +46,7 @@ def check_all(btf: Path | None = None) -> Iterator[Finding]:
     yield _programs(btf)
     yield _process_events()
     yield _samples(btf)
+    yield _ioctls(btf)
     yield _kernel_symbols()
     yield _cache()
     yield from _optional()
@@ -158,6 +160,19 @@ def _samples(btf: Path | None) -> Finding:
     return Finding(name, True, False, "a clock on every core", lacking=lacking)
 
 
+def _ioctls(btf: Path | None) -> Finding:
+    from ...base.scope import Scope
+    from ...measures.ioctl import Ioctl
+    from .probes import ProbeOptions, Probes
+
+    name = "system call tracepoints"
+    try:
+        Probes(ProbeOptions(Scope(tgids={os.getpid()}), (Ioctl(),), btf=btf), lambda _: None).close()
+    except StallscopeError as error:
+        return Finding(name, False, False, error.cause, error.remedy, error.details, ("trace-ioctl",))
+    return Finding(name, True, False, "of ioctl", lacking=("trace-ioctl",))
+
+
 def _kernel_symbols() -> Finding:
     try:
         with open(_KALLSYMS, "rb") as file:
@@ -193,5 +208,5 @@ def _optional() -> Iterator[Finding]:
     ]
     for name, folder, remedy in checks:
         ok = folder.is_dir()
-        unneeded = "only trace-oncpu --event needs them" if name == "hardware counters" else "no command needs it"
+        unneeded = _USED.get(name, "no command needs it")
         yield Finding(name, ok, False, "here" if ok else f"not here ({unneeded})", remedy)

@@ -386,17 +386,11 @@ class Session:
             self._unwinding.counts if self._unwinding else None,
             sink.reused,
             recorded,
+            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
             self._conditions.finish(by_demand(threads)),
         )
 
 
 def _mapping(event: Mmap) -> Mapping:
-    return Mapping(
-        event.start,
-        event.start + event.length,
-        event.offset,
-        os.fsdecode(event.path),
-        event.dev,
-        event.inode,
-        event.build_id,
-    )
+    path, end = os.fsdecode(event.path), event.start + event.length
+    return Mapping(event.start, end, event.offset, path, event.dev, event.inode, event.build_id)

@@ -67,7 +67,7 @@ class Stacks:
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
-        self._whole: dict[tuple[_Space, int, bool], Stack] = {}
+        self._whole: dict[tuple[_Space, int, bool, str], Stack] = {}
         self._places: dict[int, str] = {}
         """By the `id` of a frame: `_place` if it has no name, else ""."""
 
@@ -91,10 +91,10 @@ class Stacks:
         """User frames, then kernel frames; or one that says why there are none."""
         origin = row.origin
         if origin.ustack in _STANDING_FOR:
-            return _STANDING_FOR[origin.ustack]
+            return (*_STANDING_FOR[origin.ustack], *_frame_of(row.call))
         if origin.state == NEW:
             return (_NOT_BEGUN,)
-        where = self._space(row), origin.kstack, origin.state == RUNNING
+        where = self._space(row), origin.kstack, origin.state == RUNNING, row.call
         stack = self._whole.get(where)
         if stack is None:
             stack = self._whole[where] = self._join(*where)
@@ -136,11 +136,13 @@ class Stacks:
         # Some C libraries (musl) have no unwind rules for the assembly where a thread starts.
         return 0 if end == _NO_RULE and frames and frames[0].name in _STARTS else end
 
-    def _join(self, user: _Space, kernel: int, running: bool) -> Stack:
+    def _join(self, user: _Space, kernel: int, running: bool, call: str) -> Stack:
+        """``call``: a frame between both; "" for none."""
         frames: Stack = ()
         # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
-        for wanted, found in ((user[2], self._user.get(user)), (kernel, below)):
+        for place, (wanted, found) in enumerate(((user[2], self._user.get(user)), (kernel, below))):
+            frames += _frame_of(call) if place else ()
             if found is not None:
                 frames += found
                 if end := self._end(wanted, found):
@@ -149,6 +151,11 @@ class Stacks:
                 frames += (_LOST_STACK,)
                 self.missing += 1
         return frames
+
+
+def _frame_of(call: str) -> Stack:
+    """Of a call, which is between the user's frames and the kernel's; "" for none."""
+    return (Frame(call, "api"),) if call else ()
 
 
 def _place(frame: Frame) -> str:

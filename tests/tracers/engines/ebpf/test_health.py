@@ -25,6 +25,7 @@ NEEDED = [
 USEFUL = [
     "perf events",
     "samples",
+    "system call tracepoints",
     "kernel symbols",
     "unwind table cache",
     "kprobes",

@@ -1,0 +1,120 @@
+"""Calls that were timed one by one: those of all processes together, and what is said of them first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..base.units import count, duration, plural, share
+from ..model import Profile
+from ..model.calls import CallTimes, together
+from ..model.states import BLOCKED
+from .wait_sites import site
+
+CALLS = {"calls"}
+"""Columns of calls beside their time."""
+_API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """One call on one device. ``each``: by process, the longest total first (names are hostile)."""
+
+    total: CallTimes
+    each: tuple[CallTimes, ...]
+    blocked_in: str = ""
+    """The kernel function in which it was blocked longest; "" if it was not, or that is not known."""
+    blocked_there: int = 0
+    """… and for how long, in ns."""
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """An entry per process. Times in ns, null when not known."""
+        return [
+            {
+                "name": json_text(call.name),
+                "device": json_text(call.device),
+                "process": json_text(call.process),
+                "pid": call.pid,
+                "count": call.count,
+                "errors": {json_text(error): number for error, number in call.errors.items()},
+                "total_ns": call.total,
+                "self_ns": call.total,
+                "min_ns": call.min,
+                "mean_ns": call.mean,
+                "p50_ns": call.quantile(0.5),
+                "p99_ns": call.quantile(0.99),
+                "max_ns": call.max,
+                "on_cpu_ns": call.on_cpu,
+                "blocked_ns": call.blocked,
+                "runnable_ns": call.runnable,
+                "open_count": call.open_count,
+                "open_ns": call.open_time,
+                "earlier_ns": call.earlier,
+            }
+            for call in self.each
+        ]
+
+
+def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
+    """The calls of all processes by name and device, the longest total first."""
+    groups: dict[tuple[str, str], list[CallTimes]] = defaultdict(list)
+    for call in profile.calls:
+        groups[call.name, call.device].append(call)
+    blocked = _blocked_in(profile) if groups else {}
+    made = []
+    for (name, device), calls in groups.items():
+        each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
+        places = blocked.get(f"{name} {device}", {})
+        where = max(places, key=lambda place: (places[place], place), default="")
+        made.append(Calls(together(each), tuple(each), where, places.get(where, 0)))
+    return tuple(sorted(made, key=lambda of: (-of.total.total - of.total.open_time, of.total.name, of.total.device)))
+
+
+def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
+    """By name of the call's frame: the kernel functions in which threads were blocked, and how long."""
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for sample in profile.samples:
+        if sample.label("state") not in BLOCKED:
+            continue
+        names = [frame.name for frame in sample.stack if frame.kind == _API]
+        kernel = site(sample.stack).kernel
+        if names and kernel:
+            found[names[-1]][kernel] += sample.values[0]
+    return found
+
+
+def answer_of_calls(calls: Sequence[Calls]) -> tuple[str, ...]:
+    """Which call took most of the time of all, and what that time was."""
+    whole = sum(each.total.total + each.total.open_time for each in calls)
+    if not calls:
+        return ("No call was seen.",)
+    first = calls[0]
+    total = first.total
+    much = share(total.total + total.open_time, whole) if whole else "All"
+    who = plural(len(first.each), "process")
+    told = f"{much} of the time in all calls is in {total.name} on {total.device}: "
+    if not total.count:
+        return (
+            f"{told}{plural(total.open_count, 'call')} by {who} had not ended, {duration(total.open_time)} so far.",
+        )
+    told += f"{plural(total.count, 'call')} by {who}, mean {duration(total.mean)}, max {duration(total.max)}"
+    if not total.total:
+        return (f"{told}.",)
+    parts = f"{share(total.on_cpu, total.total)} on a core, {share(total.blocked, total.total)} blocked"
+    if first.blocked_in and total.blocked:
+        parts += f" (mostly in {first.blocked_in})"
+    return (f"{told}; {parts}, {share(total.runnable, total.total)} waiting for a core.", *_failed(calls))
+
+
+def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
+    """The call that failed most often, if it did so nearly always."""
+    worst = max(calls, key=lambda each: sum(each.total.errors.values()))
+    failed, called = sum(worst.total.errors.values()), worst.total.count
+    if failed * 2 < called or failed < 100:
+        return ()
+    error = max(worst.total.errors, key=lambda name: (worst.total.errors[name], name))
+    name = worst.total.name
+    return (f"{count(failed)} of {count(called)} calls of {name} on {worst.total.device} failed, mostly with {error}.",)

@@ -1,0 +1,84 @@
+"""What is said of calls, and what --json has."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
+from stallscope.converters.summary.summarize import summarize
+
+MS = 1_000_000
+KERNEL = tuple(Frame(name, "kernel") for name in ("entry_SYSCALL_64", "__x64_sys_ioctl", "down_read", "schedule"))
+
+
+def call(name: str, pid: int, count: int, total: int, **more: int) -> CallTimes:
+    latencies = (0,) * (BUCKETS - 1) + (count,)
+    return CallTimes(name, "/dev/x", pid, "train", count, total, 1, 9 * MS, latencies=latencies, **more)
+
+
+def profile(*calls: CallTimes) -> Profile:
+    stack = (Frame("main"), Frame("A /dev/x", "api"), *KERNEL)
+    samples = [
+        Sample(stack, (5 * MS, 0), (("state", "uninterruptible"),)),
+        Sample((*stack[:2],), (5 * MS, 3), (("state", "running"),)),
+    ]
+    values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
+    return Profile(values, samples, calls=list(calls))
+
+
+def test_processes_are_put_together_by_name_and_device() -> None:
+    first, second = add_up_calls(profile(call("B", 1, 1, MS), call("A", 1, 2, MS), call("A", 2, 3, 3 * MS)))
+    assert (first.total.name, first.total.count, [each.pid for each in first.each]) == ("A", 5, [2, 1])
+    assert (first.blocked_in, first.blocked_there) == ("down_read", 5 * MS)
+    assert (second.total.name, second.blocked_in) == ("B", "")
+
+
+def test_the_answer_names_the_call_that_costs_most() -> None:
+    summary = summarize(profile(call("B", 1, 1, MS), call("A", 1, 3, 9 * MS, blocked=6 * MS, runnable=MS)))
+    assert summary.answer == (
+        "90.0 % of the time in all calls is in A on /dev/x: 3 calls by 1 process, mean 3.00 ms, max 9.00 ms; "
+        "22.2 % on a core, 66.7 % blocked (mostly in down_read), 11.1 % waiting for a core.",
+    )
+
+
+def test_calls_that_have_not_ended_count() -> None:
+    made = add_up_calls(profile(CallTimes("A", "/dev/x", 1, "train", open_count=2, open_time=8 * MS)))
+    (told,) = answer_of_calls(made)
+    assert told.startswith("100")
+    assert told.endswith("is in A on /dev/x: 2 calls by 1 process had not ended, 8.00 ms so far.")
+
+
+def test_calls_that_mostly_fail_are_told() -> None:
+    failing = call("A", 1, 200, 9 * MS)
+    failing.errors.update({"EIO": 150, "EPERM": 5})
+    assert answer_of_calls(add_up_calls(profile(failing)))[1:] == (
+        "155 of 200 calls of A on /dev/x failed, mostly with EIO.",
+    )
+    failing.errors.update({"EIO": 50})
+    assert len(answer_of_calls(add_up_calls(profile(failing)))) == 1
+
+
+def test_without_calls() -> None:
+    assert summarize(Profile([ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")])).answer == (
+        "No call was seen.",
+    )
+
+
+def test_json_has_an_entry_per_process() -> None:
+    hostile = CallTimes("0x1", "/dev/\udcff", 7, "a\x1b[31m", 1, 10, 10, 10, 4, 1, (0,) * BUCKETS, {"EIO": 1})
+    data = json.loads(json.dumps(summarize(profile(hostile, call("A", 2, 1, MS))).to_json()["calls"]))
+    assert [entry["pid"] for entry in data] == [2, 7]
+    assert data[1] == {
+        "name": "0x1", "device": "/dev/\\xff", "process": "a\x1b[31m", "pid": 7, "count": 1, "errors": {"EIO": 1},
+        "total_ns": 10, "self_ns": 10, "min_ns": 10, "mean_ns": 10, "p50_ns": None, "p99_ns": None, "max_ns": 10,
+        "on_cpu_ns": 5, "blocked_ns": 4, "runnable_ns": 1, "open_count": 0, "open_ns": 0,
+            "earlier_ns": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_call_of_no_time_is_no_division_by_zero(number: int) -> None:
+    assert answer_of_calls(add_up_calls(profile(call("A", 1, number, 0, open_count=1 - number))))

@@ -1,0 +1,32 @@
+"""``trace-ioctl``: which ioctl calls cost time, on which device, and whether they ran or waited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..converters.base import cli
+from .command import options
+from .command.run import run
+from .measures.ioctl import Ioctl
+
+
+@cli.command(
+    "trace-ioctl",
+    examples=[
+        ("sudo trace-ioctl -p 4711 -d 10", "the ioctl calls of one process, for 10 seconds"),
+        ("sudo trace-ioctl -n train -d 10 -o calls.svg", "of all processes called train, with a flame graph"),
+        ("sudo trace-ioctl --json -- ./train --epochs 1", "of a command, as JSON"),
+    ],
+    epilog=options.EXIT_STATUS,
+)
+@options.scope_options
+@options.naming_options
+@options.engine_options
+@options.output_options
+def main(**given: Any) -> int:
+    """Times every ioctl call: on which device, which command, how long, whether it failed, and whether the thread ran,
+    was blocked or waited for a core meanwhile.
+
+    The flame graph has the command's name as a frame, and above it the kernel's functions in which the call was
+    blocked. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
+    return run(given, options.make_scope(given), (Ioctl(),), stem="ioctl", what="Time in ioctl calls")

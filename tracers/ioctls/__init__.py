@@ -1,0 +1,1 @@
+"""Names of ioctl commands: what a number means on a device."""
