@@ -254,7 +254,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_wall_ns": wait.threads_wall,
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
-        "woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by],
+        **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 
 

@@ -112,15 +112,12 @@ class _ByKind:
 
     def css_class(self, node: Node) -> str:
         name = node.key.name
-        if node.key.kind == WAKER or name.endswith("_[w]"):
-            own = node.key.kind if node.key.kind != WAKER else "native"
-            return hues.css_class(name, WAKER if WAKER in KIND_HUES[self._name] else own)
-        return hues.css_class(name, node.key.kind)
+        is_waker = self._name == "chain" and name.endswith("_[w]")
+        return hues.css_class(name, WAKER if is_waker else node.key.kind)
 
     def legend(self, tree: Tree) -> list[Swatch]:
         codes = {self.css_class(node)[0] for node in tree.nodes}
-        named = [*LABELS.items(), (WAKER, "waker")]
-        return [(hues.legend_class(kind), label) for kind, label in named if CODES[kind] in codes]
+        return [(hues.legend_class(kind), label) for kind, label in LABELS.items() if CODES[kind] in codes]
 
 
 _STATES: dict[str, Hue] = {

@@ -125,8 +125,6 @@ def test_stacks_with_wakers_have_the_palette_of_chains() -> None:
     assert drawn.css() == palettes.choose("chain", profile, "blocked").css()
     assert palettes.choose("", profile, "off-cpu").css() == palettes.choose("calm", profile, "off-cpu").css()
     assert drawn.css_class(node("g", "waker"))[0] == "w"
-    # Other palettes have no colour of their own for wakers.
-    assert palettes.choose("warm", profile, "blocked").css_class(node("g", "waker"))[0] == "n"
 
 
 def test_the_state_that_most_of_the_time_was_spent_in() -> None:
