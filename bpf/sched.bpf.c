@@ -283,7 +283,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if (measure_offcpu && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if ((measure_offcpu || measure_wakeup) && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);

@@ -58,7 +58,7 @@ def test_stacks_are_those_of_the_right_threads(trace: Trace, shape: Shape) -> No
     for stage, pid in stages.items():
         before = stages[(stage - 1) % 5]
         waits = waits_in(traced, "read_token", pid)
-        assert times(waits)[f"stage-{(stage - 1) % 5}-{before}"] >= 0.97 * times(waits).total(), times(waits)
+        assert times(waits)[f"stage-{(stage - 1) % 5}-{before}"] >= 0.97 * times(waits).total() > 0, times(waits)
         for sample in waits:
             assert sample.label("process") == f"stage-{stage}"
             assert "write_token" not in names(own_part(sample.stack))
@@ -122,7 +122,7 @@ def test_slow_producer(trace: Trace) -> None:
     traced = trace("slow_producer", 50, 4000, measure=WakeUp(2))
     waits = waits_in(traced, "take_item")
     producer = f"slow_producer-{traced.truth['pid']}"
-    assert times(waits)[producer] >= 0.98 * times(waits).total()
+    assert times(waits)[producer] >= 0.98 * times(waits).total() > 0
     assert {sample.label("waker_thread") for sample in waits if sample.label("waker") == producer} == {"producer"}
     assert all("give_item" in names(links(s.stack)[0]) for s in waits if s.label("waker") == producer)
     slept = sum(sample.values[0] for sample in waits if wakers(sample) == (producer, "[timer]"))
