@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from runner import Workload
+from stallscope.converters import pprof
 from stallscope.converters.model import Sample
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
-from tracing import RUNNABLE, Trace, Traced
+from tracing import RUNNABLE, Trace, Traced, run_traced
 
 MS = 1_000_000
 NOT_KNOWN = ("[unknown waker]", "[still waiting]")
@@ -167,13 +174,28 @@ def test_time_is_the_blocked_time_of_off_cpu(trace: Trace, workload: tuple[objec
     assert traced.profile.lost["wake-ups"] == 0
 
 
+def test_disk_is_not_whom_it_interrupts(live: None, tmp_path: Path, require: Callable[[bool, str], None]) -> None:
+    """What a disk has read is told by its interrupt, or by what runs behind that; not by a process that was there."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True).stdout
+    require(kind.strip() not in ("tmpfs", "ramfs"), f"{tmp_path} is on no disk")
+    blob, output = tmp_path / "blob", tmp_path / "x.pb.gz"
+    blob.write_bytes(bytes(16 << 20))
+    subprocess.run(["sync", blob], check=True)
+    read = ["dd", f"if={blob}", "of=/dev/null", "iflag=direct", "bs=64k"]
+    command = [str(Path(sys.executable).with_name("trace-wakeup")), "-o", str(output), "--", *read]
+    subprocess.run(command, check=True, capture_output=True)
+    with output.open("rb") as file:
+        profile = pprof.load(file)
+    by: Counter[str] = Counter()
+    for sample in profile.samples:
+        if "vfs_read" in names(own_part(sample.stack)) and sample.label("waker") not in NOT_KNOWN:
+            by[str(sample.label("waker"))] += sample.values[0]
+    kernel = sum(time for name, time in by.items() if re.match(r"\[|ksoftirqd/|kworker/|irq/", name))
+    assert kernel >= 0.99 * by.total() > 0, by
+
+
 def test_waker_outside_of_the_scope_has_a_name_and_a_stack(trace: Trace) -> None:
-    from runner import Workload
-
     with Workload("pipe_chain", 3, 400, 500, linger=True) as workload:
-        from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-        from tracing import run_traced
-
         scope = Scope(pids=[workload.pids[1]])
         scope.resolve()
         traced = run_traced(workload, ProbeOptions(scope, (WakeUp(),)), 1.0)
