@@ -51,6 +51,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		 * child does not run yet, so there is no other writer. */
 		begin_thread(t, child, trusted, now, PHASE_RUNNABLE, &key);
 		t->creator = TASK_FIELD(trusted, parent, pid);
+		prepare_wakeups(child, trusted);
 	}
 	return 0;
 }
@@ -309,6 +310,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	}
 	if (phase == PHASE_ON_CPU && !on_cpu(task))
 		phase = PHASE_RUNNABLE;
+	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
 	if (t && t->phase == PHASE_BLOCKED && !t->switches)
 		t->end = end;

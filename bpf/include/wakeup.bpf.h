@@ -4,6 +4,7 @@
 #define STALLSCOPE_WAKEUP_BPF_H
 
 #include "maps.bpf.h"
+#include "measures.bpf.h"
 #include "thread.bpf.h"
 
 struct link {
@@ -70,6 +71,14 @@ static __always_inline struct wakeups *wakeups_of(struct task_struct *task, bool
 	if (init)
 		bpf_map_update_elem(&wakeup_hash, &tid, init, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&wakeup_hash, &tid);
+}
+
+/* Makes the entry of a thread here, rather than where it is woken: that is with its lock held, and to ask for memory can
+ * wake others. */
+static __always_inline void prepare_wakeups(struct task_struct *task, bool trusted)
+{
+	if (measure_wakeup && use_storage)
+		wakeups_of(task, trusted, true);
 }
 
 #endif
