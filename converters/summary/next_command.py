@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .answer import NO_WAIT, Answer
 from .figures import NextStep, Process
-from .findings import CPU
+from .finding import CPU
 from .wait_kinds import CHILD, HALTED, PEER
 
 _FEW = 4

@@ -8,9 +8,10 @@ from ..base.units import count, duration, plural, share
 from ..model import ThreadTimes
 from .adding_up import Thread
 from .figures import Who, thread_pattern
-from .findings import CPU, Finding
+from .finding import CPU, Finding
 from .people import alike_of
 from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
+from .wait_sites import GAP
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),
@@ -19,7 +20,7 @@ _FOR_WHOM = {
     EVENTS: ("events", "events"),
 }
 """For one thread, and for several."""
-_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)"}
+_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)", "ProcSleep": "a lock of PostgreSQL"}
 _TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
 
@@ -111,10 +112,23 @@ def chain(finding: Finding) -> str:
     same = [way for way in ways if way[-1] == ways[0][-1]]
     if len(same) == 1 or any(len(way) == 1 for way in same):
         return " → ".join(ways[0])
-    callers = list(dict.fromkeys(way[-2] for way in same))
+    tail = _common_end(same)
+    ends = [way[: len(way) - len(tail)] for way in same]
+    callers = list(dict.fromkeys(end[-1] for end in ends if end))
     if len(callers) == 1:
         return " → ".join(ways[0])
-    return f"{listed(callers)} → {ways[0][-1]}"
+    if GAP in callers or any(len(end) not in (1, 2) for end in ends):
+        return f"{' → '.join(ways[0])}, and by {plural(len(same) - 1, 'other way')}"
+    return " → ".join([listed(callers), *tail])
+
+
+def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    number = 0
+    for frames in zip(*(reversed(way) for way in ways), strict=False):
+        if len(set(frames)) > 1:
+            break
+        number += 1
+    return ways[0][len(ways[0]) - number :]
 
 
 def _spent(finding: Finding) -> str:
@@ -124,14 +138,16 @@ def _spent(finding: Finding) -> str:
         return f"spent sleeping{where}"
     if finding.kind in _FOR_WHOM:
         whom = _FOR_WHOM[finding.kind][len(finding.threads) > 1]
-        return f"spent waiting for {whom}{where}" + ("" if where else f", in {first.kernel}")
+        # What is waited for is told by the functions, if anything tells it.
+        for_whom = "" if finding.kind == EVENTS and where else f" for {whom}"
+        return f"spent waiting{for_whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"
     lock = user_lock(first.frames, first.kernel) if finding.kind == LOCK else ""
     if lock in _KNOWN_LOCKS:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
-    text = f"blocked{where}"
-    return text + (f", waiting in {first.kernel}" if first.kernel else "")
+    kernel = {place.site.kernel for place in finding.places}
+    return f"blocked{where}" + (f", waiting in {first.kernel}" if first.kernel and len(kernel) == 1 else "")
 
 
 def _counts(finding: Finding) -> str:
@@ -151,6 +167,8 @@ def people(who: Sequence[Who], *, apart: bool = False) -> str:
     kinds: dict[str, list[Who]] = {}
     for entry in who:
         name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        # Thread 0 stands for lost time: nobody knows whose it is.
+        name = "not known whose" if entry.tids == (0,) else name
         kinds.setdefault(name, []).append(entry)
     return listed([_people(name, entries, apart) for name, entries in kinds.items()])
 

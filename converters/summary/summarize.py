@@ -13,6 +13,7 @@ from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
 from .calls import CALLS, add_up_calls, answer_of_calls
+from .causes import row_of
 from .contention import contention_of
 from .figures import Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
@@ -103,7 +104,7 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
             flags = for_work or place in idle, is_still, is_kernel
-            groups[for_a_core if place.kind == CORE else place, flags].append((thread, place, total))
+            groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
     while groups:  # Each is taken out, from the end: there may be very many.
@@ -152,7 +153,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         total.add(part)
         times[thread] += part.time
     of = whose.of(times)
-    place = members[0][1]
+    _, place, _ = max(members, key=lambda member: member[2].time)
     runnable = place.kind == CORE
     where = _common(members) if runnable else place.site
     return Wait(
