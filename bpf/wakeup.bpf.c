@@ -163,7 +163,7 @@ static __always_inline u64 hash_waker(const struct waker *waker)
 
 	hash = mixed(hash, waker->kstack);
 	hash = mixed(hash, waker->tid | (u64)waker->tgid << 32);
-	hash = mixed(hash, waker->execs | (u64)waker->context << 32);
+	hash = mixed(hash, waker->life | (u64)waker->context << 32);
 	return mixed(hash, waker->number);
 }
 
@@ -258,7 +258,7 @@ static __always_inline bool note_waker(void *ctx, struct task_struct *current, b
 	waker->tgid = TASK_FIELD(trusted, current, tgid);
 	own = find_thread(current, trusted);
 	if (own)
-		waker->execs = own->key.execs;
+		waker->life = own->key.life;
 	if (record && user_stacks && !in_kernel)
 		waker->ustack = user_stack(CONTEXT_SCHED, current, waker->tgid, context == WAKER_THREAD, record, &end);
 	return true;

@@ -9,6 +9,7 @@ from ..model import ThreadTimes
 from .adding_up import Thread
 from .figures import Who, thread_pattern
 from .finding import CPU, Finding
+from .identity import is_sum, number_of, shown_id
 from .people import alike_of
 from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
 from .wait_sites import GAP
@@ -84,15 +85,16 @@ class Phrases:
         """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name."""
         names, processes = self._names(threads), self._processes(threads)
         of = f" of {processes[0]}" if len(processes) == 1 and with_process else ""
+        all_ = number_of(self._threads[thread] for thread in threads)
         if len(names) > 1:
-            return f"{count(len(threads))} threads{of} ({listed(names)})"
+            return f"{count(all_)} threads{of} ({listed(names)})"
         alike = sum(self._alike[process, names[0]] for process in processes)
-        if len(threads) == alike:
+        if all_ == alike:
             number = "" if alike == 1 else f"{count(alike)} "
             return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
-        if len(threads) > _TOLD_APART:
-            return f"{count(len(threads))} of the {count(alike)} {names[0]} threads{of}"
-        ids = ", ".join(str(tid) for _, tid in sorted(threads))
+        if len(threads) > _TOLD_APART or any(is_sum(tid) for _, tid in threads):
+            return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}"
+        ids = ", ".join(shown_id(tid) for _, tid in sorted(threads))
         kind = "pid" if names[0] == "main" else "tid"
         number = "the" if len(threads) == 1 else f"the {len(threads)}"
         return f"{number} {names[0]} {'thread' if len(threads) == 1 else 'threads'}{of} ({kind} {ids})"
@@ -177,7 +179,7 @@ def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
     threads = sum(entry.threads for entry in entries)
     tids = sorted(tid for entry in entries for tid in entry.tids)
     if apart and threads == len(tids) <= _TOLD_APART:
-        name += f" {', '.join(map(str, tids))}"
+        name += f" {', '.join(map(shown_id, tids))}"
     return f"{count(threads)} × {name}" if threads > 1 else name
 
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ..base.text import printable
-from ..base.units import counted, duration, plural, share_scale
+from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
+from .identity import shown_id
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _who_line(summary: Summary) -> Text:
     names = [_process(process, with_pids=with_pids) for process in own[:_NAMES]]
     hidden = own[_NAMES:]
     if hidden:
-        names.append(f"{plural(sum(len(p.pids) for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
+        names.append(f"{plural(sum(p.number for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
     if summary.kernel_threads:
         names.append(f"{plural(summary.kernel_threads, 'thread')} of the kernel")
     whom = ", ".join(names) or "nothing"
@@ -200,7 +201,9 @@ def _who_line(summary: Summary) -> Text:
 
 def _process(process: Process, *, with_pids: bool) -> str:
     name = printable(process.name)
-    number = f"{len(process.pids)} × " if len(process.pids) > 1 else ""
+    number = f"{count(process.number)} × " if process.number > 1 else ""
+    if process.ended:
+        return f"{number}{name} ({count(process.ended)} of them ended)"
     return f"{number}{name}" + (f" (pid {_ranges(process.pids)})" if with_pids else "")
 
 
@@ -212,7 +215,9 @@ def _ranges(pids: Sequence[int]) -> str:
             ranges[-1][1] = pid
         else:
             ranges.append([pid, pid])
-    shown = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_NAMES]]
+    shown = [
+        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}" for first, last in ranges[:_NAMES]
+    ]
     return ", ".join(shown) + (" …" if len(ranges) > _NAMES else "")
 
 

@@ -51,7 +51,7 @@ def ended(*threads: ThreadRecord) -> Ended:
 
 
 def thread(phase: int, state: int = SLEEP, woken: int = 0, *, exited: bool = False) -> ThreadRecord:
-    made = records.parse_thread(records.pack_thread(7, 7, STATES[state], phase, 600))
+    made = records.parse_thread(records.pack_thread((7, 7), 1, STATES[state], phase, 600))
     return ThreadRecord(1000, b"app", made._replace(woken=woken), exited)
 
 

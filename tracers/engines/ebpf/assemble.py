@@ -36,16 +36,16 @@ class Naming:
 def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
     """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time".
 
-    Labels pid, process, tid, thread, state, open and waker, as the model lists them.
+    Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
     completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
-    stacks = Stacks(capture, [*completed, *by_rows(rows)], naming.lines)
+    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
-    wakers = Wakers(stacks, names)
-    labels: dict[tuple[int, int, str, bool, Labels], Labels] = {}
+    wakers = Wakers(capture, stacks, names)
+    labels: dict[tuple[int, int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     cut: Counter[str] = Counter()
@@ -56,9 +56,9 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         cut[stacks.cut_in(row)] += weight
         late += weight if stacks.is_late(row) else 0
         chain, waker = wakers.of(row.wakers)
-        who = row.origin.tgid, row.origin.tid, row.state, row.is_open, waker
+        who = row.origin.tgid, row.origin.tid, row.origin.life, row.state, row.is_open, waker
         if who not in labels:
-            labels[who] = names.labels(*who)
+            labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
     lost = losses(capture, stacks)
@@ -94,7 +94,7 @@ def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names:
     for thread in found.threads:
         record = recorded.lives[thread["name"]]
         key = record.thread.key
-        name = os.fsdecode(record.comm) or names.thread(key.tgid, key.tid)
+        name = os.fsdecode(record.comm) or names.thread(key.tgid, record.thread.first)
         thread["name"] = numbers.setdefault(name, len(numbers))
         thread["process"] = numbers.setdefault(names.process(key.tgid), len(numbers))
     return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in waits])

@@ -64,10 +64,10 @@ class Bounds:
         with stacks.sorting():
             # A stack that is taken from here on comes once more.
             engine.forget_stacks()
-            self._drain()  # which waits for programs that began before
+            self.drain()  # which waits for programs that began before
             living = [record.thread for record in engine.living()]
             # What a thread has added since then is in a table.
-            self._drain()
+            self.drain()
             held = {stack for thread in living for key in (thread.key, thread.sum_key) for stack in key[:2]}
             rows = sum(map(len, self._totals))
             while True:
@@ -79,7 +79,8 @@ class Bounds:
                 if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
                     return
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Takes out what the tables hold, of all programs that began before."""
         for measure in self._measures:
             self.patiently(measure.drain)
 

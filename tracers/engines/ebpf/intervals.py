@@ -55,6 +55,11 @@ class Intervals:
             self.late = max(self.late, time.monotonic_ns() - self._next)
         return self._next if self._next and now > self._next else 0
 
+    @property
+    def announced(self) -> int:
+        """The boundary that comes next, as the probes know it; 0: none is announced."""
+        return self._next
+
     def passed(self) -> None:
         """The interval that ended at the boundary has been read completely."""
         self.boundary = self._next

@@ -85,7 +85,7 @@ class Stacks:
         origin = row.origin
         if row.is_open:
             return origin.tgid, NOW, origin.ustack
-        return origin.tgid, self._capture.epochs.epoch(origin.tgid, origin.execs), origin.ustack
+        return origin.tgid, self._capture.lives.epoch(origin), origin.ustack
 
     def of(self, row: Row) -> Stack:
         """User frames, then kernel frames; or one that says why there are none."""

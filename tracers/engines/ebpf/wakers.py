@@ -19,6 +19,8 @@ from ...kernel.records import (
     Waker,
 )
 from ...measures.protocol import Row
+from .capture import Capture
+from .lives import Lives
 from .names import Names
 from .stacks import Stacks
 
@@ -33,22 +35,22 @@ _INTERRUPTED = ("irq_exit_rcu", "__irq_exit_rcu", "irq_exit")
 """A softirq that runs when an interrupt ends, and not by a thread's own call."""
 
 
-def by_rows(rows: Sequence[Row]) -> list[Row]:
+def by_rows(rows: Sequence[Row], lives: Lives) -> list[Row]:
     """A row for each waker of these rows: so that its stacks and its process get names."""
     wakers = {waker for chain in {row.wakers for row in rows} for waker in chain}
-    return [_row(waker) for waker in wakers if waker.ustack or waker.kstack]
+    return [_row(waker, lives) for waker in wakers if waker.ustack or waker.kstack]
 
 
-def _row(waker: Waker) -> Row:
-    origin = Origin(waker.ustack, waker.kstack, 0, waker.tid, waker.tgid, waker.execs, RUNNING)
-    return Row(origin, "", ())
+def _row(waker: Waker, lives: Lives) -> Row:
+    origin = Origin(waker.ustack, waker.kstack, 0, waker.tid, waker.tgid, waker.life, RUNNING)
+    return Row(lives.numbered(origin), "", ())
 
 
 class Wakers:
     """Tells who wakers are."""
 
-    def __init__(self, stacks: Stacks, names: Names) -> None:
-        self._stacks, self._names = stacks, names
+    def __init__(self, capture: Capture, stacks: Stacks, names: Names) -> None:
+        self._lives, self._stacks, self._names = capture.lives, stacks, names
         self._chains: dict[tuple[Waker, ...], tuple[Stack, Labels]] = {(): ((), ())}
         self._parts: dict[Waker, tuple[Stack, str, bool]] = {}
         self._frames: dict[Frame, Frame] = {}
@@ -72,7 +74,9 @@ class Wakers:
             if not labels:
                 labels = (("waker", name),)
                 if not is_interrupt:
-                    labels += (("waker_thread", self._names.thread(waker.tgid, waker.tid)), ("waker_tid", waker.tid))
+                    number = _row(waker, self._lives).origin.tgid
+                    thread = self._names.thread(number, self._lives.threads.get(waker.life, -1))
+                    labels += (("waker_thread", thread), ("waker_tid", waker.tid))
             frames += (SEPARATOR, *stack, self._frame(Frame(name, WAKER)))
             if is_interrupt:
                 break  # whom it interrupted has nothing to do with it
@@ -80,7 +84,7 @@ class Wakers:
 
     def _part(self, waker: Waker) -> tuple[Stack, str, bool]:
         """The stack of a waker, innermost first; its name; whether it is an interrupt."""
-        row = _row(waker)
+        row = _row(waker, self._lives)
         user, kernel = self._stacks.parts_of(row)
         kernel = _from_wakeup(kernel)
         is_interrupt = not waker.tid
@@ -99,7 +103,7 @@ class Wakers:
     def _name(self, waker: Waker, is_interrupt: bool) -> str:
         softirq = _SOFTIRQS[waker.number] if waker.number < len(_SOFTIRQS) else str(waker.number)
         if waker.context == BY_THREAD or (waker.context == BY_SOFTIRQ and not is_interrupt):
-            name = self._names.process(waker.tgid)
+            name = self._names.process(_row(waker, self._lives).origin.tgid)
             return f"{name}-{waker.tgid} {softirq}" if name.startswith("ksoftirqd/") else f"{name}-{waker.tgid}"
         if waker.context == BY_TIMER or (waker.context == BY_SOFTIRQ and softirq in _TIMERS):
             return "[timer]"

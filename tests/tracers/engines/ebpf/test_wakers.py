@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from stallscope.converters.model import Frame, Stack
@@ -47,17 +47,28 @@ class Names:
     def process(self, pid: int) -> str:
         return PROCESSES[pid]
 
-    def thread(self, pid: int, tid: int) -> str:
-        return f"{PROCESSES[pid]}/{tid}"
+    def thread(self, pid: int, first: int) -> str:
+        return f"{PROCESSES[pid]}/{first}"
+
+
+class Lives:
+    threads: ClassVar = {5: 50}
+
+    def numbered(self, origin: Origin) -> Origin:
+        return origin
+
+
+class Capture:
+    lives = Lives()
 
 
 @pytest.fixture
 def wakers() -> Wakers:
-    return Wakers(cast(Any, Stacks()), cast(Any, Names()))
+    return Wakers(cast(Any, Capture()), cast(Any, Stacks()), cast(Any, Names()))
 
 
 def waker(context: int, kstack: int = 0, *, ustack: int = 0, pid: int = 0, number: int = 0) -> Waker:
-    return Waker(ustack, kstack, pid and pid + 1, pid, 0, number, context)
+    return Waker(ustack, kstack, pid and pid + 1, pid, pid and 5, number, context)
 
 
 def told(wakers: Wakers, *links: Waker) -> list[str]:
@@ -74,7 +85,7 @@ def test_a_thread(wakers: Wakers) -> None:
         "try_to_wake_up", "pipe_write", *CALL[::-1], "send", "main", "_start", "app-7",
     ]  # fmt: skip
     assert {frame.kind for frame in frames[1:]} == {WAKER}
-    assert dict(labels) == {"waker": "app-7", "waker_thread": "app/8", "waker_tid": 8}
+    assert dict(labels) == {"waker": "app-7", "waker_thread": "app/50", "waker_tid": 8}
     assert list(labels) == sorted(labels)
 
 
@@ -126,4 +137,4 @@ def test_a_softirq_by_a_call_of_the_thread_is_its_own(wakers: Wakers) -> None:
 
 def test_rows_for_the_stacks_of_wakers() -> None:
     rows = [Row(Origin(1, 1, 0, 7, 7, 0, 1), "", (), wakers=(APP, waker(BY_TIMER)))] * 2
-    assert [row.origin for row in by_rows(rows)] == [Origin(10, 1, 0, 8, 7, 0, RUNNING)]
+    assert [row.origin for row in by_rows(rows, cast(Any, Lives()))] == [Origin(10, 1, 0, 8, 7, 5, RUNNING)]
