@@ -29,6 +29,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/pprof/metadata.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/readers/base/options.py": "one dataclass without logic",
+    "converters/summary/finding.py": "one dataclass without logic",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
     "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",

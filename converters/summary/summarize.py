@@ -151,11 +151,13 @@ class _Whose:
 
 
 def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
-    times: dict[Thread, int] = defaultdict(int)
-    total = Sum()
-    for thread, _, part in members:
-        total.add(part)
-        times[thread] += part.time
+    thread, place, total = members[0]
+    times = {thread: total.time}
+    if len(members) > 1:  # There may be very many with one.
+        total = replace(total)
+        for thread, _, part in members[1:]:
+            total.add(part)
+            times[thread] = times.get(thread, 0) + part.time
     of = whose.of(times)
     _, place, _ = max(members, key=lambda member: member[2].time)
     runnable = place.kind == CORE

@@ -61,6 +61,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
     if scheduling:

@@ -155,7 +155,7 @@ class Session:
                 part = self._cut(sink, bounds, self.intervals, part, at)
             records = self._engine.stop()
             bounds.finish()
-        return self._finish(sink, records, part)
+        return self._finish(sink, records, part, progress)
 
     def _keep_within(
         self, bounds: Bounds, sink: RecordSink, part: Part, on_poll: Callable[[int, int, int], None] | None
@@ -173,7 +173,9 @@ class Session:
             on_poll(counters["new_threads"], len(sink.stacks), lost)
         return part
 
-    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part) -> Capture:
+    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part, progress: Progress | None) -> Capture:
+        if progress:
+            progress.ended(stacks=len(sink.stacks))
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
         boundary = self.intervals.boundary if self.intervals else 0
@@ -203,10 +205,10 @@ class Session:
         intervals.passed()
 
         def write() -> None:
-            bounds.finish()
+            bounds.finish_beside(intervals.taken)
             self._publish(self._capture(sink, threads, part, at))
 
-        intervals.write(write)
+        intervals.write(write, bounds.size_beside(intervals.taken))
         sink.execs = [record for record in sink.execs if record.time >= at]
         self._ours |= intervals.ours
         for measure in measures:
@@ -343,7 +345,7 @@ class Session:
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        stacks, ends = sink.stacks.find(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
+from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, Stack, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
@@ -35,7 +35,7 @@ from stallscope.tracers.kernel.records import (
     WaitSum,
 )
 from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Ended, rows_of
+from stallscope.tracers.measures.protocol import Ended, Row, rows_of
 from stallscope.tracers.symbols.process import Process, ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 from stallscope.tracers.unwind.loader import Counts
@@ -354,7 +354,16 @@ def test_naming_very_many_stacks_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     profile(waits=waits, stacks={5: (1,), 6: (2,)})
     assert terminal.getvalue() == ""
     monkeypatch.setattr(stacks_module, "MANY", 2)
+    shown: list[str] = []
+    join = stacks_module.Stacks.of
+
+    def of(stacks: stacks_module.Stacks, row: Row) -> Stack:
+        shown.append(terminal.getvalue())
+        return join(stacks, row)
+
+    monkeypatch.setattr(stacks_module.Stacks, "of", of)
     profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert set(shown) == {"\r\x1b[Knaming the functions of 2 stacks"}
     assert terminal.getvalue() == "\r\x1b[Knaming the functions of 2 stacks\r\x1b[K"
 
 

@@ -18,6 +18,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.launch import Launch
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing, session
 from stallscope.tracers.engines.ebpf.ends import Ends
@@ -394,6 +395,19 @@ def trace(scope: Scope, launch: Launch | None, duration: float | None, **hooks: 
         engine.close()
         if launch:
             launch.stop()
+
+
+def test_what_follows_the_trace_is_told(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    progress = Progress()
+    monkeypatch.setattr(progress, "ended", lambda *, stacks: told.append(f"ended {stacks > 0}"))
+    sink = RecordSink()
+    engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
+    try:
+        Session(engine, None, 0.3).run(sink, progress=progress, wait=False)
+    finally:
+        engine.close()
+    assert told == ["ended True"]
 
 
 def test_command_is_traced_from_exec_to_exit(root: None) -> None:
