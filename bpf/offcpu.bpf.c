@@ -31,10 +31,6 @@ struct lost_waits {
 };
 struct lost_waits lost_waits SEC(".maps");
 
-const volatile u64 min_wait;
-const volatile u64 max_wait = ~0ULL;
-const volatile u32 state_mask = ~0U; /* bit per enum wait_state */
-
 static __always_inline bool same_key(const struct origin *a, const struct origin *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->python == b->python && a->tid == b->tid &&
@@ -101,9 +97,7 @@ int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
 	u64 blocked, runnable;
 
-	if (!t || !t->out)
-		return 0;
-	if (now - t->out < min_wait || now - t->out > max_wait || !(state_mask & (1U << (t->key.state & 31))))
+	if (!t || !wait_counts(t, now))
 		return 0;
 	blocked = blocked_part(t, now);
 	runnable = now - t->out - blocked;

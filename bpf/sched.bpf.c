@@ -10,12 +10,15 @@
 #include "measures.bpf.h"
 #include "thread.bpf.h"
 #include "user_stack.bpf.h"
+#include "wakeup.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 /* The off-CPU time that began at t->out ends; `waits` is above 1 if some waits were not seen. */
-static __always_inline void wait_ended(struct thread *t, u64 now, u64 waits)
+static __always_inline void wait_ended(struct thread *t, struct task_struct *task, bool trusted, u64 now, u64 waits)
 {
+	if (measure_wakeup)
+		wakeup_ended(t, wakeups_of(task, trusted, false), now, waits);
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
@@ -75,7 +78,7 @@ static __always_inline void end_phase(struct thread *t, u64 now)
  * the thread's switches and CPU time, and are counted. */
 
 /* Switched out, but no switch-in was seen: the CPU time since its last event says when it was. */
-static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
+static __always_inline void missed_in(struct thread *t, struct task_struct *task, bool trusted, u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
 	u64 in = now - t->since > ran ? now - ran : t->since;
@@ -83,7 +86,7 @@ static __always_inline void missed_in(struct thread *t, u64 runtime, u64 now)
 	count(MISSED_INS);
 	end_phase(t, in);
 	t->phase = PHASE_ON_CPU;
-	wait_ended(t, in, 1);
+	wait_ended(t, task, trusted, in, 1);
 }
 
 static __always_inline void without_stack(struct thread *t)
@@ -109,7 +112,8 @@ static __always_inline void missed_out(struct thread *t, u64 runtime, u64 now)
 }
 
 /* Switched out after what looks like one stretch on the CPU, but it was off `waits` times in between. */
-static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtime, u64 now)
+static __always_inline void missed_waits(struct thread *t, struct task_struct *task, bool trusted, u64 waits,
+					 u64 runtime, u64 now)
 {
 	u64 ran = runtime - t->exec_runtime;
 
@@ -121,7 +125,7 @@ static __always_inline void missed_waits(struct thread *t, u64 waits, u64 runtim
 	t->on_cpu += t->out - t->since;
 	t->blocked[WAIT_OTHER] += now - t->out;
 	t->since = now;
-	wait_ended(t, now, waits);
+	wait_ended(t, task, trusted, now, waits);
 }
 
 /* Switched in after what looks like one wait, but it ran in between. */
@@ -242,7 +246,7 @@ static __always_inline int on_exit(bool trusted)
 	missed = kernel_switches(task, trusted) - t->kernel_switches;
 	runtime = TASK_FIELD(trusted, task, se.sum_exec_runtime);
 	if ((s64)missed > 0) {
-		missed_waits(t, missed, runtime, now);
+		missed_waits(t, task, trusted, missed, runtime, now);
 		t->kernel_switches += missed;
 	}
 	end_phase(t, now);
@@ -279,13 +283,14 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if (measure_offcpu && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if ((measure_offcpu || measure_wakeup) && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)
-		t->key.kstack = kernel_stack_at_switch(ctx, t->key.state == WAIT_PREEMPTED, record);
+		t->key.kstack =
+			kernel_stack_again(ctx, t->key.state == WAIT_PREEMPTED ? MEMO_PREEMPTED : MEMO_WAITS, record);
 }
 
 static __always_inline int on_switch(u64 *ctx, bool trusted)
@@ -321,9 +326,9 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		runtime = TASK_FIELD(trusted, prev, se.sum_exec_runtime);
 		switches = kernel_switches(prev, trusted);
 		if (t->phase != PHASE_ON_CPU)
-			missed_in(t, runtime, now);
+			missed_in(t, prev, trusted, runtime, now);
 		else if ((s64)(switches - t->kernel_switches) > 1)
-			missed_waits(t, switches - t->kernel_switches - 1, runtime, now);
+			missed_waits(t, prev, trusted, switches - t->kernel_switches - 1, runtime, now);
 		end_phase(t, now);
 		t->exec_runtime = runtime;
 		t->kernel_switches = switches;
@@ -349,7 +354,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || (measure_ioctl && ioctl_inside(t)))
+			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
 		}
 	}
@@ -374,7 +379,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t->phase = PHASE_ON_CPU;
 		t->exec_runtime = runtime;
 		t->kernel_switches = switches;
-		wait_ended(t, now, 1);
+		wait_ended(t, next, trusted, now, 1);
 	}
 	if (measure_timeline && (trace_all || traced)) {
 		u64 comes = (u32)TASK_FIELD(trusted, next, pid) | (u64)(u32)TASK_FIELD(trusted, next, prio) << 32;

@@ -8,6 +8,7 @@
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
 #include "user_stack.bpf.h"
+#include "wakeup.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -47,6 +48,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		 * child does not run yet, so there is no other writer. */
 		begin_thread(t, child, trusted, now, PHASE_RUNNABLE, &key);
 		t->creator = TASK_FIELD(trusted, parent, pid);
+		prepare_wakeups(child, trusted);
 	}
 	return 0;
 }
@@ -312,6 +314,7 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	}
 	if (phase == PHASE_ON_CPU && !on_cpu(task))
 		phase = PHASE_RUNNABLE;
+	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
 	if (t && t->phase == PHASE_BLOCKED && !t->switches)
 		t->end = end;
@@ -431,29 +434,39 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* What scope_dump reports: too large for the BPF stack. Only one iterator runs at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct thread_record);
+} dump_scratch SEC(".maps");
+
 /* Reports every traced thread that still exists when the trace ends; while a boundary passes, those that have not been
  * cut there. */
 SEC("iter/task")
 int scope_dump(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct thread_record out = {};
+	struct thread_record *out;
 	struct thread *t;
+	u32 zero = 0;
 	u64 at;
 
-	if (!task)
+	out = bpf_map_lookup_elem(&dump_scratch, &zero);
+	if (!task || !out)
 		return 0;
 	t = find_thread(task, true);
 	if (!t || t->phase == PHASE_GONE)
 		return 0;
 	at = dumped_at;
-	out.type = RECORD_EXIT;
-	out.end = at ? at : run.stopped;
-	bpf_probe_read_kernel(out.comm, sizeof(out.comm), task->comm);
-	out.thread = *t;
+	out->type = RECORD_EXIT;
+	out->end = at ? at : run.stopped;
+	bpf_probe_read_kernel(out->comm, sizeof(out->comm), task->comm);
+	out->thread = *t;
 	/* Only its own event changes it, and that has cut it before. */
 	if (at && *(volatile u64 *)&t->cut == at)
 		return 0;
-	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	bpf_seq_write(ctx->meta->seq, out, sizeof(*out));
 	return 0;
 }

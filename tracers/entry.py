@@ -20,6 +20,11 @@ def wall() -> int:
     return run("stallscope.tracers.wall")
 
 
+def wakeup() -> int:
+    """``trace-wakeup``."""
+    return run("stallscope.tracers.wakeup")
+
+
 def ioctl() -> int:
     """``trace-ioctl``."""
     return run("stallscope.tracers.ioctl")

@@ -10,7 +10,8 @@ from ..converters.base import cli
 from ..converters.model.states import BLOCKED, RUNNABLE_STATES
 from .command import options
 from .command.run import run
-from .measures.offcpu import FOREVER, OffCpu
+from .measures.offcpu import OffCpu
+from .measures.wakeup import WakeUp
 
 _GROUPS = {
     "blocked": BLOCKED,
@@ -39,6 +40,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
     metavar="STATE",
     help=f"Count only waits in this state (repeatable): {', '.join(_STATE_NAMES)}.",
 )
+@options.wakers_option
 @options.timeline_options
 @options.naming_options
 @options.engine_options
@@ -50,10 +52,8 @@ def main(**given: Any) -> int:
     The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C. A COMMAND that still runs by then is
     terminated. An output that ends in .pb.gz keeps everything for later conversion."""
     scope = options.make_scope(given)
-    shortest = options.microseconds(given["min_block"], 0)
-    longest = options.microseconds(given["max_block"], FOREVER)
-    if shortest > longest:
-        raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
+    shortest, longest = options.waits_between(given)
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     measure = OffCpu(shortest, longest, states or None)
-    return run(given, scope, (measure, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")
+    wakers = (WakeUp(1, shortest, longest, states or None, alone=False),) if given["wakers"] else ()
+    return run(given, scope, (measure, *wakers, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")

@@ -9,6 +9,7 @@ from .command import options
 from .command.run import run
 from .measures.offcpu import OffCpu
 from .measures.oncpu import OnCpu
+from .measures.wakeup import WakeUp
 
 
 @cli.command(
@@ -22,6 +23,7 @@ from .measures.oncpu import OnCpu
 )
 @options.scope_options
 @options.frequency_option
+@options.wakers_option
 @options.timeline_options
 @options.naming_options
 @options.engine_options
@@ -33,5 +35,6 @@ def main(**given: Any) -> int:
     --root state` it is at the bottom of the picture. The trace ends after -d SECONDS, with the traced processes, or by
     Ctrl-C."""
     scope = options.make_scope(given)
-    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *options.make_timeline(given)
+    wakers = (WakeUp(alone=False),) if given["wakers"] else ()
+    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *wakers, *options.make_timeline(given)
     return run(given, scope, measures, stem="wall", what="Wall-clock time")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Kernel stacks without unwinding, for a thread that waits at the same place as before.
+/* Kernel stacks without unwinding, for a thread that waits, or wakes another one, at the same place as before.
  *
  * The context of a tracepoint program is on the kernel stack, and the return addresses of the functions that led there
  * are at fixed distances above it: their frames have constant size. The places found by a full walk are therefore kept
@@ -17,6 +17,8 @@
 /* The innermost frames are the same for every wait: our program, the tracepoint's internals (two frames, or three if
  * others trace sched_switch, too) and __schedule(). */
 #define MEMO_INNER 4
+/* … and for every wake-up: try_to_wake_up() instead of __schedule(); the fewest, as one more does no harm. */
+#define MEMO_INNER_WAKING 3
 /* The outermost one, the entry code, is directly below the user registers. The distance between it and the
  * others varies with CONFIG_RANDOMIZE_KSTACK_OFFSET. */
 #define MEMO_OUTER 1
@@ -28,14 +30,23 @@ struct kernel_memo {
 	u32 frames;
 	u32 words; /* size of the part of the stack that is read */
 	u32 uses;
-	u32 stacks;		  /* stack_generation */
+	u32 stacks; /* stack_generation */
+	u32 inner;  /* frames that are the same always */
+	u32 pad;
 	u64 address[MEMO_FRAMES]; /* leaf first, as bpf_get_stack() gives them */
 	u16 place[MEMO_FRAMES];	  /* word in the part that is read */
 };
 
-/* One for waits and one for preemptions, because the two often alternate. */
+/* One for each, because they alternate. */
+enum memo_use {
+	MEMO_WAITS,
+	MEMO_PREEMPTED,
+	MEMO_WAKES,
+	MEMO_USES,
+};
+
 struct kernel_memos {
-	struct kernel_memo of[2];
+	struct kernel_memo of[MEMO_USES];
 };
 
 struct memo_storage {
@@ -71,11 +82,12 @@ static __always_inline u64 outermost(const struct memo_words *stack)
 /* The memo's id if the stack is still the same; else 0. */
 __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 {
-	u32 words, end, i;
+	u32 words, end, inner, i;
 
 	if (!memo || !stack)
 		return 0;
 	words = memo->words;
+	inner = memo->inner;
 	end = memo->frames - MEMO_OUTER;
 	if (!words || words > MEMO_WORDS || memo->stacks != stack_generation ||
 	    outermost(stack) != memo->address[end & (MEMO_FRAMES - 1)])
@@ -83,10 +95,11 @@ __weak u64 recall(struct kernel_memo *memo, struct memo_words *stack)
 	if (bpf_probe_read_kernel(stack->word, words * sizeof(u64), (void *)stack->context))
 		return 0;
 	barrier_var(end);
-	for (i = MEMO_INNER; i < MEMO_FRAMES; i++) {
+	barrier_var(inner);
+	for (i = MEMO_INNER_WAKING; i < MEMO_FRAMES; i++) {
 		if (i >= end)
 			break;
-		if (stack->word[memo->place[i] & (MEMO_WORDS - 1)] != memo->address[i])
+		if (i >= inner && stack->word[memo->place[i] & (MEMO_WORDS - 1)] != memo->address[i])
 			return 0;
 	}
 	return memo->id;
@@ -119,15 +132,16 @@ __weak int find_place(struct place_search *search, struct kernel_memo *memo, str
 __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const struct stack_record *record, u32 frames,
 		    u64 id)
 {
-	struct place_search search = { .next = MEMO_INNER, .end = frames - MEMO_OUTER };
+	struct place_search search = { .end = frames - MEMO_OUTER };
 	u64 bytes;
 	u32 i;
 
 	if (!memo || !stack || !record)
 		return 0;
+	search.next = memo->inner;
 	bytes = stack->top - stack->context;
 	memo->words = 0;
-	if (frames <= MEMO_INNER + MEMO_OUTER || frames > MEMO_FRAMES)
+	if (frames <= memo->inner + MEMO_OUTER || frames > MEMO_FRAMES)
 		return 0;
 	if (bytes > sizeof(stack->word))
 		bytes = sizeof(stack->word);
@@ -154,8 +168,9 @@ static __always_inline u64 kernel_stack(void *ctx, struct stack_record *record)
 	return stack_id(record, kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0)));
 }
 
-/* The id of the kernel stack of the current task, which is being switched out: recognised, or walked. */
-static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, struct stack_record *record)
+/* The id of the kernel stack of the current task, which is being switched out, or wakes another one by itself:
+ * recognised, or walked. */
+static __always_inline u64 kernel_stack_again(void *ctx, enum memo_use use, struct stack_record *record)
 {
 	struct kernel_memo *memo = NULL;
 	struct task_struct *current;
@@ -168,8 +183,10 @@ static __always_inline u64 kernel_stack_at_switch(void *ctx, bool preempted, str
 		return kernel_stack(ctx, record);
 	current = bpf_get_current_task_btf();
 	memos = bpf_task_storage_get(&memo_storage, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (memos)
-		memo = preempted ? &memos->of[1] : &memos->of[0];
+	if (memos) {
+		memo = &memos->of[use];
+		memo->inner = use == MEMO_WAKES ? MEMO_INNER_WAKING : MEMO_INNER;
+	}
 	stack = bpf_map_lookup_elem(&memo_scratch, &zero);
 	if (memo && stack) {
 		*(volatile u64 *)&stack->context = (u64)ctx;

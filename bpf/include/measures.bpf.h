@@ -9,11 +9,34 @@
 SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
 SHARED const volatile bool measure_ioctl;
+SHARED const volatile bool measure_wakeup;
+
+/* Waits that are not shorter, not longer, and in these states (bit per enum wait_state) count. */
+SHARED const volatile u64 min_wait;
+SHARED const volatile u64 max_wait;
+SHARED const volatile u32 state_mask;
+
+/* Whether the thread's time off the CPU, which ends at `now`, counts. */
+static __always_inline bool wait_counts(const struct thread *t, u64 now)
+{
+	return t->out && now - t->out >= min_wait && now - t->out <= max_wait &&
+	       (state_mask & (1U << (t->key.state & 31)));
+}
+
+/* Whether it was blocked, and not only waiting for a core. */
+static __always_inline bool was_blocked(const struct thread *t)
+{
+	return t->key.state != WAIT_PREEMPTED && t->key.state != WAIT_NEW;
+}
 
 /* A thread's time off the CPU ends at `now`: one wait, or `waits` of them that could not be distinguished. */
 extern int offcpu_ended(struct thread *t, u64 now, u64 waits);
 /* The thread is about to exit: moves its pending sum into the map. */
 extern int offcpu_flush(struct thread *t);
+
+/* The same for the measure of wake-ups; `w`: the thread's entry, or NULL. */
+struct wakeups;
+extern int wakeup_ended(struct thread *t, struct wakeups *w, u64 now, u64 waits);
 
 /* A core switches threads. `comes`: tid | prio << 32 of the next thread; `next`: its entry, if it is traced. */
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);

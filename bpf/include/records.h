@@ -103,6 +103,7 @@ enum record_type {
 	RECORD_EXIT,
 	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
 	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
+	RECORD_CHAIN, /* of wakers: struct chain_record */
 };
 
 struct stack_record {
@@ -121,6 +122,45 @@ struct exec_record {
 	u64 lived; /* see struct thread */
 	u32 life;
 	u32 first;
+};
+
+/* What runs when a thread is woken. */
+enum waker_context {
+	WAKER_THREAD,
+	WAKER_SOFTIRQ,
+	WAKER_DEVICE, /* an interrupt that has a handler */
+	WAKER_TIMER,  /* the interrupt of the core's timer */
+	WAKER_CORE,   /* another core's request: a function to call, or irq_work */
+};
+
+/* Who woke a thread, and where. In an interrupt, whom it interrupted does not matter: tid and tgid are 0. */
+struct waker {
+	u64 ustack;
+	u64 kstack;
+	u32 tid;
+	u32 tgid;
+	u32 life;    /* see struct origin; 0: it is not traced */
+	u32 number;  /* of the device's interrupt, or of the softirq */
+	u32 context; /* enum waker_context */
+	u32 pad;
+};
+
+#define MAX_WAKERS 16
+
+/* Who ended a wait, who ended a wait of that thread meanwhile, and so on. Sent once, like stacks. */
+struct chain_record {
+	u32 type;
+	u32 count;
+	u64 id;
+	struct waker of[MAX_WAKERS];
+};
+
+/* A part of the waits that a chain ended: that in which its last thread had not been woken, or had no need to be. */
+struct wakeup_sum {
+	u64 time;
+	u64 count; /* of waits, with the longest chain of each */
+	u64 min;   /* … whole; all ones without any */
+	u64 max;
 };
 
 /* A trace that is cut into intervals: the last boundary that is done with, and the next one. User space announces a
@@ -217,7 +257,9 @@ enum counter {
 	NEW_WAITS,   /* entries in the tables of waits */
 	NEW_SAMPLES, /* … and of samples */
 	NEW_STACKS,
-	NEW_IOCTLS, /* … of ioctls, in entries of the largest table */
+	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
+	LOST_WAKEUPS, /* no room for a new key */
+	NEW_WAKEUPS,
 	COUNTERS,
 };
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["kernel", "native", "python", "jit", "api", "other"]
+Kind = Literal["kernel", "native", "python", "jit", "api", "waker", "other"]
 Aggregate = Literal["sum", "min", "max"]
 Labels = tuple[tuple[str, str | int], ...]
 """Sorted (key, value) pairs; samples with the same labels should share one tuple.
 
 Keys in use: host, pid (int), process, tid (int), thread, state, open ("yes": still waiting when the
 trace ended), pid-life (int: of the processes that had this pid one after the other, the so many-th; missing: the first
-one), tid-life (the same for the threads of a process)."""
+one), tid-life (the same for the threads of a process), waker (who ended the wait: ``python3-4711``, ``[timer]``),
+waker_thread, waker_tid (int)."""
 
 
 class Module(NamedTuple):

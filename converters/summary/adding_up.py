@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
@@ -13,8 +13,9 @@ from .runtimes import parked_in
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
 from .wait_sites import Site, Sites
+from .wakers import Waker, Wakers
 
-_TIMES = ("wall", "off-cpu")
+_TIMES = ("wall", "off-cpu", "blocked")
 """Possible names of the time column."""
 
 Thread = tuple[int, int]
@@ -65,6 +66,8 @@ class Sum:
     max: int = 0
     open_time: int = 0
     open_count: int = 0
+    wakers: dict[Waker, int] = field(default_factory=dict)
+    """Time by who ended the waits, if that was recorded."""
 
     def add(self, other: Sum) -> None:
         self.min = least(self.min, other.min)
@@ -73,6 +76,11 @@ class Sum:
         self.count += other.count
         self.open_time += other.open_time
         self.open_count += other.open_count
+        for waker, time in other.wakers.items():
+            self.woken_by(waker, time)
+
+    def woken_by(self, waker: Waker, time: int) -> None:
+        self.wakers[waker] = self.wakers.get(waker, 0) + time
 
 
 Sums = dict[Thread, dict[Place, Sum]]
@@ -104,17 +112,25 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     time = columns[0]
     known = _Labelled(threads)
     # The stack of a preempted thread shows no wait.
-    waits = ((sample.stack, sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait)
+    wakers = Wakers()
+    woken = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "blocked"), -1)
+    waits = (
+        (wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait
+    )
     places = _Places(shared_frames(waits))
     for sample in profile.samples:
         of = known.of(sample.labels)
         if of.is_running:
             continue
-        place = places.of(sample.stack, of.state)
+        own = wakers.own(sample.stack)
+        place = places.of(own, of.state)
         total = of.sums.get(place)
         if total is None:
             total = of.sums[place] = Sum()
-        total.add(_sample_sum(sample, columns, of.is_open))
+        if own is not sample.stack and (waker := wakers.of(sample)):
+            total.woken_by(waker, sample.values[woken])
+        if own is sample.stack or woken == time:  # else the wait is in another sample, too
+            total.add(_sample_sum(sample, columns, of.is_open))
     return known.sums
 
 

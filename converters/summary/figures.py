@@ -17,6 +17,7 @@ from .contention import Contention
 from .identity import kernel_ids
 from .sharing import Shared
 from .wait_kinds import CORE
+from .wakers import Waker, WokenBy
 
 SCHEMA_VERSION = 2
 
@@ -145,6 +146,8 @@ class Wait:
     """What had the cores that these threads waited for, if it is known."""
     mostly: tuple[tuple[str, ...], int] = ((), 0)
     """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
+    woken_by: tuple[WokenBy, ...] = ()
+    """Who ended the waits, if that was recorded; longest first."""
 
     @property
     def runnable(self) -> bool:
@@ -287,6 +290,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
         **(_core_json(wait) if wait.runnable else {}),
+        **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 
 
@@ -304,6 +308,15 @@ def _takers_json(takers: Takers) -> dict[str, Any]:
         "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
         "cores": takers.cores,
         "cgroup": json_text(takers.cgroup),
+    }
+
+
+def _waker_json(waker: Waker, time: int) -> dict[str, Any]:
+    return {
+        "process": json_text(waker.process),
+        "thread": json_text(waker.thread or waker.process),
+        "frames": [json_text(frame) for frame in waker.frames],
+        "time_ns": time,
     }
 
 

@@ -28,6 +28,7 @@ from .standing import Standing, standing
 from .trouble import trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
+from .wakers import longest
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -195,6 +196,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         threads_alike=of.alike,
         who=of.who,
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
+        woken_by=longest(total.wakers),
     )
 
 

@@ -24,6 +24,10 @@ _STILL = 2
 """Up to this many places of processes that did not move have their own rows."""
 _OFTEN = 0.2
 """The place where threads lost their core most often is named from this share of the wait on."""
+_WAKERS = 3
+"""Maximum number of wakers that are shown for a wait."""
+_MINOR = 50
+"""Wakers of less than 1/this of a wait's time are not shown."""
 _SAMPLES = 3
 """Work with fewer samples is folded, too: its share means nothing."""
 
@@ -140,7 +144,20 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
         details += f", {share(wait.mostly[1], wait.time)} of it in {' → '.join(map(printable, wait.mostly[0]))}"
     if wait.takers:
         details += f"; {printable(sentence(wait.takers))}"
+    if woken := _woken_by(wait):
+        details += f"\nwoken by {woken}"
     return text.append("\n" + details, style="not italic dim")
+
+
+def _woken_by(wait: Wait) -> str:
+    """The main wakers, and their shares of the wait."""
+    shown = [(waker, time) for waker, time in wait.woken_by[:_WAKERS] if time * _MINOR >= wait.time]
+    texts = []
+    for waker, time in shown:
+        whom = f"{waker.process} ({waker.thread})" if waker.thread else waker.process
+        where = f" in {' → '.join(waker.frames)}" if waker.frames else ""
+        texts.append(f"{printable(whom + where)} {share(time, wait.time)}")
+    return ", ".join(texts)
 
 
 def running_table(summary: Summary, width: int, top: int) -> RenderableType:

@@ -27,9 +27,10 @@ from peers import wait_for_link
 from runner import FOLDER, Workload
 from stacks_truth import reaches_start
 from stallscope.converters import pprof
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, Sample
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
+from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
@@ -42,6 +43,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Traced, run_traced
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -256,6 +258,43 @@ def timeline() -> str:
             assert abs(ran - times.on_cpu) <= CLOSURE * times.wall, (name, times, ran)
         counted += scheduling.count()
     return f"{counted:,} events, none lost; what they say of running is what the accounts say"
+
+
+@check
+def wakeup() -> str:
+    """Who ended each wait: the stage before, with its own stack; a timer; and all of the blocked time is told."""
+    found = traced("pipe_chain", 4, 200, 200, measures=(OffCpu(), WakeUp(4, alone=False)))
+    column = found.profile.index("blocked")
+    told, right, stacks = Counter[bool](), Counter[str](), Counter[bool]()
+    for sample in found.profile.samples:
+        is_wakeup = has_waker(sample.stack)
+        told[is_wakeup] += sample.values[column if is_wakeup else 0] if not _is_runnable(sample) else 0
+        process = str(sample.label("process"))
+        if is_wakeup and process.startswith("stage-") and "read_token" in [f.name for f in own_part(sample.stack)]:
+            before = f"stage-{(int(process[-1]) - 1) % 4}-"
+            waker = str(sample.label("waker"))
+            right[before if waker.startswith(before) else waker] += sample.values[column]
+            if waker.startswith("stage-"):
+                names = [frame.name for frame in links(sample.stack)[0]]
+                stacks["write_token" in names and "read_token" not in names] += sample.values[column]
+    assert told[True] == told[False] > 0, told
+    share = sum(time for name, time in right.items() if name.startswith("stage-")) / right.total()
+    assert share >= 0.95, right
+    whose = stacks[True] / stacks.total()
+    assert whose >= 0.95, stacks
+    slept = traced("sleeps", 20, measures=(WakeUp(),))
+    woken = Counter[str]()
+    for sample in slept.profile.samples:
+        if any(frame.name.startswith("sleep_") for frame in sample.stack):
+            woken[str(sample.label("waker"))] += sample.values[0]
+    timer = woken["[timer]"] / woken.total()
+    assert timer >= 0.95, woken
+    by = f"{share:.1%} of the time in a ring of pipes by the right process, {whose:.1%} with its stack"
+    return f"{by}; {timer:.1%} of sleeps by a timer"
+
+
+def _is_runnable(sample: Sample) -> bool:
+    return str(sample.label("state")).startswith("runnable")
 
 
 @check

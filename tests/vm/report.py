@@ -16,6 +16,7 @@ TITLES = {
     "doctor": "`trace-doctor`",
     "truth": "times and counts",
     "wall": "`trace-wall`: running and waiting",
+    "wakeup": "`trace-wakeup`: who ends waits",
     "timeline": "timelines",
     "ioctl": "ioctl calls, counted and timed",
     "quota": "a quota of half a core",

@@ -21,6 +21,7 @@ from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 
 MOST_STACK = 512
 """MAX_BPF_STACK of linux/filter.h: for all frames of a chain of calls together."""
@@ -69,7 +70,7 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        measures = OffCpu(), OnCpu(), Timeline(), Ioctl()
+        measures = OffCpu(), OnCpu(), Timeline(), Ioctl(), WakeUp(MAX_DEPTH)
         loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]

@@ -1,11 +1,13 @@
 /* Processes in a ring pass one token on.
  *
- *	pipe_chain [--wait] [--linger] [PROCESSES=4] [LAPS=500]
+ *	pipe_chain [--wait] [--linger] [PROCESSES=4] [LAPS=500] [WORK_US=0]
  *
  * Truth: process "stage-I" reads the token LAPS times in read_token() and writes it LAPS times in write_token(), which
- * never waits. */
+ * never waits. Between the two it works for so long in work(): the others wait for that. A stage waits for all of them,
+ * and is woken by the one before it. */
 #include <fcntl.h>
 #include <sys/wait.h>
+#include "burn.h"
 #include "workload.h"
 
 #define MAX_STAGES 32
@@ -26,7 +28,13 @@ static NAMED void write_token(struct wait_truth *w, int fd)
 	KEEP_FRAME();
 }
 
-static void stage(int i, int in, int out, long laps)
+static NAMED void work(long us)
+{
+	burn(us * 1000);
+	KEEP_FRAME();
+}
+
+static void stage(int i, int in, int out, long laps, long us)
 {
 	struct wait_truth *reads = new_wait("read_token"), *writes = new_wait("write_token");
 	struct thread_truth begin;
@@ -40,6 +48,8 @@ static void stage(int i, int in, int out, long laps)
 		if (i == 0)
 			write_token(writes, out);
 		read_token(reads, in);
+		if (us)
+			work(us);
 		if (i != 0)
 			write_token(writes, out);
 	}
@@ -49,12 +59,13 @@ static void stage(int i, int in, int out, long laps)
 int main(int argc, char **argv)
 {
 	int pipes[MAX_STAGES][2], pids[MAX_STAGES + 1] = { 0 };
-	long stages, laps;
+	long stages, laps, us;
 	uint64_t begin;
 
 	workload_begin(argc, argv);
 	stages = workload_number(0, 4, MAX_STAGES);
 	laps = workload_number(1, 500, 1000000);
+	us = workload_number(2, 0, 1000000);
 	for (int i = 0; i < stages; i++)
 		if (pipe2(pipes[i], O_CLOEXEC) < 0)
 			die("pipe");
@@ -64,7 +75,7 @@ int main(int argc, char **argv)
 			die("fork");
 		if (pids[i] == 0) {
 			workload_child();
-			stage(i, pipes[i][0], pipes[(i + 1) % stages][1], laps);
+			stage(i, pipes[i][0], pipes[(i + 1) % stages][1], laps, us);
 			_exit(0);
 		}
 	}

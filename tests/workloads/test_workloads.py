@@ -107,6 +107,38 @@ def test_pipe_chain() -> None:
         check_waits_explain_thread(truth, thread)
 
 
+def test_pipe_chain_works_in_between() -> None:
+    truth = run("pipe_chain", 3, 10, 2000)
+    for thread in truth["threads"]:
+        assert thread["cpu_ns"] >= 10 * 2 * MS
+        (reads,) = [w for w in truth["waits"] if (w["pid"], w["function"]) == (thread["pid"], "read_token")]
+        # The two others work meanwhile.
+        assert reads["ns"] >= 9 * 2 * 2 * MS
+
+
+def test_lock_holder() -> None:
+    truth = run("lock_holder", 3, 10, 4000)
+    names = sorted(thread["thread"] for thread in truth["threads"])
+    assert names == ["holder", "waiter-1", "waiter-2", "waiter-3"]
+    threads = {thread["pid"]: thread for thread in truth["threads"]}
+    for wait in truth["waits"]:
+        if wait["function"] == "take_lock" and threads[wait["pid"]]["thread"] != "holder":
+            assert wait["blocks"] <= wait["calls"]
+            assert wait["ns"] >= 10 * 2 * MS
+    (holder,) = [thread for thread in truth["threads"] if thread["thread"] == "holder"]
+    assert holder["cpu_ns"] >= 10 * 4 * MS
+
+
+def test_slow_producer() -> None:
+    truth = run("slow_producer", 10, 3000)
+    waits = by_function(truth)
+    assert set(waits) == {"take_item", "make_item"}
+    assert waits["make_item"]["calls"] == waits["make_item"]["blocks"] == 10
+    assert waits["make_item"]["ns"] >= 10 * 3 * MS
+    assert waits["take_item"]["ns"] >= 8 * 3 * MS
+    assert {thread["thread"] for thread in truth["threads"]} == {"consumer", "producer"}
+
+
 def test_spinner_never_waits() -> None:
     truth = run("spinner", 200)
     (thread,) = truth["threads"]

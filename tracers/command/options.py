@@ -16,6 +16,7 @@ from ..base.scope import Scope
 from ..engines.ebpf.engine import Ebpf
 from ..engines.ebpf.probes import ProbeOptions
 from ..engines.protocol import Engine
+from ..measures.offcpu import FOREVER
 from ..measures.timeline import LIMIT, Timeline
 
 if TYPE_CHECKING:
@@ -188,6 +189,16 @@ def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
     return (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
 
 
+def wakers_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--wakers: ``wakers``."""
+    option = click.option(
+        "--wakers",
+        is_flag=True,
+        help="Also record who ends each wait: the summary says 'woken by', --value blocked draws.",
+    )
+    return option(function)
+
+
 def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """-F: ``frequency``."""
     option = click.option(
@@ -303,6 +314,14 @@ def microseconds(value: float | None, default: int) -> int:
     if not 0 <= value < 1e15:
         raise StallscopeError(f"{value:g} us is not a waiting time", "give microseconds, 0 or more", exit_code=2)
     return round(value * 1000)
+
+
+def waits_between(given: Mapping[str, Any]) -> tuple[int, int]:
+    """--min-block and --max-block, in ns. Usage errors if nothing is between them."""
+    shortest, longest = microseconds(given["min_block"], 0), microseconds(given["max_block"], FOREVER)
+    if shortest > longest:
+        raise click.UsageError("--min-block is above --max-block: no wait is that long and that short")
+    return shortest, longest
 
 
 def _apply(options: list[Decorator], function: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL = 1, 2, 3, 4, 5
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN = 1, 2, 3, 4, 5, 6
 
 COUNTERS = (
     "lost_stacks",
@@ -49,12 +49,16 @@ COUNTERS = (
     "new_samples",
     "new_stacks",
     "new_ioctls",
+    "lost_wakeups",
+    "new_wakeups",
 )
 """enum counter, in its order."""
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
 _THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xI4x")
+_WAKER = struct.Struct("<QQ5I4x")
+_CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
 _EXEC = struct.Struct("<IIQQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
@@ -81,6 +85,26 @@ class Origin(NamedTuple):
     tgid: int
     life: int
     state: int
+
+
+WAKER_CONTEXTS = BY_THREAD, BY_SOFTIRQ, BY_DEVICE, BY_TIMER, BY_CORE, BY_UNKNOWN, BY_NOBODY = range(7)
+"""enum waker_context, and two of ours: nobody knows; nobody has, so far."""
+
+
+class Waker(NamedTuple):
+    """Who ended a wait; struct waker."""
+
+    ustack: int
+    kstack: int
+    tid: int
+    """0, like ``tgid``: it is no thread, but an interrupt."""
+    tgid: int
+    life: int
+    """See `Origin`; 0: it is not traced."""
+    number: int
+    """Of the device's interrupt, or of the softirq."""
+    context: int
+    """Of `WAKER_CONTEXTS`."""
 
 
 class WaitSum(NamedTuple):
@@ -189,6 +213,13 @@ def parse_record(data: bytes) -> ExecRecord | ThreadRecord:
     if kind == RECORD_CUT:
         return parse_thread_record(data, exited=False)
     raise ValueError(f"record of unknown type {kind}")
+
+
+def parse_chain(data: bytes) -> tuple[int, tuple[Waker, ...]]:
+    """The id of a chain, and its links; the one that ended the wait first."""
+    _, count, number = _CHAIN_HEAD.unpack_from(data)
+    first = _CHAIN_HEAD.size
+    return number, tuple(Waker(*_WAKER.unpack_from(data, first + i * _WAKER.size)) for i in range(count))
 
 
 def parse_thread_record(data: bytes, *, exited: bool) -> ThreadRecord:

@@ -54,12 +54,7 @@ class OffCpu(Summed):
         self._waits: dict[Origin, WaitSum] = {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {
-            "measure_offcpu": 1,
-            "min_wait": self._shortest,
-            "max_wait": self._longest,
-            "state_mask": _state_mask(self._states),
-        }
+        return {"measure_offcpu": 1, **filters(self._shortest, self._longest, self._states)}
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
@@ -88,7 +83,7 @@ class OffCpu(Summed):
         self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}
         waits = [(origin, total, False) for origin, total in self._closed(ended).items()]
         for record in ended.threads:
-            if not record.exited and (still := self._open(record)):
+            if not record.exited and (still := open_wait(record, self._shortest, self._longest)):
                 waits.append((record.thread.key, still, True))
         return [
             Row(origin, state, values, is_open)
@@ -117,21 +112,27 @@ class OffCpu(Summed):
                 waits[origin] = waits[origin] + thread.sum if origin in waits else thread.sum
         return waits
 
-    def _open(self, record: ThreadRecord) -> WaitSum | None:
-        """The interval that was open when the trace ended, counted up to there."""
-        thread = record.thread
-        if thread.phase == ON_CPU or not thread.out:
-            return None
-        whole = record.end - thread.out
-        if not self._shortest <= whole <= self._longest:
-            return None
-        blocked = 0
-        if thread.phase == BLOCKED:
-            blocked = whole
-        elif thread.key.state not in (SWITCHED_OUT, NEW) and thread.woken:
-            blocked = thread.woken - thread.out
-        runnable = whole - blocked
-        return WaitSum(1, blocked, blocked, blocked, runnable, runnable, runnable)
+
+def filters(shortest: int, longest: int, states: frozenset[str] | None) -> dict[str, int]:
+    """Knobs: which intervals count; see `OffCpu`."""
+    return {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
+
+
+def open_wait(record: ThreadRecord, shortest: int, longest: int) -> WaitSum | None:
+    """The interval that was open when the trace ended, counted up to there, if it counts."""
+    thread = record.thread
+    if thread.phase == ON_CPU or not thread.out:
+        return None
+    whole = record.end - thread.out
+    if not shortest <= whole <= longest:
+        return None
+    blocked = 0
+    if thread.phase == BLOCKED:
+        blocked = whole
+    elif thread.key.state not in (SWITCHED_OUT, NEW) and thread.woken:
+        blocked = thread.woken - thread.out
+    runnable = whole - blocked
+    return WaitSum(1, blocked, blocked, blocked, runnable, runnable, runnable)
 
 
 def _parts(origin: Origin, total: WaitSum) -> Iterator[tuple[str, tuple[int, int, int, int]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ...converters.model import ValueType
 from ..images.maps import Mapping as MappedFile
 from ..kernel.bpfobject import Link, Object
-from ..kernel.records import Origin, ThreadRecord
+from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
@@ -32,6 +32,8 @@ class Row(NamedTuple):
     """The wait had not ended when the trace did."""
     call: str = ""
     """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
+    wakers: tuple[Waker, ...] = ()
+    """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,14 @@ class Measure(Protocol):
 
     def stacks(self) -> Sequence[int] | Words:
         """The ids of the stacks that its other records refer to."""
+        return ()
+
+    def held(self) -> int:
+        """Bytes that it takes for them, about."""
+        return 0
+
+    def newcomers(self) -> Iterable[int]:
+        """Processes that its records name, since the last call; they may be out of the scope."""
         return ()
 
     def mapped(self, pid: int, mapping: MappedFile) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..kernel.bpfobject import Object
+from ..kernel.records import ORIGIN
 from ..kernel.sum_table import SumTable
 from .protocol import Measure
 
@@ -22,6 +23,8 @@ class Summed(Measure):
     """The name of the map."""
     value_size: int
     """Bytes of the values of an origin, of 8 bytes each."""
+    more: int = 0
+    """Words of a key behind the origin."""
     weights: Sequence[int] = (0,)
     """See `Totals`."""
     _table: SumTable | None = None
@@ -32,7 +35,8 @@ class Summed(Measure):
         raise NotImplementedError
 
     def open(self, loaded: Object, entries: int) -> None:
-        self._table = SumTable(loaded, self.table, self.value_size, entries)
+        size = ORIGIN.size + 8 * self.more
+        self._table = SumTable(loaded, self.table, self.value_size, entries, key_size=size)
         self._totals, self.slot = None, 0
 
     def close(self) -> None:
@@ -48,7 +52,7 @@ class Summed(Measure):
             # numpy, which it needs, takes longer to import than the probes to attach.
             from .totals import Totals
 
-            self._totals = Totals(self.ways(), self.weights)
+            self._totals = Totals(self.ways(), self.weights, self.more)
         return self._totals
 
     def next(self) -> None:

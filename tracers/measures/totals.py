@@ -19,7 +19,15 @@ _LOW = np.uint64(0xFFFFFFFF)
 _PATIENCE = 1 << 14
 """So many rows at least wait to be added up."""
 _MULTIPLIERS = np.array(
-    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xFF51AFD7ED558CCD, 0xD6E8FEB86659FD93], np.uint64
+    [
+        0x9E3779B97F4A7C15,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0xFF51AFD7ED558CCD,
+        0xD6E8FEB86659FD93,
+        0x27D4EB2F165667C5,
+    ],
+    np.uint64,
 )
 
 
@@ -45,19 +53,21 @@ class Moved(NamedTuple):
 class Totals:
     """Rows of an origin and its sums."""
 
-    def __init__(self, ways: Sequence[np.ufunc], weights: Sequence[int]) -> None:
+    def __init__(self, ways: Sequence[np.ufunc], weights: Sequence[int], more: int = 0) -> None:
         """``ways``: how each value of two rows of an origin becomes one: np.add, np.minimum or np.maximum.
 
-        ``weights``: the values whose sum says how important a row is.
+        ``weights``: the values whose sum says how important a row is. ``more``: words of a key behind the origin, at
+        most one.
         """
         self._ways, self._weights = tuple(ways), list(weights)
-        self._width = _KEY + len(self._ways)
+        self._key = _KEY + more
+        self._width = self._key + len(self._ways)
         self._rows: Words = np.zeros((0, self._width), np.uint64)
         self._fresh: list[Words] = []
 
     def add(self, keys: bytes, values: bytes) -> None:
         """Adds what was taken out of a table: an `ORIGIN` and the values of each row."""
-        self._add(np.hstack([_words(keys, _KEY), _words(values, len(self._ways))]))
+        self._add(np.hstack([_words(keys, self._key), _words(values, len(self._ways))]))
 
     def _add(self, rows: Words) -> None:
         self._fresh.append(rows)
@@ -73,16 +83,17 @@ class Totals:
         """The same with one row per origin."""
         if not len(rows):
             return rows
-        hashes = rows[:, :_KEY] @ _MULTIPLIERS
+        key = self._key
+        hashes = rows[:, :key] @ _MULTIPLIERS[:key]
         order = np.argsort(hashes)
         rows, hashes = rows[order], hashes[order]
-        starts = _starts(rows)
+        starts = _starts(rows[:, :key])
         # The rows of two origins with the same hash may lie mixed.
         if (hashes[starts[1:]] == hashes[starts[:-1]]).any():
-            rows = rows[np.lexsort(rows[:, :_KEY].T)]
-            starts = _starts(rows)
+            rows = rows[np.lexsort(rows[:, :key].T)]
+            starts = _starts(rows[:, :key])
         made = rows[starts]
-        for i, way in enumerate(self._ways, start=_KEY):
+        for i, way in enumerate(self._ways, start=key):
             made[:, i] = way.reduceat(rows[:, i], starts)
         return made
 
@@ -100,12 +111,13 @@ class Totals:
         rows = self._rows
         if len(rows) <= keep:
             return
-        weights = rows[:, [_KEY + i for i in self._weights]].sum(axis=1, dtype=np.uint64)
+        weights = rows[:, [self._key + i for i in self._weights]].sum(axis=1, dtype=np.uint64)
         rare = rows[:, 0] == OTHER_STACKS
         rare[np.argpartition(weights, len(rows) - keep)[: len(rows) - keep] if keep else slice(None)] = True
         folded = rows[rare]
         folded[:, 0] = OTHER_STACKS
         folded[:, 1:_STACKS] = 0
+        folded[:, _KEY : self._key] = 0
         self._rows = np.concatenate([rows[~rare], self._added_up(folded)])
 
     def move(self, moved: Moved) -> None:
@@ -131,12 +143,18 @@ class Totals:
         found: Words = self._rows[:, :_STACKS].ravel()
         return found
 
+    def more(self) -> Words:
+        """What is behind the origins; the same may occur several times."""
+        self._settle()
+        found: Words = self._rows[:, _KEY : self._key].ravel()
+        return found
+
     def clear(self) -> None:
         """Forgets all rows."""
         self._rows, self._fresh = self._rows[:0].copy(), []
 
     def take(self) -> Iterator[tuple[Origin, list[int]]]:
-        """The origins with their values, which are forgotten."""
+        """The origins with what is behind them in the key, and their values; they are forgotten."""
         self._settle()
         rows, self._rows = self._rows, self._rows[:0]
         for row in rows.tolist():
@@ -149,10 +167,10 @@ def _words(data: bytes, width: int) -> Words:
     return np.frombuffer(data, np.uint64).reshape(-1, width)
 
 
-def _starts(rows: Words) -> NDArray[np.intp]:
-    """Where the rows of another origin begin."""
-    new = np.ones(len(rows), bool)
-    new[1:] = (rows[1:, :_KEY] != rows[:-1, :_KEY]).any(axis=1)
+def _starts(keys: Words) -> NDArray[np.intp]:
+    """Where another key begins."""
+    new = np.ones(len(keys), bool)
+    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return np.flatnonzero(new)
 
 

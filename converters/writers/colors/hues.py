@@ -28,6 +28,7 @@ LABELS: dict[NodeKind, str] = {
     "python": "Python",
     "jit": "JIT",
     "api": "API",
+    "waker": "waker",
     "other": "other",
 }
 """Kinds in the order of the legend. ``root`` is not a kind of code and not in the legend."""
@@ -36,33 +37,34 @@ CODES: dict[str, str] = {
     "kernel": "k", "native": "n", "python": "p", "jit": "j", "api": "a", "other": "o", "root": "r",
     "separator": "s", "waker": "w",
 }  # fmt: skip
-"""Prefix of the class of a frame's box. The last two kinds are recognised by name."""
+"""Prefix of the class of a frame's box. Separators are recognised by name, and wakers also are."""
 
 GREY: dict[str, Hue] = {"other": Hue(60, 20, 0.12), "root": Hue(215, 0, 0.12), "separator": Hue(215, 0, 0.04)}
 _COMMON: dict[str, Hue] = {**GREY, "python": Hue(140, 24, 0.42), "jit": Hue(176, 16, 0.50), "api": Hue(285, 22, 0.62)}
+_WAKER = Hue(325, 14, 0.50)
 KIND_HUES: dict[str, dict[str, Hue]] = {
-    "calm": {**_COMMON, "native": Hue(210, 18, 0.72), "kernel": Hue(27, 16, 0.80)},
-    "warm": {**_COMMON, "native": Hue(46, 16, 0.90), "kernel": Hue(10, 14, 0.80)},
+    "calm": {**_COMMON, "native": Hue(210, 18, 0.72), "kernel": Hue(27, 16, 0.80), "waker": _WAKER},
+    "warm": {**_COMMON, "native": Hue(46, 16, 0.90), "kernel": Hue(10, 14, 0.80), "waker": _WAKER},
     # One colour family each, as in FlameGraph; within it the kinds still differ.
     "hot": {
         **GREY, "native": Hue(35, 26, 0.95), "kernel": Hue(4, 18, 0.85), "python": Hue(58, 8, 0.85),
-        "jit": Hue(76, 12, 0.60), "api": Hue(332, 16, 0.75),
+        "jit": Hue(76, 12, 0.60), "api": Hue(332, 16, 0.75), "waker": Hue(100, 12, 0.40),
     },
     "mem": {
         **GREY, "native": Hue(128, 26, 0.50), "kernel": Hue(166, 14, 0.60), "python": Hue(96, 14, 0.52),
-        "jit": Hue(70, 12, 0.55), "api": Hue(198, 12, 0.60),
+        "jit": Hue(70, 12, 0.55), "api": Hue(198, 12, 0.60), "waker": Hue(225, 12, 0.45),
     },
     "io": {
         **GREY, "native": Hue(228, 18, 0.66), "kernel": Hue(262, 16, 0.62), "python": Hue(198, 14, 0.60),
-        "jit": Hue(174, 12, 0.48), "api": Hue(300, 14, 0.56),
+        "jit": Hue(174, 12, 0.48), "api": Hue(300, 14, 0.56), "waker": Hue(330, 12, 0.50),
     },
     "wakeup": {
         **GREY, "native": Hue(183, 16, 0.55), "kernel": Hue(208, 12, 0.66), "python": Hue(154, 14, 0.45),
-        "jit": Hue(124, 12, 0.40), "api": Hue(246, 16, 0.60),
+        "jit": Hue(124, 12, 0.40), "api": Hue(246, 16, 0.60), "waker": Hue(275, 12, 0.50),
     },
     "offcpu": {
         **GREY, "native": Hue(212, 16, 0.78), "kernel": Hue(242, 14, 0.70), "python": Hue(186, 12, 0.55),
-        "jit": Hue(160, 12, 0.44), "api": Hue(276, 16, 0.60),
+        "jit": Hue(160, 12, 0.44), "api": Hue(276, 16, 0.60), "waker": Hue(310, 14, 0.50),
     },
     "chain": {
         **GREY, "native": Hue(214, 12, 0.74), "kernel": Hue(240, 12, 0.70), "python": Hue(262, 10, 0.60),

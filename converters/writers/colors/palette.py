@@ -22,6 +22,7 @@ from ...model.states import (
     UNINTERRUPTIBLE,
     WOKEN,
 )  # fmt: skip
+from ...model.wakers import WAKER, has_waker
 from ...transforms.diff import BEFORE, is_differential
 from ...transforms.labels import runs_and_waits
 from . import hues
@@ -89,6 +90,9 @@ _WAITING = re.compile("off-?cpu|block|wait|delay|idle|sched", re.IGNORECASE)
 
 def _suiting(profile: Profile, drawn: str) -> str:
     """Calm colours for waiting, warm ones for work on a CPU."""
+    column = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == drawn), 0)
+    if any(sample.values[column] and has_waker(sample.stack) for sample in profile.samples):
+        return "chain"
     if any(_WAITING.search(value_type.name) for value_type in profile.value_types):
         return "calm"
     units = {value_type.unit for value_type in profile.value_types if value_type.name == drawn}
@@ -108,13 +112,12 @@ class _ByKind:
 
     def css_class(self, node: Node) -> str:
         name = node.key.name
-        is_waker = name.endswith("_[w]") and "waker" in KIND_HUES[self._name]
-        return hues.css_class(name, "waker" if is_waker else node.key.kind)
+        is_waker = self._name == "chain" and name.endswith("_[w]")
+        return hues.css_class(name, WAKER if is_waker else node.key.kind)
 
     def legend(self, tree: Tree) -> list[Swatch]:
         codes = {self.css_class(node)[0] for node in tree.nodes}
-        named = [*LABELS.items(), ("waker", "waker")]
-        return [(hues.legend_class(kind), label) for kind, label in named if CODES[kind] in codes]
+        return [(hues.legend_class(kind), label) for kind, label in LABELS.items() if CODES[kind] in codes]
 
 
 _STATES: dict[str, Hue] = {

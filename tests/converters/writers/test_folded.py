@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ValueType
+from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.converters.writers import folded
 from stallscope.converters.writers.base.options import WriteOptions
 
@@ -44,6 +45,14 @@ def test_outermost_first_kernel_and_jit_marked_microseconds() -> None:
     profile = Profile([OFF_CPU, COUNT], [Sample(stack, (1_500_000, 3), DEMO)])
     assert lines(profile) == ["demo-42;start_thread;train;lambda_[j];ioctl;rwsem_down_read_[k] 1500"]
     assert lines(profile, value="count") == ["demo-42;start_thread;train;lambda_[j];ioctl;rwsem_down_read_[k] 3"]
+
+
+def test_a_waker_follows_a_separator_innermost_first() -> None:
+    waker = [Frame(name, WAKER) for name in ("wake", "--", "w-7")]
+    stack = (Frame("main"), Frame("read", "kernel"), SEPARATOR, *waker)
+    assert lines(Profile([OFF_CPU], [Sample(stack, (2000,), DEMO)])) == [
+        r"demo-42;main;read_[k];--;wake;\x2d\x2d;w-7 2"
+    ]
 
 
 def test_equal_stacks_are_merged_whatever_their_addresses_and_sorted() -> None:

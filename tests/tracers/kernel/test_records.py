@@ -19,7 +19,9 @@ from stallscope.tracers.kernel.records import (
     Thread,
     ThreadRecord,
     WaitSum,
+    Waker,
     pack_thread,
+    parse_chain,
     parse_record,
     parse_seeds,
     parse_thread,
@@ -119,8 +121,27 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_EXEC": records.RECORD_EXEC,
         "RECORD_EXIT": records.RECORD_EXIT,
         "RECORD_CUT": records.RECORD_CUT,
+        "RECORD_CHAIN": records.RECORD_CHAIN,
         "RECORD_IOCTL": records.RECORD_IOCTL,
     }
+    contexts = enum_values(gcc, tmp_path, "waker_context")
+    assert list(contexts.values()) == list(range(len(contexts)))
+    assert list(contexts) == ["WAKER_THREAD", "WAKER_SOFTIRQ", "WAKER_DEVICE", "WAKER_TIMER", "WAKER_CORE"]
+    ours_too = (records.BY_THREAD, records.BY_SOFTIRQ, records.BY_DEVICE, records.BY_TIMER, records.BY_CORE)
+    assert ours_too == tuple(contexts.values())
+    assert not {records.BY_UNKNOWN, records.BY_NOBODY} & set(contexts.values())
+
+
+def test_chain(gcc: str, tmp_path: Path) -> None:
+    wakers = (
+        Waker(ustack=1 << 63, kstack=12, tid=13, tgid=14, life=15, number=16, context=records.BY_SOFTIRQ),
+        Waker(ustack=0, kstack=22, tid=0, tgid=0, life=0, number=(1 << 32) - 1, context=records.BY_DEVICE),
+    )
+    lines = ["struct chain_record r; memset(&r, 0xee, sizeof(r));"]
+    lines += [f"r.type = {records.RECORD_CHAIN}; r.count = 2; r.id = {1 << 63 | 5}ULL;"]
+    lines += [fill(f"r.of[{i}]", waker._asdict()) for i, waker in enumerate(wakers)]
+    data = run_c(gcc, tmp_path, "\n".join([*lines, "fwrite(&r, sizeof(r), 1, stdout);"]))
+    assert parse_chain(data) == (1 << 63 | 5, wakers)
 
 
 def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:

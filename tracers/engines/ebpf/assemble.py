@@ -18,6 +18,7 @@ from .completing import complete
 from .names import Names
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
+from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
     from ....converters.model.scheduling import Scheduling
@@ -35,15 +36,16 @@ class Naming:
 def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
     """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time".
 
-    Labels pid, process, tid, thread, state, open, pid-life and tid-life, as the model lists them.
+    Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
     completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
-    stacks = Stacks(capture, completed, naming.lines)
+    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
-    labels: dict[tuple[int, int, int, str, bool], Labels] = {}
+    wakers = Wakers(capture, stacks, names)
+    labels: dict[tuple[int, int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     cut: Counter[str] = Counter()
@@ -53,10 +55,11 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         reached[stacks.end_of(row)] += weight
         cut[stacks.cut_in(row)] += weight
         late += weight if stacks.is_late(row) else 0
-        who = row.origin.tgid, row.origin.tid, row.origin.life, row.state, row.is_open
+        chain, waker = wakers.of(row.wakers)
+        who = row.origin.tgid, row.origin.tid, row.origin.life, row.state, row.is_open, waker
         if who not in labels:
-            labels[who] = names.labels(row.origin, row.state, row.is_open)
-        samples.append(Sample(stacks.of(row), row.values, labels[who]))
+            labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
+        samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
     stacks.progress.clear()
     lost = losses(capture, stacks)

@@ -55,7 +55,8 @@ class Bounds:
 
     @property
     def _bytes(self) -> int:
-        return self._sink.stacks.bytes + sum(totals.bytes for totals in self._totals)
+        held = sum(measure.held() for measure in self._engine.options.measures)
+        return self._sink.stacks.bytes + held + sum(totals.bytes for totals in self._totals)
 
     def _forget(self) -> None:
         """Folds the rarer half of the rows, and forgets the stacks to which nothing refers any more."""

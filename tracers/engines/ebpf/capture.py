@@ -62,7 +62,9 @@ class Part:
 
 def stacks_of(rows: Iterable[Row]) -> set[int]:
     """The ids of all stacks of the rows."""
-    return {stack for row in rows for stack in (row.origin.ustack, row.origin.kstack) if stack}
+    rows = list(rows)
+    wakers = {waker for chain in {row.wakers for row in rows} for waker in chain}
+    return {stack for origin in (*(row.origin for row in rows), *wakers) for stack in origin[:2] if stack}
 
 
 def by_demand(threads: list[ThreadRecord]) -> list[int]:

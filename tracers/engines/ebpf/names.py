@@ -70,13 +70,14 @@ class Names:
             return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
-    def labels(self, origin: Origin, state: str, is_open: bool) -> Labels:
+    def labels(self, origin: Origin, state: str, is_open: bool, wakers: Labels = ()) -> Labels:
         number, first = origin.tgid, self._lives.get(origin.life, -1)
         pid, life = self.pid(number)
         pairs: list[tuple[str, str | int]] = [
             ("process", self.process(number)),
             ("state", state),
             ("thread", self.thread(number, first)),
+            *wakers,
         ]
         is_sum = not origin.tid and first in self._threads
         if pid or not is_sum:

@@ -35,6 +35,8 @@ _THREADS = 1 << 16
 """Entries of the hash by tid, where the kernel has no task storage for us."""
 _IDS = 1 << 14
 """Entries of the sets of process and thread ids."""
+_WOKEN = 1 << 12
+"""Threads whose wakers are known, where there is no task storage."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
 
@@ -334,7 +336,8 @@ def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
     else:
         loaded.find_map("thread_hash").set_max_entries(_THREADS)
         loaded.find_map("thread_storage").set_autocreate(False)
-        for name in ("memo_storage", "user_memo_storage"):
+        loaded.find_map("wakeup_hash").set_max_entries(_WOKEN)
+        for name in ("memo_storage", "user_memo_storage", "wakeup_storage"):
             loaded.find_map(name).set_autocreate(False)
     if shape.sleepers:
         loaded.find_map("walked_stacks").set_max_entries(_SLEEPERS)

@@ -269,6 +269,8 @@ class Session:
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
+        for measure in self._engine.options.measures:
+            self._to_adopt.extend(pid for pid in measure.newcomers() if pid not in self._spaces.processes)
         self._conditions.poll()
 
     def _look_for_newcomers(self) -> None:

@@ -106,6 +106,10 @@ class Stacks:
         # Added while it slept, without its stack; or its switch-out was not reported.
         return (_UNREPORTED,) if origin.state == OTHER else (_NO_STACK,)
 
+    def parts_of(self, row: Row) -> tuple[Stack, Stack]:
+        """The user frames and all kernel frames of a row of a thread that was running."""
+        return self._user.get(self._space(row), ()), self._kernel.get(row.origin.kstack, ())
+
     def end_of(self, row: Row) -> int:
         """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
         found = self._user.get(self._space(row))

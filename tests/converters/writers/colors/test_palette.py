@@ -6,6 +6,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.flame.tree import Key, Node, Tree, build
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
+from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.colors import palette as palettes
 from stallscope.converters.writers.colors.palette import PALETTES, Palette
@@ -113,6 +114,17 @@ def test_kinds_and_wakers() -> None:
     graph = tree(node("all", "root"), node("a", "python"), node("b", "kernel"), node("ttwu_[w]"))
     assert [text for _, text in chain.legend(graph)] == ["kernel", "Python", "waker"]
     assert [text for _, text in calm.legend(graph)] == ["kernel", "native", "Python"]
+
+
+def test_stacks_with_wakers_have_the_palette_of_chains() -> None:
+    waits = Sample((Frame("f"), SEPARATOR, Frame("g", WAKER)), (5, 0), ())
+    beside = Sample((Frame("f"),), (0, 5), ())
+    types = [ValueType("blocked", "nanoseconds"), ValueType("off-cpu", "nanoseconds")]
+    profile = Profile(types, [waits, beside])
+    drawn = palettes.choose("", profile, "blocked")
+    assert drawn.css() == palettes.choose("chain", profile, "blocked").css()
+    assert palettes.choose("", profile, "off-cpu").css() == palettes.choose("calm", profile, "off-cpu").css()
+    assert drawn.css_class(node("g", "waker"))[0] == "w"
 
 
 def test_the_state_that_most_of_the_time_was_spent_in() -> None:

@@ -1,0 +1,86 @@
+"""Who ends waits: names and functions, from the stacks and the labels of samples with wakers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..model import Frame, Sample, Stack
+from ..model.kinds import kind_of_module
+from ..model.wakers import links, own_part
+from .wait_sites import Sites
+
+MOST = 8
+"""Maximum number kept per wait."""
+_NOBODY = ("[still waiting]", "[unknown waker]", "")
+
+
+class Waker(NamedTuple):
+    """Threads of one name in processes of one name, where they wake others; or an interrupt, such as ``[timer]``."""
+
+    process: str
+    thread: str
+    """"" if it has the process's name."""
+    frames: tuple[str, ...]
+    """See `wait_sites.Site`; empty for interrupts."""
+
+
+class WokenBy(NamedTuple):
+    """A waker, and the time in ns of the waits that it has ended."""
+
+    waker: Waker
+    time: int
+
+
+class Wakers:
+    """Tells waits from who ended them. Cached by identity: samples share their stacks."""
+
+    def __init__(self) -> None:
+        self._sites = Sites()
+        self._own: dict[int, Stack] = {}
+        self._frames: dict[int, Frame] = {}
+        self._stacks: list[Stack] = []
+        self._known: dict[tuple[int, int], Waker | None] = {}
+        self._parts: dict[Stack, Stack] = {}
+
+    def own(self, stack: Stack) -> Stack:
+        """The wait's own part of a stack."""
+        found = self._own.get(id(stack))
+        if found is None:
+            part = own_part(stack)
+            found = self._own[id(stack)] = stack if len(part) == len(stack) else self._parts.setdefault(part, part)
+        return found
+
+    def of(self, sample: Sample) -> Waker | None:
+        """Who ended the wait; None if nobody is known to have."""
+        key = id(sample.stack), id(sample.labels)
+        if key not in self._known:
+            self._known[key] = self._find(sample)
+        return self._known[key]
+
+    def _find(self, sample: Sample) -> Waker | None:
+        name = str(sample.label("waker") or "")
+        if name in _NOBODY:
+            return None
+        if name.startswith("["):
+            return Waker(name, "", ())
+        process = name.rpartition("-")[0] or name
+        thread = str(sample.label("waker_thread") or "")
+        frames = links(sample.stack)[0][:-1] if len(links(sample.stack)) else ()
+        stack = tuple(self._frame(frame) for frame in reversed(frames))
+        self._stacks.append(stack)  # which has to live as long as its site is known
+        return Waker(process, thread if thread != process else "", self._sites.of(stack).frames)
+
+    def _frame(self, frame: Frame) -> Frame:
+        """With the kind that it has on a stack of its own."""
+        known = self._frames.get(id(frame))
+        if known is None:
+            kind = kind_of_module(frame.module.path) if frame.module else "kernel"
+            known = self._frames[id(frame)] = frame._replace(kind=kind)
+        return known
+
+
+def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
+    """Those with the most time."""
+    ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))
+    return tuple(WokenBy(waker, time) for waker, time in ordered[:MOST])

@@ -1,0 +1,65 @@
+"""trace-wakeup's options, and --wakers. With a real trace: tests/live/test_wakeup.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers import offcpu, wakeup, wall
+from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.protocol import columns_of
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+    seen: list[Request] = []
+
+    def trace(_: Ebpf, request: Request) -> None:
+        seen.append(request)
+        raise StallscopeError("recorded")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Ebpf, "trace", trace)
+    return seen
+
+
+def test_the_measure(requests: list[Request]) -> None:
+    assert wakeup.main(["-p", "4711", "--depth", "16", "--min-block", "5", "--max-block", "9"]) == 1
+    (request,) = requests
+    (measure,) = request.measures
+    assert request.what == "Blocked time by waker"
+    assert [column.name for column in measure.columns] == ["blocked", "count", "min", "max"]
+    knobs = measure.knobs()
+    assert (knobs["chain_depth"], knobs["min_wait"], knobs["max_wait"]) == (16, 5000, 9000)
+
+
+def test_default_depth(requests: list[Request]) -> None:
+    wakeup.main(["-a"])
+    assert requests[0].measures[0].knobs()["chain_depth"] == 4
+
+
+@pytest.mark.parametrize("options", [["--depth", "0"], ["--depth", "17"], ["--min-block", "9", "--max-block", "5"]])
+def test_wrong_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert wakeup.main(["-p", "1", *options]) == 2
+    assert "trace-wakeup: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("main", "time"), [(offcpu.main, "off-cpu"), (wall.main, "wall")])
+def test_wakers_beside_other_measures(main: Callable[[list[str]], int], time: str, requests: list[Request]) -> None:
+    main(["-p", "4711", "--wakers"])
+    main(["-p", "4711"])
+    with_wakers, without = requests
+    assert [measure.name for measure in with_wakers.measures if measure not in without.measures][-1] == "wakeup"
+    columns = [column.name for column in columns_of(with_wakers.measures)]
+    assert (columns[0], columns[-1]) == (time, "blocked")
+    assert "wakeup" not in [measure.name for measure in without.measures]
+
+
+def test_wakers_of_the_waits_that_count(requests: list[Request]) -> None:
+    offcpu.main(["-p", "4711", "--wakers", "--min-block", "5", "--state", "uninterruptible"])
+    waits, wakers = requests[0].measures
+    for knob in ("min_wait", "max_wait", "state_mask"):
+        assert waits.knobs()[knob] == wakers.knobs()[knob]

@@ -1,0 +1,48 @@
+"""``trace-wakeup``: who ends the waits of threads, and who had made that one wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..converters.base import cli
+from .command import options
+from .command.run import run
+from .measures.wakeup import MAX_DEPTH, WakeUp
+
+
+@cli.command(
+    "trace-wakeup",
+    examples=[
+        ("sudo trace-wakeup -p 4711 -d 10", "who makes one process wait, for 10 seconds"),
+        ("sudo trace-wakeup -a -d 5 -o host.svg", "the whole host: chains across processes"),
+        ("sudo trace-wakeup -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
+    ],
+    epilog=options.EXIT_STATUS,
+)
+@options.scope_options
+@click.option("--min-block", type=float, metavar="US", help="Leave out waits shorter than this many microseconds.")
+@click.option("--max-block", type=float, metavar="US", help="Leave out waits longer than this many microseconds.")
+@click.option(
+    "--depth",
+    type=click.IntRange(1, MAX_DEPTH),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
+)
+@options.naming_options
+@options.engine_options
+@options.output_options
+def main(**given: Any) -> int:
+    """Tells for every interval that a thread is blocked who ended it: the thread's stack, then the stack and the
+    process of the one that woke it.
+
+    If that one had itself been waiting meanwhile, that part of the time goes on to the one that had woken it: a chain,
+    through threads that are traced (-a: all). Timers, interrupts and softirqs are told as such. The trace ends after -d
+    SECONDS, with the traced processes, or by Ctrl-C."""
+    scope = options.make_scope(given)
+    shortest, longest = options.waits_between(given)
+    measure = WakeUp(given["depth"], shortest, longest)
+    return run(given, scope, (measure,), stem="wakeup", what="Blocked time by waker")
