@@ -211,6 +211,7 @@ enum counter {
 	NEW_THREADS, /* added to the scope */
 	NEW_WAITS,   /* entries in the tables of waits */
 	NEW_SAMPLES, /* … and of samples */
+	NEW_CALLS,   /* … and of calls of functions */
 	NEW_STACKS,
 	COUNTERS,
 };

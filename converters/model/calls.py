@@ -37,6 +37,13 @@ class CallTimes:
     """Number of calls that failed, by the error's name."""
     open_count: int = 0
     open_time: int = 0
+    inner: int = 0
+    """Time in other calls that these made."""
+
+    @property
+    def own(self) -> int:
+        """Without the calls that these made."""
+        return self.total - self.inner
 
     @property
     def on_cpu(self) -> int:
@@ -76,6 +83,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         errors,
         sum(call.open_count for call in calls),
         sum(call.open_time for call in calls),
+        sum(call.inner for call in calls),
     )
 
 

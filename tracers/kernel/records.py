@@ -46,6 +46,7 @@ COUNTERS = (
     "new_threads",
     "new_waits",
     "new_samples",
+    "new_calls",
     "new_stacks",
 )
 """enum counter, in its order."""

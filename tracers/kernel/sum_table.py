@@ -11,12 +11,14 @@ SLOTS = 2
 
 
 class SumTable:
-    """A map of maps whose inner maps are hashes by `ORIGIN`."""
+    """A map of maps whose inner maps are hashes, by `ORIGIN` or something else."""
 
-    def __init__(self, loaded: Object, name: str, value_size: int, entries: int) -> None:
+    def __init__(
+        self, loaded: Object, name: str, value_size: int, entries: int, *, key_size: int = ORIGIN.size
+    ) -> None:
         """Gives the map ``name`` tables of so many ``entries``. BpfError when the kernel has no room."""
         self._outer = loaded.find_map(name)
-        self._name, self._value_size, self._entries = name, value_size, entries
+        self._name, self._key_size, self._value_size, self._entries = name, key_size, value_size, entries
         self._tables: list[Hash] = []
         self._spare: Hash | None = None
         for slot in range(SLOTS):
@@ -24,7 +26,7 @@ class SumTable:
             self._put(slot)
 
     def _new(self) -> Hash:
-        return Hash(self._name, ORIGIN.size, self._value_size, self._entries)
+        return Hash(self._name, self._key_size, self._value_size, self._entries)
 
     def _put(self, slot: int) -> None:
         """When it returns, no program uses another table of this slot (1ae80cf31938, 4.20)."""

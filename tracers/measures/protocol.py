@@ -77,6 +77,10 @@ class Measure(Protocol):
         """Global variables of the BPF object, set before it is loaded."""
         return {}
 
+    def attach_types(self) -> Mapping[str, int]:
+        """By ``placed`` program: the attach type with which it is loaded, if libbpf does not know it."""
+        return {}
+
     def sizes(self, entries: int) -> Mapping[str, int]:
         """The number of entries of each of its maps, if the user allows ``entries``."""
         return {}
