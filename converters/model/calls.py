@@ -39,6 +39,13 @@ class CallTimes:
     open_time: int = 0
     inner: int = 0
     """Time in other calls that these made."""
+    library: str = ""
+    """Of a function, the name of its file; such calls have no ``device``."""
+
+    @property
+    def where(self) -> str:
+        """The device or the library."""
+        return self.device or self.library
 
     @property
     def own(self) -> int:
@@ -84,6 +91,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         sum(call.open_count for call in calls),
         sum(call.open_time for call in calls),
         sum(call.inner for call in calls),
+        first.library,
     )
 
 

@@ -177,6 +177,9 @@ class Calls(Summed):
             entry.errors[error] = entry.errors.get(error, 0) + number
         return list(found.values())
 
+    def functions(self) -> frozenset[tuple[str, str]]:
+        return frozenset((probe.path, probe.name) for probe in self.probed.functions) if self.probed else frozenset()
+
     def losses(self) -> Mapping[str, int]:
         return {**self._lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
 
@@ -193,7 +196,7 @@ class Calls(Summed):
         probe = self.probed.functions[function]
         key = tgid, function
         if key not in found:
-            found[key] = CallTimes(probe.name, os.path.basename(probe.path), tgid, "")
+            found[key] = CallTimes(probe.name, "", tgid, "", library=os.path.basename(probe.path))
         return found[key]
 
 

@@ -140,6 +140,10 @@ class Measure(Protocol):
         """The calls that it has timed, without the names of their processes. After `read`."""
         return ()
 
+    def functions(self) -> frozenset[tuple[str, str]]:
+        """The functions whose calls it times, as (path of the file, name). After `read`."""
+        return frozenset()
+
     def losses(self) -> Mapping[str, int]:
         """Number of losses by kind, zeros included. After `read`."""
         return {}

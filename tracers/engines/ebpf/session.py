@@ -385,6 +385,7 @@ class Session:
             sink.reused,
             recorded,
             [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
+            frozenset().union(*(measure.functions() for measure in measures)),
             self._conditions.finish(by_demand(threads)),
         )
 
