@@ -116,48 +116,64 @@ struct ioctl_target {
 	u32 detail; /* of an NVIDIA command: number of the RM control, or class of the object */
 };
 
-struct ioctl_site {
-	struct origin origin;
-	struct ioctl_target target;
-};
-
-struct ioctl_sum {
-	u64 count;
-	u64 total;
-	u64 blocked;
-	u64 runnable;
-	u64 min;
-	u64 max;
-	u32 latencies[IOCTL_BUCKETS];
-};
-
-/* A thread's present call, or its last one. */
-struct ioctl_call {
-	u64 began;   /* 0: it has returned */
-	u64 blocked; /* by its waits that have ended */
-	u64 runnable;
-	u64 argument; /* of NVIDIA's driver: the parameters */
-	u32 status;   /* place of the RM's status in them; 0: none */
-	u32 fd;
-	struct ioctl_site site;
-};
-
-/* A command as one process calls it. */
-struct ioctl_kind {
-	struct ioctl_target target;
-	u32 tgid;
-	u32 pad;
-};
-
-struct ioctl_failure {
-	struct ioctl_kind kind;
-	u32 error;  /* errno; 0: the driver's own status */
-	u32 status; /* … of NVIDIA's RM */
-};
-
 struct ioctl_name {
 	char type[TYPE_LEN]; /* of the file system */
 	char name[NAME_LEN]; /* of the file, without its folder */
+};
+
+/* A thread's present call, or its last one. The state of its origin also has the number of its target. */
+struct ioctl_call {
+	u64 began;   /* 0: it has returned */
+	u64 since;   /* the same, or the beginning of the interval */
+	u64 cut;     /* beginning of its interval: see struct cuts */
+	u64 blocked; /* since then, by its waits that have ended */
+	u64 runnable;
+	u64 argument; /* of NVIDIA's driver: the parameters */
+	u32 status;   /* place of the RM's status in them; 0: none */
+	u32 target;   /* its number; 0: there were too many */
+	struct origin origin;
+};
+
+/* What a call was when an interval ended. */
+struct ioctl_record {
+	u32 type;
+	u32 pad;
+	u64 at; /* then */
+	struct ioctl_call call;
+};
+
+/* By origin: time on a core and calls that returned; or, of waits, their two parts. */
+struct ioctl_sum {
+	u64 time;
+	u64 runnable;
+	u64 count;
+};
+
+/* A command as one thread calls it. */
+struct ioctl_kind {
+	u32 tid;
+	u32 tgid;
+	u32 pad;
+	u32 state; /* like that of an origin */
+};
+
+/* Calls that returned. */
+struct ioctl_times {
+	u64 count;
+	u64 total;   /* in their last interval */
+	u64 earlier; /* in the intervals before */
+	u64 blocked;
+	u64 runnable;
+	u64 min; /* from their beginning to their return */
+	u64 max;
+	u64 latencies[IOCTL_BUCKETS];
+};
+
+struct ioctl_failure {
+	u32 tgid;
+	u32 target;
+	u32 error;  /* errno; 0: the driver's own status */
+	u32 status; /* … of NVIDIA's RM */
 };
 
 #define IOCTL_MAP(map, key_type, value_type)                                                                           \
@@ -169,15 +185,32 @@ struct ioctl_name {
 	};                                                                                                             \
 	struct map##_table map SEC(".maps")
 
-IOCTL_MAP(ioctl_calls, u32, struct ioctl_call); /* by thread */
-IOCTL_MAP(ioctl_sums, struct ioctl_site, struct ioctl_sum);
-IOCTL_MAP(ioctl_waits, struct ioctl_site, struct wait_sum);
-IOCTL_MAP(ioctl_failures, struct ioctl_failure, u64);
+/* Sums, taken out by user space meanwhile: see SUM_TABLES. */
+#define IOCTL_TABLES(map, key_type, value_type)                                                                        \
+	struct map##_table {                                                                                           \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
+		__uint(max_entries, 1);                                                                                \
+		__uint(key_size, sizeof(key_type));                                                                    \
+		__uint(value_size, sizeof(value_type));                                                                \
+	};                                                                                                             \
+	struct map##_tables {                                                                                          \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
+		__uint(max_entries, SUM_TABLES);                                                                       \
+		__type(key, u32);                                                                                      \
+		__array(values, struct map##_table);                                                                   \
+	};                                                                                                             \
+	struct map##_tables map SEC(".maps")
+
+IOCTL_MAP(ioctl_calls, u32, struct ioctl_call);	    /* by thread */
+IOCTL_MAP(ioctl_targets, struct ioctl_target, u32); /* their numbers */
 IOCTL_MAP(ioctl_names, struct ioctl_file, struct ioctl_name);
+IOCTL_TABLES(ioctl_sums, struct origin, struct ioctl_sum);
+IOCTL_TABLES(ioctl_times, struct ioctl_kind, struct ioctl_times);
+IOCTL_TABLES(ioctl_failures, struct ioctl_failure, u64);
 
 struct ioctl_scratch {
 	struct ioctl_call no_call; /* stay zero */
-	struct ioctl_sum no_sum;
+	struct ioctl_times no_times;
 	struct ioctl_name name;
 };
 
@@ -190,10 +223,12 @@ struct ioctl_scratch_array {
 struct ioctl_scratch_array ioctl_scratch SEC(".maps");
 
 enum ioctl_loss {
-	LOST_IOCTLS,	   /* no room: not counted at all */
-	LOST_IOCTL_WAITS,  /* no room: the time is the call's, but not that of a stack */
-	LOST_IOCTL_ERRORS, /* no room: the error is not told */
-	UNSEEN_RETURNS,	   /* the next call of the thread came first */
+	LOST_IOCTLS,	    /* no room: not counted at all */
+	LOST_IOCTL_STACKS,  /* no room: the time is the call's, but not that of a stack */
+	LOST_IOCTL_ERRORS,  /* no room: the error is not told */
+	LOST_IOCTL_TARGETS, /* no room: counted under the number 0 */
+	LOST_IOCTL_CUTS,    /* no room: the time up to the end of an interval is lost */
+	UNSEEN_RETURNS,	    /* the next call of the thread came first */
 	IOCTL_LOSSES,
 };
 
@@ -204,6 +239,13 @@ struct ioctl_loss_array {
 	__type(value, u64);
 };
 struct ioctl_loss_array ioctl_losses SEC(".maps");
+
+/* The last number that a target was given. */
+u32 ioctl_numbers;
+
+/* The numbers are above the states of an origin. */
+#define NUMBER_SHIFT 8
+#define MOST_NUMBERS (1U << 24)
 
 const volatile u32 nvidia_major = 195;
 
@@ -249,9 +291,9 @@ static __always_inline u32 user_word(u64 address)
 }
 
 /* NVIDIA's driver looks only at the number in a command: _IOC_NR. The real one may be behind the argument. */
-static __always_inline void read_nvidia(struct ioctl_call *call)
+static __always_inline void read_nvidia(struct ioctl_call *call, struct ioctl_target *target)
 {
-	u32 number = call->site.target.command & 0xff, size = call->site.target.command >> 16 & 0x3fff;
+	u32 number = target->command & 0xff, size = target->command >> 16 & 0x3fff;
 
 	if (number == NV_XFER) {
 		struct {
@@ -264,14 +306,14 @@ static __always_inline void read_nvidia(struct ioctl_call *call)
 			return;
 		number = xfer.command & 0xff;
 		size = xfer.size;
-		call->site.target.command = number;
+		target->command = number;
 		call->argument = xfer.pointer;
 	}
 	if (number == NV_CONTROL) {
-		call->site.target.detail = user_word(call->argument + NV_CONTROL_NUMBER);
+		target->detail = user_word(call->argument + NV_CONTROL_NUMBER);
 		call->status = NV_CONTROL_STATUS;
 	} else if (number == NV_ALLOC) {
-		call->site.target.detail = user_word(call->argument + NV_ALLOC_CLASS);
+		target->detail = user_word(call->argument + NV_ALLOC_CLASS);
 		call->status = size == NV_ALLOC_LONG ? NV_ALLOC_LONG_STATUS : NV_ALLOC_STATUS;
 	} else if (number == NV_FREE) {
 		call->status = NV_FREE_STATUS;
@@ -294,8 +336,85 @@ static __always_inline struct ioctl_call *call_of(u32 tid)
 	return bpf_map_lookup_elem(&ioctl_calls, &tid);
 }
 
+/* Keeps the names of what is called on, once for each. */
+static __always_inline void keep_name(struct file *file, const struct ioctl_file *key)
+{
+	struct ioctl_scratch *scratch;
+	u32 zero = 0;
+
+	if (bpf_map_lookup_elem(&ioctl_names, key))
+		return;
+	scratch = bpf_map_lookup_elem(&ioctl_scratch, &zero);
+	if (!scratch)
+		return;
+	__builtin_memset(&scratch->name, 0, sizeof(scratch->name));
+	bpf_probe_read_kernel_str(scratch->name.type, TYPE_LEN, BPF_CORE_READ(file, f_inode, i_sb, s_type, name));
+	bpf_probe_read_kernel_str(scratch->name.name, NAME_LEN, BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	bpf_map_update_elem(&ioctl_names, key, &scratch->name, BPF_NOEXIST);
+}
+
+/* The target's number; a new one if it was not seen before. `file`: NULL if there is none. */
+static __always_inline u32 number_of(const struct ioctl_target *target, struct file *file)
+{
+	u32 *known = bpf_map_lookup_elem(&ioctl_targets, target), number;
+
+	if (known)
+		return *known;
+	if (*(volatile u32 *)&ioctl_numbers < MOST_NUMBERS - 1) {
+		number = __sync_fetch_and_add(&ioctl_numbers, 1) + 1;
+		if (file)
+			keep_name(file, &target->file);
+		bpf_map_update_elem(&ioctl_targets, target, &number, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&ioctl_targets, target); /* another core may have been faster */
+		if (known && *known < MOST_NUMBERS)
+			return *known;
+	}
+	lose(LOST_IOCTL_TARGETS, 1);
+	return 0;
+}
+
+/* The call goes on in the interval that begins at `at`; what it was before is sent. Of a thread that is switched out
+ * then, its record knows the wait. */
+static __always_inline void cut_call(struct ioctl_call *call, u64 at)
+{
+	struct ioctl_record *r;
+
+	if (!intervals || call->cut == at)
+		return;
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (r) {
+		r->type = RECORD_IOCTL;
+		r->pad = 0;
+		r->at = at;
+		bpf_probe_read_kernel(&r->call, sizeof(r->call), call);
+		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	} else {
+		lose(LOST_IOCTL_CUTS, 1);
+	}
+	*(volatile u64 *)&call->cut = at; /* first: user space looks at it after it has read the rest */
+	barrier();
+	call->since = at;
+	call->blocked = 0;
+	call->runnable = 0;
+}
+
+int ioctl_cut(struct thread *t, u64 at)
+{
+	struct ioctl_call *call;
+	u32 tid;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	call = bpf_map_lookup_elem(&ioctl_calls, &tid);
+	if (call && call->began)
+		cut_call(call, at);
+	return 0;
+}
+
 static __always_inline int on_enter(struct enter_context *ctx, struct task_struct *task, bool trusted)
 {
+	struct ioctl_target target = {};
 	struct stack_record *record;
 	u32 slot = CONTEXT_SYSCALL;
 	struct ioctl_call *call;
@@ -306,32 +425,44 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 	if (!running())
 		return 0;
 	t = find_thread(task, trusted);
-	record = bpf_map_lookup_elem(&stack_scratch, &slot);
-	if (!t || !record)
+	if (!t)
 		return 0;
 	call = call_of(t->key.tid);
 	if (!call) {
 		lose(LOST_IOCTLS, 1);
 		return 0;
 	}
-	if (call->began)
+	if (call->began) {
 		lose(UNSEEN_RETURNS, 1);
-	__builtin_memset(call, 0, sizeof(*call));
-	call->fd = ctx->fd;
+		cut_call(call, interval_at(bpf_ktime_get_ns()));
+		*(volatile u64 *)&call->began = 0;
+		barrier();
+	}
+	call->blocked = 0;
+	call->runnable = 0;
 	call->argument = ctx->argument;
-	call->site.origin.tid = t->key.tid;
-	call->site.origin.tgid = t->key.tgid;
-	call->site.origin.execs = t->key.execs;
-	call->site.origin.state = RUNNING;
-	call->site.target.command = ctx->command;
+	call->status = 0;
+	call->origin.ustack = 0;
+	call->origin.tid = t->key.tid;
+	call->origin.tgid = t->key.tgid;
+	call->origin.execs = t->key.execs;
+	target.command = ctx->command;
 	file = file_of(task, ctx->fd, trusted);
 	if (file)
-		read_file(file, &call->site.target.file);
-	if (file && MAJOR(call->site.target.file.device) == nvidia_major)
-		read_nvidia(call);
-	if (user_stacks)
-		call->site.origin.ustack = user_stack(CONTEXT_SYSCALL, task, t->key.tgid, true, record, &end);
-	call->began = bpf_ktime_get_ns();
+		read_file(file, &target.file);
+	if (file && MAJOR(target.file.device) == nvidia_major)
+		read_nvidia(call, &target);
+	call->target = number_of(&target, file);
+	call->origin.state = RUNNING | call->target << NUMBER_SHIFT;
+	if (user_stacks) {
+		record = bpf_map_lookup_elem(&stack_scratch, &slot);
+		if (record)
+			call->origin.ustack = user_stack(CONTEXT_SYSCALL, task, t->key.tgid, true, record, &end);
+	}
+	call->since = bpf_ktime_get_ns();
+	call->cut = interval_at(call->since);
+	barrier();
+	*(volatile u64 *)&call->began = call->since;
 	return 0;
 }
 
@@ -369,14 +500,29 @@ __weak int ioctl_bucket(u64 ns)
 	return octave < IOCTL_BUCKETS ? octave : IOCTL_BUCKETS - 1;
 }
 
-static __always_inline void add_failure(const struct ioctl_kind *kind, u32 error, u32 status)
-{
-	struct ioctl_failure failure = { .kind = *kind, .error = error, .status = status };
-	u64 none = 0, *number = bpf_map_lookup_elem(&ioctl_failures, &failure);
+/* Tables that are nearly full are taken out. They have this many times fewer entries than the sums. */
+#define SMALL_TABLE 32
 
-	if (!number) {
-		bpf_map_update_elem(&ioctl_failures, &failure, &none, BPF_NOEXIST);
-		number = bpf_map_lookup_elem(&ioctl_failures, &failure);
+static __always_inline void count_new(u32 entries)
+{
+	u32 key = NEW_IOCTLS;
+	u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += entries;
+}
+
+static __always_inline void add_failure(const struct ioctl_call *call, u32 error, u32 status, u32 slot)
+{
+	struct ioctl_failure failure = { call->origin.tgid, call->target, error, status };
+	void *table = bpf_map_lookup_elem(&ioctl_failures, &slot);
+	u64 none = 0, *number;
+
+	number = table ? bpf_map_lookup_elem(table, &failure) : NULL;
+	if (table && !number) {
+		if (!bpf_map_update_elem(table, &failure, &none, BPF_NOEXIST))
+			count_new(SMALL_TABLE);
+		number = bpf_map_lookup_elem(table, &failure);
 	}
 	if (number)
 		__sync_fetch_and_add(number, 1);
@@ -384,90 +530,103 @@ static __always_inline void add_failure(const struct ioctl_kind *kind, u32 error
 		lose(LOST_IOCTL_ERRORS, 1);
 }
 
-/* Keeps the names of what is called on, once for each. */
-static __always_inline void keep_name(struct task_struct *task, const struct ioctl_call *call,
-				      struct ioctl_scratch *scratch, bool trusted)
+/* Only the thread itself writes the sums of its origins. */
+static __always_inline void add_sum(const struct origin *origin, u64 time, u64 runnable, u64 calls, u32 slot)
 {
-	struct ioctl_file key = call->site.target.file;
-	struct file *file;
+	void *table = bpf_map_lookup_elem(&ioctl_sums, &slot);
+	struct ioctl_sum *sum = table ? bpf_map_lookup_elem(table, origin) : NULL;
 
-	if (bpf_map_lookup_elem(&ioctl_names, &key))
-		return;
-	file = file_of(task, call->fd, trusted);
-	/* Another thread can have closed it meanwhile. */
-	if (!file || (u64)BPF_CORE_READ(file, f_op) != key.ops)
-		return;
-	__builtin_memset(&scratch->name, 0, sizeof(scratch->name));
-	bpf_probe_read_kernel_str(scratch->name.type, TYPE_LEN, BPF_CORE_READ(file, f_inode, i_sb, s_type, name));
-	bpf_probe_read_kernel_str(scratch->name.name, NAME_LEN, BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	bpf_map_update_elem(&ioctl_names, &key, &scratch->name, BPF_NOEXIST);
+	if (sum) {
+		sum->time += time;
+		sum->runnable += runnable;
+		sum->count += calls;
+	} else {
+		struct ioctl_sum first = { time, runnable, calls };
+
+		if (table && !bpf_map_update_elem(table, origin, &first, BPF_NOEXIST))
+			count_new(1);
+		else
+			lose(LOST_IOCTL_STACKS, 1);
+	}
 }
 
-/* Only the thread itself writes its sums. */
-static __always_inline void count_call(struct ioctl_call *call, struct task_struct *task, u64 total, bool trusted)
+/* Also written by the thread alone. */
+static __always_inline struct ioctl_times *times_of(const struct ioctl_call *call, u32 slot)
 {
-	struct ioctl_sum *sum = bpf_map_lookup_elem(&ioctl_sums, &call->site);
+	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, 0, call->origin.state };
+	void *table = bpf_map_lookup_elem(&ioctl_times, &slot);
+	struct ioctl_times *times = table ? bpf_map_lookup_elem(table, &kind) : NULL;
 	struct ioctl_scratch *scratch;
-	u32 zero = 0, bucket;
+	u32 zero = 0;
 
-	if (!sum) {
-		scratch = bpf_map_lookup_elem(&ioctl_scratch, &zero);
-		if (scratch) {
-			bpf_map_update_elem(&ioctl_sums, &call->site, &scratch->no_sum, BPF_NOEXIST);
-			keep_name(task, call, scratch, trusted);
-		}
-		sum = bpf_map_lookup_elem(&ioctl_sums, &call->site);
-	}
-	if (!sum) {
+	if (times || !table)
+		return times;
+	scratch = bpf_map_lookup_elem(&ioctl_scratch, &zero);
+	if (!scratch)
+		return NULL;
+	if (!bpf_map_update_elem(table, &kind, &scratch->no_times, BPF_NOEXIST))
+		count_new(SMALL_TABLE);
+	return bpf_map_lookup_elem(table, &kind);
+}
+
+static __always_inline void count_call(const struct ioctl_call *call, u64 now, u32 slot)
+{
+	struct ioctl_times *times = times_of(call, slot);
+	u64 whole = now - call->began, part = now - call->since;
+	u32 bucket;
+
+	if (!times) {
 		lose(LOST_IOCTLS, 1);
 		return;
 	}
-	if (!sum->count || total < sum->min)
-		sum->min = total;
-	if (total > sum->max)
-		sum->max = total;
-	sum->count++;
-	sum->total += total;
-	sum->blocked += call->blocked;
-	sum->runnable += call->runnable;
-	bucket = ioctl_bucket(total);
+	if (!times->count || whole < times->min)
+		times->min = whole;
+	if (whole > times->max)
+		times->max = whole;
+	times->count++;
+	times->total += part;
+	times->earlier += whole - part;
+	times->blocked += call->blocked;
+	times->runnable += call->runnable;
+	bucket = ioctl_bucket(whole);
 	if (bucket < IOCTL_BUCKETS)
-		sum->latencies[bucket]++;
+		times->latencies[bucket]++;
+	add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
 
-static __always_inline void count_failure(const struct ioctl_call *call, s64 result)
+static __always_inline void count_failure(const struct ioctl_call *call, s64 result, u32 slot)
 {
-	struct ioctl_kind kind = { .target = call->site.target, .tgid = call->site.origin.tgid };
 	u32 status;
 
 	if (result < 0) {
-		add_failure(&kind, -result, 0);
+		add_failure(call, -result, 0, slot);
 	} else if (call->status) {
 		status = user_word(call->argument + call->status);
 		if (status)
-			add_failure(&kind, 0, status);
+			add_failure(call, 0, status, slot);
 	}
 }
 
-static __always_inline int on_return(struct exit_context *ctx, struct task_struct *task, bool trusted)
+/* A thread that is not traced has no call. */
+static __always_inline int on_return(struct exit_context *ctx)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), at;
+	u32 tid = bpf_get_current_pid_tgid();
 	struct ioctl_call *call;
-	struct thread *t;
-	u32 tid;
+	u32 slot;
 
 	if (!running()) /* it goes on at the trace's end */
 		return 0;
-	t = find_thread(task, trusted);
-	if (!t)
-		return 0;
-	tid = t->key.tid;
 	call = bpf_map_lookup_elem(&ioctl_calls, &tid);
 	if (!call || !call->began) /* begun before the trace */
 		return 0;
-	count_call(call, task, now - call->began, trusted);
-	count_failure(call, ctx->result);
-	call->began = 0;
+	at = interval_at(now);
+	cut_call(call, at);
+	slot = at & (SUM_TABLES - 1);
+	count_call(call, now, slot);
+	count_failure(call, ctx->result, slot);
+	barrier();
+	*(volatile u64 *)&call->began = 0;
 	return 0;
 }
 
@@ -496,36 +655,27 @@ int ioctl_gone(struct thread *t)
 }
 
 /* See wait_ended() in sched.bpf.c. The user stack is that of the call. */
-int ioctl_waited(struct thread *t, u64 now, u64 waits)
+int ioctl_waited(struct thread *t, u64 now)
 {
 	u64 blocked, runnable;
 	struct ioctl_call *call;
-	struct ioctl_site site;
-	struct wait_sum *sum;
+	struct origin origin;
 	u32 tid;
 
 	if (!t || !t->out)
 		return 0;
 	tid = t->key.tid;
 	call = bpf_map_lookup_elem(&ioctl_calls, &tid);
-	if (!call || !call->began || t->out < call->began)
+	if (!call || !call->began || t->out < call->since)
 		return 0;
-	site = call->site;
-	site.origin.state = t->key.state;
-	site.origin.kstack = t->key.kstack;
 	blocked = blocked_part(t, now);
 	runnable = now - t->out - blocked;
 	call->blocked += blocked;
 	call->runnable += runnable;
-	sum = bpf_map_lookup_elem(&ioctl_waits, &site);
-	if (sum) {
-		add_waits(sum, waits, blocked, runnable);
-	} else {
-		struct wait_sum begin = { waits, blocked, blocked, blocked, runnable, runnable, runnable };
-
-		if (bpf_map_update_elem(&ioctl_waits, &site, &begin, BPF_NOEXIST))
-			lose(LOST_IOCTL_WAITS, waits);
-	}
+	origin = call->origin;
+	origin.kstack = t->key.kstack;
+	origin.state = t->key.state | call->target << NUMBER_SHIFT;
+	add_sum(&origin, blocked, runnable, 0, call->cut & (SUM_TABLES - 1));
 	return 0;
 }
 
@@ -535,12 +685,6 @@ int ioctl_enter(struct enter_context *ctx)
 	return on_enter(ctx, bpf_get_current_task_btf(), true);
 }
 
-SEC("tp/syscalls/sys_exit_ioctl")
-int ioctl_return(struct exit_context *ctx)
-{
-	return on_return(ctx, bpf_get_current_task_btf(), true);
-}
-
 SEC("tp/syscalls/sys_enter_ioctl")
 int ioctl_enter_raw(struct enter_context *ctx)
 {
@@ -548,7 +692,13 @@ int ioctl_enter_raw(struct enter_context *ctx)
 }
 
 SEC("tp/syscalls/sys_exit_ioctl")
+int ioctl_return(struct exit_context *ctx)
+{
+	return on_return(ctx);
+}
+
+SEC("tp/syscalls/sys_exit_ioctl")
 int ioctl_return_raw(struct exit_context *ctx)
 {
-	return on_return(ctx, (void *)bpf_get_current_task(), false);
+	return on_return(ctx);
 }

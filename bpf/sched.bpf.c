@@ -19,7 +19,7 @@ static __always_inline void wait_ended(struct thread *t, u64 now, u64 waits)
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
-		ioctl_waited(t, now, waits);
+		ioctl_waited(t, now);
 	if (measure_calls)
 		calls_waited(t, now, waits);
 }
@@ -220,6 +220,8 @@ static __always_inline void cut_thread(struct thread *t, struct task_struct *tas
 	} else {
 		count(LOST_RECORDS);
 	}
+	if (measure_ioctl)
+		ioctl_cut(t, at);
 	restart_thread(t, at);
 }
 

@@ -22,7 +22,9 @@ extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, 
 extern int timeline_wakeup(struct thread *t, u64 now, u64 where);
 
 /* Like offcpu_ended(), for a wait inside an ioctl. */
-extern int ioctl_waited(struct thread *t, u64 now, u64 waits);
+extern int ioctl_waited(struct thread *t, u64 now);
+/* The interval that begins at `at` begins for the thread. */
+extern int ioctl_cut(struct thread *t, u64 at);
 /* The thread is about to exit. */
 extern int ioctl_gone(struct thread *t);
 /* Whether the thread is inside an ioctl. */

@@ -99,7 +99,8 @@ enum record_type {
 	RECORD_STACK = 1,
 	RECORD_EXEC,
 	RECORD_EXIT,
-	RECORD_CUT, /* like RECORD_EXIT, of a thread that goes on */
+	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
+	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
 };
 
 struct stack_record {
@@ -213,6 +214,7 @@ enum counter {
 	NEW_SAMPLES, /* … and of samples */
 	NEW_CALLS,   /* … and of calls of functions */
 	NEW_STACKS,
+	NEW_IOCTLS, /* … of ioctls, in entries of the largest table */
 	COUNTERS,
 };
 

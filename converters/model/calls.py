@@ -19,6 +19,9 @@ class CallTimes:
 
     ``name`` is as the API or command is called, or ``0x…``. Calls that had not ended are only in ``open_count`` and
     ``open_time``, the time from their begin, or the trace's, to the end of the trace.
+
+    A trace can be cut into intervals. A call is counted in the one in which it ends, with its whole latency; ``total``
+    and its parts are those of this interval, and ``earlier`` is the rest, which was open time of the others.
     """
 
     name: str
@@ -37,6 +40,7 @@ class CallTimes:
     """Number of calls that failed, by the error's name."""
     open_count: int = 0
     open_time: int = 0
+    earlier: int = 0
     inner: int = 0
     """Time in other calls that these made."""
     library: str = ""
@@ -58,8 +62,8 @@ class CallTimes:
 
     @property
     def mean(self) -> int:
-        """0 without calls."""
-        return self.total // self.count if self.count else 0
+        """Of the latencies; 0 without calls."""
+        return (self.total + self.earlier) // self.count if self.count else 0
 
     def quantile(self, share: float) -> int | None:
         """The latency below which this share of the calls is, from their buckets; None when not known."""
@@ -90,6 +94,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         errors,
         sum(call.open_count for call in calls),
         sum(call.open_time for call in calls),
+        sum(call.earlier for call in calls),
         sum(call.inner for call in calls),
         first.library,
     )

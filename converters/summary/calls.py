@@ -62,6 +62,7 @@ class Calls:
                 "runnable_ns": call.runnable,
                 "open_count": call.open_count,
                 "open_ns": call.open_time,
+                "earlier_ns": call.earlier,
             }
             for call in self.each
         ]

@@ -206,6 +206,34 @@ def test_json(tmp_path: Path) -> None:
     assert call["min_ns"] <= call["p50_ns"] <= call["p99_ns"] <= call["max_ns"]
 
 
+def test_intervals(fuse: None, tmp_path: Path) -> None:
+    """Each call is counted once, where it ends; its time is in the intervals in which it was."""
+    with (
+        Workload("ioctls", "held", 2, 2, 150_000, linger=True) as workload,
+        Tracer(
+            *("--every", "1s", "-n", "ioctls", "-o", tmp_path / "%Y%m%d-%H%M%S.pb.gz"), command=TRACE_IOCTL
+        ) as tracer,
+    ):
+        tracer.ready()
+        workload.release()
+        truths = workload.truth()["waits"]
+        tracer.interrupt().finish().check_succeeded()
+    found = [load(path) for path in sorted(tmp_path.iterdir())]
+    assert len(found) >= 4
+    for pid in {truth["pid"] for truth in truths}:
+        calls = [call for profile in found for call in profile.calls if call.pid == pid]
+        ns = sum(truth["ns"] for truth in truths if truth["pid"] == pid)
+        assert sum(call.count for call in calls) == sum(truth["calls"] for truth in truths if truth["pid"] == pid)
+        assert sum(call.total + call.earlier for call in calls) == pytest.approx(ns, rel=CLOSE)
+        assert sum(call.earlier for call in calls) == sum(call.open_time for call in calls) > 0
+        assert all(call.max <= ns for call in calls)
+    for profile in found:
+        assert not any(profile.lost[kind] for kind in Ioctl().losses())
+        each = [call.total + call.open_time for call in profile.calls]
+        assert sum(sample.values[0] for sample in profile.samples) == sum(each)
+        assert max(each, default=0) <= 2 * profile.duration_ns
+
+
 def test_nothing_is_called(tmp_path: Path) -> None:
     done = run("-o", tmp_path / "x.svg", "-d", 0.3, "-p", os.getpid(), command=TRACE_IOCTL).check_succeeded()
     assert done.out.startswith("No call was seen.\n")

@@ -24,7 +24,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT = 1, 2, 3, 4
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL = 1, 2, 3, 4, 5
 
 COUNTERS = (
     "lost_stacks",
@@ -48,6 +48,7 @@ COUNTERS = (
     "new_samples",
     "new_calls",
     "new_stacks",
+    "new_ioctls",
 )
 """enum counter, in its order."""
 

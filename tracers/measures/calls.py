@@ -140,13 +140,17 @@ class Calls(Summed):
         keys, values = self._tables["call_failures"].drain(self.slot)
         numbers = (number for (number,) in struct.iter_unpack("<Q", values))
         self._failures = [(*key, number) for key, number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)]  # type: ignore[misc]
-        self._open = open_calls(
-            (int.from_bytes(tid, "little"), stack) for tid, stack in loaded.find_map("call_stacks").items()
-        )
+        if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
+            stacks = loaded.find_map("call_stacks").items()
+            self._open = open_calls((int.from_bytes(tid, "little"), stack) for tid, stack in stacks)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         self._probes = losses.lookup_percpu_u64(len(_LOSSES))
         self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1)
+
+    def next(self) -> None:
+        super().next()
+        self._sums, self._failures = [], []
 
     def close(self) -> None:
         super().close()

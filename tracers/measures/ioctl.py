@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
@@ -17,9 +17,25 @@ from ..ioctls import commands, nvidia
 from ..ioctls.devices import Device, device_of
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.records import BLOCKED, NEW, ON_CPU, ORIGIN, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
+from ..kernel.records import (
+    BLOCKED,
+    NEW,
+    ON_CPU,
+    ORIGIN,
+    RECORD_IOCTL,
+    STATES,
+    Origin,
+    ThreadRecord,
+)
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
-from .protocol import SCHEDULER, Ended, Measure, Row
+from ..kernel.sum_table import SumTable
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .totals import Totals
 
 TIME = ValueType("ioctl", "nanoseconds")
 CALLS = ValueType("calls", "count")
@@ -27,22 +43,29 @@ _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_SYSCALL: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
 """Threads that can be inside an ioctl at a time."""
-_SITES, _KINDS = 4, 16
-"""One place of calls, and one kind of error of a process, per so many entries of the user's choice."""
+_TARGETS = 1 << 14
+_SMALL = 32
+"""Tables of kinds of calls have so many times fewer entries than that of stacks: SMALL_TABLE of bpf/ioctl.bpf.c."""
 _NAMES = 1 << 12
 _NVIDIA_MAJOR = 195
+_NUMBER_SHIFT = 8
+"""The number of a target is above the state of an origin."""
 
 _TARGET = struct.Struct("<QIIII")
-_SUM = struct.Struct(f"<6Q{4 * BUCKETS}s")
-_CALL_HEAD = struct.Struct("<4QII")
-_LATENCIES = struct.Struct(f"<{BUCKETS}I")
-_KIND_TAIL = struct.Struct("<II")
-_FAILURE_TAIL = struct.Struct("<II")
+_SUM = struct.Struct("<3Q")
+_KIND = struct.Struct("<4I")
+_TIMES = struct.Struct(f"<{7 + BUCKETS}Q")
+_FAILURE = struct.Struct("<4I")
+_CALL_HEAD = struct.Struct("<6QII")
+_CALL = _CALL_HEAD.size + ORIGIN.size
 _NAME = struct.Struct("<16s32s")
+_FILE = struct.Struct("<QII")
 _LOSSES = (
     "ioctls",
-    "waits in ioctls without a stack",
+    "ioctls without a stack",
     "errors of ioctls",
+    "names of ioctls",
+    "ioctls at the end of an interval",
     "returns from ioctls",
 )
 """enum ioctl_loss, in its order."""
@@ -63,71 +86,78 @@ class Target(NamedTuple):
     detail: int
 
 
-class Kind(NamedTuple):
-    """A command as one process calls it."""
-
-    target: Target
-    tgid: int
-
-
-class Site(NamedTuple):
-    """A command at an origin."""
-
-    origin: Origin
-    target: Target
-
-
-class Sum(NamedTuple):
-    """Of calls that have returned; times in ns."""
-
-    calls: int
-    total: int
-    blocked: int
-    runnable: int
-    min: int
-    max: int
-    latencies: tuple[int, ...]
-
-
 class Open(NamedTuple):
-    """A call that has not returned, and its waits so far: struct ioctl_call."""
+    """A call that has not returned: struct ioctl_call. Waits are those since ``since`` that have ended."""
 
     began: int
+    since: int
+    cut: int
     blocked: int
     runnable: int
-    site: Site
+    argument: int
+    status: int
+    target: int
+    origin: Origin
 
 
-class Ioctl(Measure):
+class Ioctl(Summed):
     """Columns: time inside ioctls, and how many returned."""
 
     name = "ioctl"
     columns = (TIME, CALLS)
     programs = SCHEDULER
     placed = ("ioctl_enter", "ioctl_return")
+    entries = "new_ioctls"
+    table = "ioctl_sums"
+    value_size = _SUM.size
+    weights = (0, 1)
 
     def __init__(self, *, nvidia_major: int = _NVIDIA_MAJOR) -> None:
         """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
         self._nvidia_major = nvidia_major
-        self._sums: dict[Site, Sum] = {}
-        self._waits: dict[Site, WaitSum] = {}
+        self._object: Object | None = None
+        self._small: dict[str, SumTable] = {}
+        self._times: Totals | None = None
+        self._failures: Counter[tuple[int, int, str]] = Counter()
+        """By process, target and error."""
         self._open: list[Open] = []
-        self._failures: defaultdict[Kind, dict[str, int]] = defaultdict(dict)
+        self._cut: list[tuple[int, Open]] = []
+        """Calls that went on at the end of an interval, which was then, from the ring buffer."""
+        self._targets: dict[int, Target] = {}
         self._devices: dict[tuple[int, int, int], Device] = {}
         self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED), 0)
+        self._lost_before = dict(self._lost)
+        self._unfinished = 0
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
 
-    def sizes(self, entries: int) -> Mapping[str, int]:
+    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
             "ioctl_calls": _INSIDE,
-            "ioctl_sums": max(entries // _SITES, 1024),
-            "ioctl_waits": entries,
-            "ioctl_failures": max(entries // _KINDS, 1024),
+            "ioctl_targets": _TARGETS,
             "ioctl_names": _NAMES,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
+
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
+
+        return (np.add,) * 3
+
+    def open(self, loaded: Object, entries: int) -> None:
+        super().open(loaded, entries)
+        few = max(entries // _SMALL, 16)
+        self._object = loaded
+        self._small = {
+            "times": SumTable(loaded, "ioctl_times", _TIMES.size, few, key_size=_KIND.size),
+            "failures": SumTable(loaded, "ioctl_failures", 8, few, key_size=_FAILURE.size),
+        }
+
+    def close(self) -> None:
+        super().close()
+        for table in self._small.values():
+            table.close()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         links: list[Link] = []
@@ -143,17 +173,50 @@ class Ioctl(Measure):
             ) from error
         return links
 
+    def on_record(self, data: bytes) -> bool:
+        if int.from_bytes(data[:4], "little") != RECORD_IOCTL:
+            return False
+        self._cut.append((int.from_bytes(data[8:16], "little"), _open(data[16 : 16 + _CALL])))
+        return True
+
+    def drain(self) -> None:
+        super().drain()
+        keys, values = self._small["times"].drain(self.slot)
+        self._times_totals().add(_as_origins(keys), values)
+        keys, values = self._small["failures"].drain(self.slot)
+        for key, value in zip(_FAILURE.iter_unpack(keys), struct.iter_unpack("<Q", values), strict=True):
+            tgid, target, code, status = key
+            error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
+            self._failures[tgid, target, error] += value[0]
+
+    def _times_totals(self) -> Totals:
+        if self._times is None:
+            import numpy as np
+
+            from .totals import Totals
+
+            self._times = Totals((*(np.add,) * 5, np.minimum, np.maximum, *(np.add,) * BUCKETS), (0,))
+        return self._times
+
+    def stacks(self) -> list[int]:
+        assert self._object, "it was not opened"
+        calls = [*_calls(self._object).values(), *(call for _, call in self._cut)]
+        return [call.origin.ustack for call in calls]
+
     def read(self, loaded: Object) -> None:
-        items = {name: loaded.find_map(f"ioctl_{name}").items() for name in ("sums", "waits", "calls")}
-        self._sums = {_site(key): _sum(value) for key, value in items["sums"]}
-        self._waits = {_site(key): WaitSum(*WAIT_SUM.unpack(value)) for key, value in items["waits"]}
-        self._open = [call for _, value in items["calls"] if (call := _open(value)).began]
-        for key, value in loaded.find_map("ioctl_failures").items():
-            code, status = _FAILURE_TAIL.unpack_from(key, _TARGET.size + _KIND_TAIL.size)
-            called = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
-            self._failures[_kind(key)][called] = int.from_bytes(value, "little")
+        self.drain()
+        calls = _calls(loaded)
+        # Of one that an event has cut meanwhile, what was read may be of two intervals; its record is in the ring.
+        after = _calls(loaded)
+        self._open = [
+            call
+            for tid, call in calls.items()
+            if call.began and tid in after and (after[tid].began, after[tid].cut) == (call.began, call.cut)
+        ]
+        for key, value in loaded.find_map("ioctl_targets").items():
+            self._targets[int.from_bytes(value, "little")] = Target(*_TARGET.unpack(key))
         for key, value in loaded.find_map("ioctl_names").items():
-            ops, device, mode = struct.unpack("<QII", key)
+            ops, device, mode = _FILE.unpack(key)
             kind, name = (text.split(b"\0")[0] for text in _NAME.unpack(value))
             self._devices[ops, device, mode] = device_of(mode, device, kind, name)
         losses = loaded.find_map("ioctl_losses")
@@ -161,50 +224,79 @@ class Ioctl(Measure):
         programs = [loaded.programs[name + suffix] for name in self.placed for suffix in ("", "_raw")]
         self._lost[_UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
 
+    def next(self) -> None:
+        super().next()
+        self._times_totals().clear()
+        self._failures.clear()
+        self._open, self._cut = [], []
+        self._lost_before = self._lost
+
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
-        for site, total in self._sums.items():
-            values = total.total - total.blocked - total.runnable, total.calls
-            rows.append(Row(site.origin, RUNNING, values, call=self._call(site.target)))
-        for site, waits in self._waits.items():
-            rows += self._wait_rows(site, waits)
-        return rows + [row for call in self._open for row in self._open_rows(call, ended)]
+        for origin, (time, runnable, count) in self.totals().take():
+            name, origin = self._call(origin.state >> _NUMBER_SHIFT), _plain(origin)
+            if origin.state == len(STATES):
+                rows.append(Row(origin, RUNNING, (time, count), call=name))
+            else:
+                rows += _wait_rows(origin, time, runnable, name)
+        going_on = self._going_on(ended)
+        self._unfinished = len(going_on)
+        threads = {record.thread.key.tid: record for record in ended.threads if not record.exited}
+        for call in going_on:
+            if record := threads.get(call.origin.tid):
+                rows += self._open_rows(call, record)
+        return rows
 
     def calls(self, ended: Ended) -> list[CallTimes]:
         """Per process, device and command. Processes have no name yet."""
         found: dict[tuple[str, str, int], CallTimes] = {}
-        for site, total in self._sums.items():
-            _add(self._entry(found, site), total)
-        for call in self._open:
-            entry = self._entry(found, call.site)
+        for origin, values in self._times_totals().take():
+            _add(self._entry(found, origin.state >> _NUMBER_SHIFT, origin.tgid), values)
+        for call in self._going_on(ended):
+            entry = self._entry(found, call.target, call.origin.tgid)
             entry.open_count += 1
-            entry.open_time += max(ended.stopped - call.began, 0)
-        for kind, errors in self._failures.items():
-            entry = self._entry(found, Site(Origin(0, 0, 0, 0, kind.tgid, 0, 0), kind.target))
-            for error, number in errors.items():
-                entry.errors[error] = entry.errors.get(error, 0) + number
+            entry.open_time += max(ended.stopped - call.since, 0)
+        for (tgid, target, error), number in self._failures.items():
+            entry = self._entry(found, target, tgid)
+            entry.errors[error] = entry.errors.get(error, 0) + number
+        return list(found.values())
+
+    def _going_on(self, ended: Ended) -> list[Open]:
+        """The calls that had not returned at the end, with what they did since the beginning."""
+        found = {}
+        # Of a call that was read before it was cut, the record can come in the next interval.
+        cut = [call for at, call in self._cut if at > ended.began]
+        for call in (*self._open, *cut):
+            if call.cut >= ended.stopped:  # it belongs to the next interval
+                continue
+            if call.since < ended.began:  # no event cut it there: no wait has ended since then
+                call = call._replace(since=ended.began, blocked=0, runnable=0)
+            found[call.origin.tid, call.began] = call
         return list(found.values())
 
     def losses(self) -> Mapping[str, int]:
-        return dict(self._lost)
+        return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
 
     def remarks(self) -> Iterable[str]:
-        if number := self._lost[_UNREPORTED]:
+        if number := self.losses()[_UNREPORTED]:
             kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
             yield f"{kept}: counts are too low by these"
-        if self._open:
-            yield f"{plural(len(self._open), 'ioctl')} had not ended: their time is in the picture, up to the end"
+        if self._unfinished:
+            yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
 
-    def _entry(self, found: dict[tuple[str, str, int], CallTimes], site: Site) -> CallTimes:
-        """Several kinds can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device = self._names(site.target)
-        key = name, device, site.origin.tgid
+    def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
+        """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
+        name, device = self._names(target)
+        key = name, device, tgid
         if key not in found:
-            found[key] = CallTimes(name, device, site.origin.tgid, "")
+            found[key] = CallTimes(name, device, tgid, "")
         return found[key]
 
-    def _names(self, target: Target) -> tuple[str, str]:
+    def _names(self, number: int) -> tuple[str, str]:
         """Names of the command and of what it is called on."""
+        target = self._targets.get(number)
+        if target is None:
+            return _NO_NAMES
         device = self._devices.get((target.ops, target.device, target.mode))
         if device is None:
             device = device_of(target.mode, target.device, b"", b"")
@@ -213,73 +305,79 @@ class Ioctl(Measure):
             file = file._replace(major=_NVIDIA_MAJOR, mode=commands.CHARACTER)
         return commands.name(file, target.command, target.detail), device.name
 
-    def _call(self, target: Target) -> str:
-        return " ".join(self._names(target))
+    def _call(self, number: int) -> str:
+        return " ".join(self._names(number))
 
-    def _wait_rows(self, site: Site, waits: WaitSum, *, is_open: bool = False) -> Iterator[Row]:
-        """The blocked and the runnable part."""
-        call, state = self._call(site.target), site.origin.state
-        if state in (SWITCHED_OUT, NEW):
-            yield Row(site.origin, PREEMPTED, (waits.runnable, 0), is_open, call)
-            return
-        yield Row(site.origin, STATES[state], (waits.blocked, 0), is_open, call)
-        if waits.runnable:
-            yield Row(site.origin, WOKEN, (waits.runnable, 0), is_open, call)
-
-    def _open_rows(self, call: Open, ended: Ended) -> Iterator[Row]:
+    def _open_rows(self, call: Open, record: ThreadRecord) -> Iterator[Row]:
         """Of a call that goes on: its time on a core, and the wait that it is in. Earlier waits have rows already."""
-        tid = call.site.origin.tid
-        record = next((r for r in ended.threads if r.thread.key.tid == tid and not r.exited), None)
-        if record is None:
-            return
-        present = _present_wait(record, call.began)
-        on_cpu = max(record.end - call.began - call.blocked - call.runnable - present.blocked - present.runnable, 0)
-        yield Row(call.site.origin, RUNNING, (on_cpu, 0), True, self._call(call.site.target))
-        if present.waits:
+        present, name, origin = _present_wait(record, call.since), self._call(call.target), _plain(call.origin)
+        waited = call.blocked + call.runnable + sum(present or ())
+        yield Row(origin, RUNNING, (max(record.end - call.since - waited, 0), 0), True, name)
+        if present:
             key = record.thread.key
-            origin = call.site.origin._replace(kstack=key.kstack, state=key.state)
-            yield from self._wait_rows(Site(origin, call.site.target), present, is_open=True)
+            yield from _wait_rows(origin._replace(kstack=key.kstack, state=key.state), *present, name, is_open=True)
 
 
-def _present_wait(record: ThreadRecord, began: int) -> WaitSum:
-    """The wait that the thread is in, up to the end; none if it has none that began after ``began``."""
+_NO_NAMES = "[other ioctls]", "[other devices]"
+"""Of targets that found no room."""
+
+
+def _plain(origin: Origin) -> Origin:
+    """Without the number of a target."""
+    return origin._replace(state=origin.state & (1 << _NUMBER_SHIFT) - 1)
+
+
+def _as_origins(kinds: bytes) -> bytes:
+    """struct ioctl_kind is the end of a struct origin."""
+    size = _KIND.size
+    nothing = bytes(ORIGIN.size - size)
+    return b"".join(nothing + kinds[i : i + size] for i in range(0, len(kinds), size))
+
+
+def _wait_rows(origin: Origin, blocked: int, runnable: int, call: str, *, is_open: bool = False) -> Iterator[Row]:
+    """The two parts of a wait, or of several. Times in ns."""
+    if origin.state in (SWITCHED_OUT, NEW):
+        yield Row(origin, PREEMPTED, (runnable, 0), is_open, call)
+        return
+    yield Row(origin, STATES[origin.state], (blocked, 0), is_open, call)
+    if runnable:
+        yield Row(origin, WOKEN, (runnable, 0), is_open, call)
+
+
+def _present_wait(record: ThreadRecord, since: int) -> tuple[int, int] | None:
+    """The wait that the thread is in, up to the end: its blocked and its runnable part. None if it is in none that
+    began after ``since``."""
     thread = record.thread
-    if thread.phase == ON_CPU or thread.out < began:
-        return WaitSum(0, 0, 0, 0, 0, 0, 0)
+    if thread.phase == ON_CPU or thread.out < since:
+        return None
     whole = record.end - thread.out
     blocked = 0
     if thread.phase == BLOCKED:
         blocked = whole
     elif thread.key.state not in (SWITCHED_OUT, NEW) and thread.woken:
         blocked = thread.woken - thread.out
-    rest = whole - blocked
-    return WaitSum(1, blocked, blocked, blocked, rest, rest, rest)
+    return blocked, whole - blocked
 
 
-def _add(entry: CallTimes, total: Sum) -> None:
-    entry.min = min(entry.min, total.min) if entry.count else total.min
-    entry.max = max(entry.max, total.max)
-    entry.count += total.calls
-    entry.total += total.total
-    entry.blocked += total.blocked
-    entry.runnable += total.runnable
+def _add(entry: CallTimes, values: Sequence[int]) -> None:
+    """``values``: those of struct ioctl_times."""
+    count, total, earlier, blocked, runnable, least, most, *latencies = values
+    entry.min = min(entry.min, least) if entry.count else least
+    entry.max = max(entry.max, most)
+    entry.count += count
+    entry.total += total
+    entry.earlier += earlier
+    entry.blocked += blocked
+    entry.runnable += runnable
     known = entry.latencies or (0,) * BUCKETS
-    entry.latencies = tuple(map(sum, zip(known, total.latencies, strict=True)))
+    entry.latencies = tuple(map(sum, zip(known, latencies, strict=True)))
 
 
-def _site(data: bytes) -> Site:
-    return Site(Origin(*ORIGIN.unpack_from(data)), Target(*_TARGET.unpack_from(data, ORIGIN.size)))
-
-
-def _sum(data: bytes) -> Sum:
-    calls, total, blocked, runnable, least, most, latencies = _SUM.unpack(data)
-    return Sum(calls, total, blocked, runnable, least, most, _LATENCIES.unpack(latencies))
-
-
-def _kind(data: bytes) -> Kind:
-    return Kind(Target(*_TARGET.unpack_from(data)), _KIND_TAIL.unpack_from(data, _TARGET.size)[0])
+def _calls(loaded: Object) -> dict[bytes, Open]:
+    """By thread; of calls that have returned, ``began`` is 0."""
+    return {key: _open(value) for key, value in loaded.find_map("ioctl_calls").items()}
 
 
 def _open(data: bytes) -> Open:
-    began, blocked, runnable, _argument, _status, _fd = _CALL_HEAD.unpack_from(data)
-    return Open(began, blocked, runnable, _site(data[_CALL_HEAD.size :]))
+    origin = Origin(*ORIGIN.unpack_from(data, _CALL_HEAD.size))
+    return Open._make((*_CALL_HEAD.unpack_from(data), origin))

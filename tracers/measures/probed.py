@@ -49,11 +49,11 @@ class Probed(Link):
         self.functions: list[Probe] = []
         self.problems: dict[str, str] = {}
         """Files without probes although they may have wanted functions, and why."""
-        self._is_closed = False
+        self.is_closed = False
 
     def look(self, pid: int, mapping: Mapping) -> None:
         """Puts probes on the wanted functions of a file that a process has mapped, unless they have some."""
-        if self._is_closed or not mapping.is_file or mapping.key in self._known:
+        if self.is_closed or not mapping.is_file or mapping.key in self._known:
             return
         path, identity = mapping.file_path, (mapping.dev, mapping.inode)
         is_program = _is_program(pid, mapping)
@@ -114,7 +114,7 @@ class Probed(Link):
             yield f"{printable(path)} was not traced: {printable(why)}"
 
     def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
         links, self._links = self._links, []
         for link in links:
             link.close()

@@ -118,6 +118,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_EXEC": records.RECORD_EXEC,
         "RECORD_EXIT": records.RECORD_EXIT,
         "RECORD_CUT": records.RECORD_CUT,
+        "RECORD_IOCTL": records.RECORD_IOCTL,
     }
 
 

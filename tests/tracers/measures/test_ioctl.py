@@ -13,7 +13,7 @@ from stallscope.converters.model.calls import BUCKETS
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
-from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RUNNING, WAIT_SUM, Origin
+from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
 from stallscope.tracers.measures import ioctl
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.protocol import Ended
@@ -22,6 +22,7 @@ TUN = (0xFFFF, 10 << 20 | 200, stat.S_IFCHR)
 """ops, device, mode."""
 CONTROL = (0xFFFE, 195 << 20 | 255, stat.S_IFCHR)
 SETQUEUE, RM_CONTROL = 0x400454D9, 0xC020462A
+Row = tuple[bytes, bytes]
 
 
 def origin(state: int = RUNNING, kstack: int = 0, tgid: int = 7) -> Origin:
@@ -32,40 +33,84 @@ def target(file: tuple[int, int, int], command: int, detail: int = 0) -> bytes:
     return ioctl._TARGET.pack(*file, command, detail)
 
 
-def site(of: Origin, what: bytes) -> bytes:
-    return ORIGIN.pack(*of) + what
+CONTROLLED = target(CONTROL, RM_CONTROL, 0x20800102)
 
 
-def total(count: int, ns: int, blocked: int, runnable: int, bucket: int) -> bytes:
+def numbered(of: Origin, number: int) -> Origin:
+    return of._replace(state=of.state | number << 8)
+
+
+def times(of: Origin, count: int, ns: int, *, number: int = 1, bucket: int = 0, **parts: int) -> Row:
+    """An entry of calls of ``ns`` in all, all of them in one bucket."""
     latencies = [count if i == bucket else 0 for i in range(BUCKETS)]
-    return ioctl._SUM.pack(count, ns, blocked, runnable, 1, ns, ioctl._LATENCIES.pack(*latencies))
+    earlier, blocked, runnable = (parts.get(name, 0) for name in ("earlier", "blocked", "runnable"))
+    key = ioctl._KIND.pack(of.tid, of.tgid, 0, numbered(of, number).state)
+    return key, ioctl._TIMES.pack(count, ns, earlier, blocked, runnable, 1, ns, *latencies)
 
 
-def measured(maps: Mapping[str, list[tuple[bytes, bytes]]], losses: tuple[int, ...] = (0, 0, 0, 0, 0)) -> Ioctl:
-    """A measure that has read these maps; others are empty."""
+def goes_on(tid: int = 8, **fields: int) -> Row:
+    """The entry of a thread's call: of TUNSETQUEUE, begun at 200."""
+    began = fields.get("began", 200)
+    since, cut, blocked, runnable = (fields.get(name, 0) for name in ("since", "cut", "blocked", "runnable"))
+    head = ioctl._CALL_HEAD.pack(began, since or began, cut, blocked, runnable, 0, 0, 1)
+    return tid.to_bytes(4, "little"), head + ORIGIN.pack(*numbered(origin()._replace(tid=tid), 1))
 
-    def find_map(name: str) -> Any:
-        return SimpleNamespace(items=lambda: maps.get(name, []), lookup_percpu_u64=lambda i: losses[i])
 
+class Twice:
+    """What a map has when it is read for the first time, and for the second."""
+
+    def __init__(self, *reads: list[Row]) -> None:
+        self._reads = list(reads)
+
+    def pop(self) -> list[Row]:
+        return self._reads.pop(0)
+
+
+class Kernel:
+    """Stands for the loaded object."""
+
+    def __init__(self, maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> None:
+        self._maps, self._losses = maps, losses or (0,) * (len(ioctl._LOSSES) + 1)
+        program = SimpleNamespace(is_loaded=True, misses=self._losses[-1])
+        self.programs = dict.fromkeys(("ioctl_enter", "ioctl_return"), program)
+        self.programs |= {f"{name}_raw": SimpleNamespace(is_loaded=False) for name in self.programs}
+
+    def find_map(self, name: str) -> Any:
+        rows = self._maps.get(name, [])
+        items = rows.pop if isinstance(rows, Twice) else lambda: rows
+        return SimpleNamespace(items=items, lookup_percpu_u64=lambda i: self._losses[i])
+
+
+class Table:
+    """Stands for a `SumTable`."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def drain(self, _slot: int) -> Row:
+        rows, self._rows = self._rows, []
+        return b"".join(key for key, _ in rows), b"".join(value for _, value in rows)
+
+
+def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> Ioctl:
+    """A measure that has read these maps and tables; others are empty. The number of TUNSETQUEUE is 1."""
     measure = Ioctl()
-    program = SimpleNamespace(is_loaded=True, misses=losses[-1])
-    programs = dict.fromkeys(("ioctl_enter", "ioctl_return"), program)
-    programs |= {f"{name}_raw": SimpleNamespace(is_loaded=False) for name in programs}
-    measure.read(SimpleNamespace(find_map=find_map, programs=programs))  # type: ignore[arg-type]
+    table = {name: Table(maps.get(f"ioctl_{name}", [])) for name in ("sums", "times", "failures")}
+    measure._table = table.pop("sums")  # type: ignore[assignment]
+    measure._small = table  # type: ignore[assignment]
+    targets = [(target(TUN, SETQUEUE), (1).to_bytes(4, "little")), (CONTROLLED, (2).to_bytes(4, "little"))]
+    measure.read(Kernel({"ioctl_targets": targets, **maps}, losses))  # type: ignore[arg-type]
     return measure
 
 
 def test_layouts_are_those_of_the_probes() -> None:
     opened = Object(object_path())
     try:
-        sizes = {name: opened.find_map(f"ioctl_{name}") for name in ("calls", "sums", "waits", "failures", "names")}
-        sites = ORIGIN.size + ioctl._TARGET.size
-        assert {name: (each.key_size, each.value_size) for name, each in sizes.items()} == {
-            "calls": (4, ioctl._CALL_HEAD.size + sites),
-            "sums": (sites, ioctl._SUM.size),
-            "waits": (sites, WAIT_SUM.size),
-            "failures": (ioctl._TARGET.size + ioctl._KIND_TAIL.size + ioctl._FAILURE_TAIL.size, 8),
-            "names": (16, ioctl._NAME.size),
+        maps = {name: opened.find_map(f"ioctl_{name}") for name in ("calls", "targets", "names")}
+        assert {name: (each.key_size, each.value_size) for name, each in maps.items()} == {
+            "calls": (4, ioctl._CALL),
+            "targets": (ioctl._TARGET.size, 4),
+            "names": (ioctl._FILE.size, ioctl._NAME.size),
         }
         assert opened.find_map("ioctl_losses").max_entries == len(ioctl._LOSSES)
     finally:
@@ -73,50 +118,49 @@ def test_layouts_are_those_of_the_probes() -> None:
 
 
 def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
-    waits = WAIT_SUM.pack(2, 600, 1, 1, 100, 1, 1)
+    """A kernel refuses tables whose entries have another size than the probes' structs: tests/live/test_ioctl.py."""
     measure = measured(
         {
-            "ioctl_sums": [(site(origin(), target(TUN, SETQUEUE)), total(3, 1000, 600, 100, 4))],
-            "ioctl_waits": [(site(origin(2, 99), target(TUN, SETQUEUE)), waits)],
+            "ioctl_sums": [
+                (ORIGIN.pack(*numbered(origin(), 1)), ioctl._SUM.pack(300, 0, 3)),
+                (ORIGIN.pack(*numbered(origin(2, 99), 1)), ioctl._SUM.pack(600, 100, 0)),
+            ],
         }
     )
     rows = measure.rows(Ended(0, 1, []))
-    assert [(row.state, row.values, row.origin.kstack) for row in rows] == [
-        ("running", (300, 3), 0),
-        ("uninterruptible", (600, 0), 99),
-        ("runnable-woken", (100, 0), 99),
-    ]
+    assert {(row.state, row.values, row.origin) for row in rows} == {
+        ("running", (300, 3), origin()),
+        ("uninterruptible", (600, 0), origin(2, 99)),
+        ("runnable-woken", (100, 0), origin(2, 99)),
+    }
     assert {row.call for row in rows} == {"TUNSETQUEUE /dev/net/tun"}
 
 
 def test_calls_are_added_up_by_process() -> None:
-    failure = target(TUN, SETQUEUE) + ioctl._KIND_TAIL.pack(7, 0) + ioctl._FAILURE_TAIL.pack(22, 0)
     other = Origin(6, 0, 0, 9, 7, 0, RUNNING)
     measure = measured(
         {
-            "ioctl_sums": [
-                (site(origin(), target(TUN, SETQUEUE)), total(3, 1000, 600, 100, 4)),
-                (site(other, target(TUN, SETQUEUE)), total(1, 50, 0, 0, 0)),
-                (site(origin(tgid=77), target(TUN, SETQUEUE)), total(1, 5, 0, 0, 0)),
+            "ioctl_times": [
+                times(origin(), 3, 1000, bucket=4, blocked=600, runnable=100, earlier=60),
+                times(other, 1, 50),
+                times(origin(tgid=77), 1, 5),
             ],
-            "ioctl_failures": [(failure, (2).to_bytes(8, "little"))],
+            "ioctl_failures": [(ioctl._FAILURE.pack(7, 1, 22, 0), (2).to_bytes(8, "little"))],
         }
     )
-    one, two = measure.calls(Ended(0, 1, []))
+    one, two = sorted(measure.calls(Ended(0, 1, [])), key=lambda call: call.pid)
     assert (one.name, one.device, one.pid, one.count, one.total) == ("TUNSETQUEUE", "/dev/net/tun", 7, 4, 1050)
     assert (one.min, one.max, one.blocked, one.runnable, one.errors) == (1, 1000, 600, 100, {"EINVAL": 2})
-    assert (one.latencies[0], one.latencies[4], sum(one.latencies)) == (1, 3, 4)
+    assert (one.latencies[0], one.latencies[4], sum(one.latencies), one.earlier) == (1, 3, 4, 60)
     assert (two.pid, two.count, two.errors) == (77, 1, {})
 
 
 def test_nvidias_controls_and_its_own_errors_have_names() -> None:
-    known = target(CONTROL, RM_CONTROL, 0x20800102)
-    failure = known + ioctl._KIND_TAIL.pack(7, 0) + ioctl._FAILURE_TAIL.pack(0, 0x1F)
     measure = measured(
         {
-            "ioctl_sums": [(site(origin(), known), total(3, 9, 0, 0, 0))],
-            "ioctl_failures": [(failure, (3).to_bytes(8, "little"))],
-            "ioctl_names": [(known[:16], b"devtmpfs".ljust(16, b"\0") + b"nvidiactl".ljust(32, b"\0"))],
+            "ioctl_times": [times(origin(), 3, 9, number=2)],
+            "ioctl_failures": [(ioctl._FAILURE.pack(7, 2, 0, 0x1F), (3).to_bytes(8, "little"))],
+            "ioctl_names": [(CONTROLLED[:16], b"devtmpfs".ljust(16, b"\0") + b"nvidiactl".ljust(32, b"\0"))],
         }
     )
     (call,) = measure.calls(Ended(0, 1, []))
@@ -124,17 +168,21 @@ def test_nvidias_controls_and_its_own_errors_have_names() -> None:
     assert call.errors == {"NV_ERR_INVALID_ARGUMENT": 3}
 
 
-def thread(phase: int, **times: Any) -> Any:
+def test_targets_without_a_number_share_a_name() -> None:
+    measure = measured({"ioctl_times": [times(origin(), 3, 9, number=0)]})
+    (call,) = measure.calls(Ended(0, 1, []))
+    assert (call.name, call.device, call.count) == ("[other ioctls]", "[other devices]", 3)
+
+
+def thread(phase: int, *, end: int = 1000, **times: Any) -> Any:
     key = origin(2, 99)
     values = {"since": 400, "out": 400, "woken": 0, "runnable": 20, "blocked": (0, 0, 100, 0, 0, 0, 0, 0)} | times
-    return SimpleNamespace(thread=SimpleNamespace(key=key, phase=phase, **values), end=1000, exited=False)
+    return SimpleNamespace(thread=SimpleNamespace(key=key, phase=phase, **values), end=end, exited=False)
 
 
 def test_a_call_that_goes_on_is_told() -> None:
     """Begun at 200; it had been blocked for 100 and queued for 20 by 400, and waits since then."""
-    call = ioctl._CALL_HEAD.pack(200, 100, 20, 0, 0, 3) + site(origin(), target(TUN, SETQUEUE))
-    returned = ioctl._CALL_HEAD.pack(0, 0, 0, 0, 0, 3) + site(origin(), target(TUN, SETQUEUE))
-    measure = measured({"ioctl_calls": [(bytes(4), call), (b"\1\0\0\0", returned)]})
+    measure = measured({"ioctl_calls": [goes_on(blocked=100, runnable=20), goes_on(tid=9, began=0)]})
     ended = Ended(0, 1000, [thread(BLOCKED)])
     assert [(row.state, row.values, row.is_open) for row in measure.rows(ended)] == [
         ("running", (80, 0), True),
@@ -147,18 +195,50 @@ def test_a_call_that_goes_on_is_told() -> None:
     assert running.values == (680, 0)
 
 
+def test_a_call_that_an_interval_ends_is_told_once() -> None:
+    """In the map, and in the ring buffer, since it was cut after it had been read: in the next interval at last."""
+    measure = measured({"ioctl_calls": [goes_on()]})
+    record = RECORD_IOCTL.to_bytes(8, "little") + (1000).to_bytes(8, "little") + goes_on()[1]
+    assert measure.on_record(record)
+    assert not measure.on_record(bytes(8))
+    (found,) = measure.calls(Ended(100, 1000, []))
+    assert (found.open_count, found.open_time) == (1, 800)
+    measure.next()
+    assert measure.on_record(record)
+    assert measure.calls(Ended(1000, 2000, [])) == []
+
+
+def test_a_call_that_changes_while_it_is_read_is_left_to_its_record() -> None:
+    measure = measured({"ioctl_calls": Twice([goes_on()], [goes_on(since=1000, cut=1000)])})
+    assert measure.calls(Ended(100, 1000, [])) == []
+
+
+def test_what_a_call_did_before_the_interval_is_not_of_it() -> None:
+    """No event since 1000: its waits had ended before. One that is cut already is of the next interval."""
+    measure = measured({"ioctl_calls": [goes_on(blocked=100, runnable=20), goes_on(tid=9, since=2000, cut=2000)]})
+    ended = Ended(1000, 2000, [thread(ON_CPU, end=2000)])
+    (found,) = measure.calls(ended)
+    assert (found.pid, found.open_count, found.open_time) == (7, 1, 1000)
+    (row,) = measure.rows(ended)
+    assert (row.values, row.is_open) == ((1000, 0), True)
+
+
 def test_losses_have_names() -> None:
-    measure = measured({}, (1, 2, 3, 4, 5))
+    measure = measured({}, (1, 2, 3, 4, 5, 6, 7))
     assert list(measure.remarks()) == [
-        "the kernel kept up to 5 ioctls of all processes from the probes: counts are too low by these"
+        "the kernel kept up to 7 ioctls of all processes from the probes: counts are too low by these"
     ]
     assert measure.losses() == {
         "ioctls": 1,
-        "waits in ioctls without a stack": 2,
+        "ioctls without a stack": 2,
         "errors of ioctls": 3,
-        "returns from ioctls": 4,
-        "ioctls not reported by the kernel": 5,
+        "names of ioctls": 4,
+        "ioctls at the end of an interval": 5,
+        "returns from ioctls": 6,
+        "ioctls not reported by the kernel": 7,
     }
+    measure.next()
+    assert set(measure.losses().values()) == {0}
 
 
 def test_without_the_tracepoints_it_says_what_is_missing() -> None:

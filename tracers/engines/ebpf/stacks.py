@@ -92,7 +92,7 @@ class Stacks:
         """User frames, then kernel frames; or one that says why there are none."""
         origin = row.origin
         if origin.ustack in _STANDING_FOR:
-            return _STANDING_FOR[origin.ustack]
+            return (*_STANDING_FOR[origin.ustack], *_frame_of(row.call))
         if origin.state == NEW:
             return (_NOT_BEGUN,)
         where = self._space(row), origin.kstack, origin.state == RUNNING, row.call
@@ -139,7 +139,7 @@ class Stacks:
         # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
         for place, (wanted, found) in enumerate(((user[2], self._user.get(user)), (kernel, below))):
-            frames += (Frame(call, "api"),) if place and call else ()
+            frames += _frame_of(call) if place else ()
             if found is not None:
                 frames += found
                 if end := self._end(wanted, found):
@@ -148,6 +148,11 @@ class Stacks:
                 frames += (_LOST_STACK,)
                 self.missing += 1
         return frames
+
+
+def _frame_of(call: str) -> Stack:
+    """Of a call, which is between the user's frames and the kernel's; "" for none."""
+    return (Frame(call, "api"),) if call else ()
 
 
 class _Marked:
