@@ -48,9 +48,10 @@ struct call_sum {
 	u64 runnable;
 	u64 min;
 	u64 max;
-	u64 left;      /* ended without a return; not in `count` */
-	u64 open;      /* not ended when the thread was: not in `count` */
-	u64 open_time; /* … and for how long */
+	u64 left;	/* ended without a return; not in `count` */
+	u64 open;	/* not ended when the thread was: not in `count` */
+	u64 open_time;	/* … and for how long */
+	u64 open_inner; /* … and for how long in calls that they made */
 	u32 latencies[CALL_BUCKETS];
 };
 
@@ -492,6 +493,9 @@ int calls_gone(struct thread *t, u64 now)
 			continue;
 		sum->open++;
 		sum->open_time += now - call_at(stack, i)->began;
+		sum->open_inner += call_at(stack, i)->inner;
+		if (i + 1 < stack->depth)
+			sum->open_inner += now - call_at(stack, i + 1)->began;
 	}
 	bpf_map_delete_elem(&call_stacks, &tid);
 	return 0;

@@ -43,6 +43,8 @@ class CallTimes:
     earlier: int = 0
     inner: int = 0
     """Time in other calls that these made."""
+    open_inner: int = 0
+    """The same, of those that had not ended."""
     library: str = ""
     """Of a function, the name of its file; such calls have no ``device``."""
 
@@ -96,6 +98,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         sum(call.open_time for call in calls),
         sum(call.earlier for call in calls),
         sum(call.inner for call in calls),
+        sum(call.open_inner for call in calls),
         first.library,
     )
 

@@ -33,7 +33,7 @@ class Calls:
     @property
     def time(self) -> int:
         """In ns: without the calls that these made, so that all calls sum to the time in calls."""
-        return self.total.own + self.total.open_time
+        return self.total.own + self.total.open_time - self.total.open_inner
 
     @property
     def place(self) -> str:

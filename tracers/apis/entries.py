@@ -67,11 +67,9 @@ def _harmless(code: bytes, at: int) -> int:
         return 0
     register = code[at + 1] >> 3 & 7 | (8 if rex & _REX_R else 0)
     other = code[at + 1] & 7 | (8 if rex & _REX_B else 0)
-    if code[at] == 0x31 and register == other:  # xor of one register
+    if (code[at] == 0x31 and register == other) or code[at] == 0x89:  # xor of one register; mov register, other
         changed = other
-    elif code[at] == 0x89:  # mov register, other
-        changed = other
-    elif code[at] == 0x8B:  # the same with the operands exchanged
+    elif code[at] == 0x8B:  # mov other, register
         changed = register
     else:
         return 0

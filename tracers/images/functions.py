@@ -49,7 +49,12 @@ def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int) -> li
 def function_names(elf: ElfFile) -> list[str]:
     """All of them, sorted."""
     found: set[str] = set()
-    find_functions(elf, lambda name: bool(found.add(name)), 0)
+
+    def take(name: str) -> bool:
+        found.add(name)
+        return False
+
+    find_functions(elf, take, 0)
     return sorted(found)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
+_USUAL = Wanted()
 LEFT = "left without a return"
 """Named like an error: longjmp, an exception."""
 _CONTEXTS = 4
@@ -40,17 +41,27 @@ _KINDS = 8
 """One function of a thread, and one kind of error of a process, per so many entries of the user's choice."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
-_SUM = struct.Struct(f"<10Q{BUCKETS}I")
+_SUM = struct.Struct(f"<11Q{BUCKETS}I")
+_FIGURES = 11
 _FAILURE = struct.Struct("<IIIi")
 _LOSSES = ("calls", "calls without a stack in the table", "errors of calls", "stacks of calls")
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
 
+class Time(NamedTuple):
+    """Of calls at one origin: struct call_time, in ns."""
+
+    calls: int
+    on_cpu: int
+    blocked: int
+    runnable: int
+
+
 class Sum(NamedTuple):
     """Of one function's calls by a thread; times in ns."""
 
-    count: int
+    returned: int
     total: int
     own: int
     """Without the calls that were made inside."""
@@ -61,6 +72,7 @@ class Sum(NamedTuple):
     left: int
     open: int
     open_time: int
+    open_inner: int
     latencies: tuple[int, ...]
 
 
@@ -75,13 +87,15 @@ class Calls(Summed):
     value_size = _TIME.size
     weights = (1, 2, 3)
 
-    def __init__(self, wanted: Wanted = Wanted(), *, way: Way | None = None) -> None:
+    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None) -> None:
         """``way``: how the probes get to the functions; None: the best that the kernel has."""
         self._wanted, self._given_way = wanted, way
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
-        self._sums: list[tuple[tuple[int, int, int, int], Sum]] = []
-        self._failures: list[tuple[int, int, int, int, int]] = []
+        self._sums: list[tuple[int, int, Sum]] = []
+        """Process, function, and what its calls took in one thread."""
+        self._failures: list[tuple[int, int, int, int]] = []
+        """Process, function, result, number of calls."""
         self._open: list[Open] = []
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._probes = self._probes_time = 0
@@ -135,11 +149,16 @@ class Calls(Summed):
     def read(self, loaded: Object) -> None:
         self.drain()
         keys, values = self._tables["call_sums"].drain(self.slot)
-        sums = (Sum(*fields[:10], tuple(fields[10:])) for fields in _SUM.iter_unpack(values))
-        self._sums = list(zip(_KEY.iter_unpack(keys), sums, strict=True))  # type: ignore[arg-type]
+        sums = (Sum(*fields[:_FIGURES], fields[_FIGURES:])  # type: ignore[call-arg]  # as many as `_FIGURES` for fields in _SUM.iter_unpack(values))
+        self._sums = [
+            (tgid, function, total) for (_, tgid, _, function), total in zip(_KEY.iter_unpack(keys), sums, strict=True)
+        ]
         keys, values = self._tables["call_failures"].drain(self.slot)
         numbers = (number for (number,) in struct.iter_unpack("<Q", values))
-        self._failures = [(*key, number) for key, number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)]  # type: ignore[misc]
+        self._failures = [
+            (tgid, function, code, number)
+            for (tgid, _, function, code), number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)
+        ]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             stacks = loaded.find_map("call_stacks").items()
             self._open = open_calls((int.from_bytes(tid, "little"), stack) for tid, stack in stacks)
@@ -160,22 +179,21 @@ class Calls(Summed):
             self.probed.close()
 
     def rows(self, ended: Ended) -> list[Row]:
-        rows = []
-        for origin, (calls, on_cpu, blocked, runnable) in self.totals().take():
-            rows += _rows(origin, calls, on_cpu, blocked, runnable)
+        rows = [row for origin, values in self.totals().take() for row in _rows(origin, Time(*values))]
         rows += [row for part in parts(self._open, ended) for row in _open_rows(part)]
         return rows
 
     def calls(self, ended: Ended) -> list[CallTimes]:
         """Per process and function. Processes have no name yet."""
         found: dict[tuple[int, int], CallTimes] = {}
-        for (_tid, tgid, _execs, function), total in self._sums:
+        for tgid, function, total in self._sums:
             _add(self._entry(found, tgid, function), total)
         for part in parts(self._open, ended):
             entry = self._entry(found, part.tgid, part.function)
             entry.open_count += 1
             entry.open_time += part.whole
-        for tgid, _execs, function, code, number in self._failures:
+            entry.open_inner += part.inner
+        for tgid, function, code, number in self._failures:
             entry = self._entry(found, tgid, function)
             error = cuda.error_name(entry.name, code)
             entry.errors[error] = entry.errors.get(error, 0) + number
@@ -205,40 +223,37 @@ class Calls(Summed):
 
 
 def _add(entry: CallTimes, total: Sum) -> None:
-    if total.count:
+    if total.returned:
         entry.min = min(entry.min, total.min) if entry.count else total.min
         entry.max = max(entry.max, total.max)
-    entry.count += total.count
+    entry.count += total.returned
     entry.total += total.total
     entry.inner += total.total - total.own
     entry.blocked += total.blocked
     entry.runnable += total.runnable
     entry.open_count += total.open
     entry.open_time += total.open_time
+    entry.open_inner += total.open_inner
     if total.left:
         entry.errors[LEFT] = entry.errors.get(LEFT, 0) + total.left
     known = entry.latencies or (0,) * BUCKETS
     entry.latencies = tuple(map(sum, zip(known, total.latencies, strict=True)))
 
 
-def _rows(
-    origin: Origin, calls: int, on_cpu: int, blocked: int, runnable: int, *, is_open: bool = False
-) -> Iterator[Row]:
+def _rows(origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
     state = origin.state
     if state == ON_A_CORE:
-        yield Row(origin, RUNNING, (on_cpu, calls), is_open)
+        yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open)
     elif state in (SWITCHED_OUT, NEW):
-        yield Row(origin, PREEMPTED, (blocked + runnable, 0), is_open)
+        yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open)
     else:
-        yield Row(origin, STATES[state], (blocked, 0), is_open)
-        if runnable:
-            yield Row(origin, WOKEN, (runnable, 0), is_open)
+        yield Row(origin, STATES[state], (time.blocked, 0), is_open)
+        if time.runnable:
+            yield Row(origin, WOKEN, (time.runnable, 0), is_open)
 
 
 def _open_rows(part: Part) -> Iterator[Row]:
     """Of a call that goes on: its own time on a core, and for the innermost one the wait that the thread is in."""
-    yield from _rows(part.origin, 0, part.on_cpu, 0, 0, is_open=True)
+    yield from _rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
     if part.wait:
-        yield from _rows(part.wait, 0, 0, part.blocked, part.runnable, is_open=True)
-
-
+        yield from _rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)

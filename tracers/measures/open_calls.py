@@ -42,6 +42,8 @@ class Part(NamedTuple):
     whole: int
     origin: Origin
     on_cpu: int
+    inner: int
+    """In calls that it made."""
     wait: Origin | None = None
     blocked: int = 0
     runnable: int = 0
@@ -86,7 +88,7 @@ def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord) -> list[Pa
         on_cpu = max(whole - sum_blocked - sum_runnable, 0)
         own = max(on_cpu - call.inner_on_cpu - inner_on_cpu, 0)
         origin = Origin(call.ustack, 0, 0, key.tid, key.tgid, key.execs, ON_A_CORE)
-        part = Part(key.tgid, call.function, whole, origin, own)
+        part = Part(key.tgid, call.function, whole, origin, own, call.inner + inner)
         if not found and wait:
             part = part._replace(wait=wait, blocked=blocked, runnable=runnable)
         found.append(part)
