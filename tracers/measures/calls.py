@@ -149,7 +149,7 @@ class Calls(Summed):
     def read(self, loaded: Object) -> None:
         self.drain()
         keys, values = self._tables["call_sums"].drain(self.slot)
-        sums = (Sum(*fields[:_FIGURES], fields[_FIGURES:])  # type: ignore[call-arg]  # as many as `_FIGURES` for fields in _SUM.iter_unpack(values))
+        sums = (Sum._make((*fields[:_FIGURES], fields[_FIGURES:])) for fields in _SUM.iter_unpack(values))
         self._sums = [
             (tgid, function, total) for (_, tgid, _, function), total in zip(_KEY.iter_unpack(keys), sums, strict=True)
         ]
