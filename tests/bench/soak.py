@@ -1,8 +1,9 @@
 """A long `trace-offcpu -a --every` under storms: is the memory flat, is nothing lost untold, is there no gap?
 
 The storms: threads with new stacks all the time, and processes that begin and end. As root, after `make workloads`:
-`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the resident memory of the tracer, and of the processes
-that write the profiles, each minute, then a line per interval; ends with status 1 if something is wrong.
+`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the memory of the tracer, and of the processes that write
+the profiles, each minute, then a line per interval; ends with status 1 if something is wrong. The memory is what a
+process has for itself: the kernel's tables that are mapped there, which `--unwind-memory` limits, are not part of it.
 """
 
 from __future__ import annotations
@@ -52,12 +53,15 @@ class Storms:
                 process.wait()
 
 
-def resident(pid: int) -> int:
-    """Bytes; 0 when it is gone."""
+def memory_of(pid: int) -> int:
+    """Bytes of private memory, without what a writer still shares with the tracer; 0 when it is gone."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-    except (OSError, IndexError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
         return 0
+    found = {name: int(size) << 10 for name, size in re.findall(r"^(\w+): +(\d+) kB", text, re.MULTILINE)}
+    # A writer's parent has pages in common with it: both have their part of them.
+    return found.get("Pss_Anon", found.get("Anonymous", 0))
 
 
 def children(pid: int) -> list[int]:
@@ -124,8 +128,8 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
         while time.monotonic() < end and tracer.poll() is None:
             time.sleep(1)
             storms.keep_up()
-            memory.append(resident(tracer.pid))
-            writers = max(writers, *map(resident, children(tracer.pid)), 0)
+            memory.append(memory_of(tracer.pid))
+            writers = max(writers, *map(memory_of, children(tracer.pid)), 0)
             if time.monotonic() >= told + 60:
                 told += 60
                 print(f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}")
