@@ -109,7 +109,8 @@ enum call_loss {
 	LOST_CALL_TIMES,  /* no room: the time of calls is that of no stack */
 	LOST_CALL_ERRORS, /* no room: the error is not told */
 	LOST_CALL_STACKS, /* the CPU's memory was in use: it is not known where the call came from */
-	CALL_PROBES,	  /* no loss: how often the programs ran for a traced thread */
+	/* No losses: of threads that have ended. */
+	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
 	CALL_LOSSES,
 };
@@ -184,13 +185,16 @@ __weak int add_call_time(struct origin *key, struct call_time *added)
 static __always_inline struct call_sum *sum_of(const struct call_key *key)
 {
 	void *table = table_of(&call_sums);
-	struct call_blank *none = blank();
+	struct call_blank *none;
 	struct call_sum *sum;
 
-	if (!table || !none)
+	if (!table)
 		return NULL;
 	sum = bpf_map_lookup_elem(table, key);
 	if (!sum) {
+		none = blank();
+		if (!none)
+			return NULL;
 		bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST);
 		sum = bpf_map_lookup_elem(table, key);
 	}
@@ -200,12 +204,15 @@ static __always_inline struct call_sum *sum_of(const struct call_key *key)
 /* The thread's calls, those of its program before an exec forgotten. NULL: no room. */
 static __always_inline struct call_stack *stack_of(const struct thread *t)
 {
-	struct call_blank *none = blank();
+	struct call_blank *none;
 	struct call_stack *stack;
 	u32 tid = t->key.tid;
 
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack && none) {
+	if (!stack) {
+		none = blank();
+		if (!none)
+			return NULL;
 		bpf_map_update_elem(&call_stacks, &tid, &none->stack, BPF_NOEXIST);
 		stack = bpf_map_lookup_elem(&call_stacks, &tid);
 	}
@@ -329,8 +336,8 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 	call->began = bpf_ktime_get_ns();
 	barrier();
 	stack->depth = depth + 1;
-	tally(CALL_PROBES, 1);
-	tally(CALL_PROBES_TIME, call->began - came);
+	stack->probes++;
+	stack->probes_time += call->began - came;
 	return true;
 }
 
@@ -457,8 +464,8 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 	for (i = 0; i < CALL_DEPTH && stack->depth > at + 1; i++)
 		left_call(t, stack);
 	end_call(t, stack, now, ctx->ax);
-	tally(CALL_PROBES, 1);
-	tally(CALL_PROBES_TIME, bpf_ktime_get_ns() - now);
+	stack->probes++;
+	stack->probes_time += bpf_ktime_get_ns() - now;
 }
 
 int calls_inside(struct thread *t)
@@ -497,6 +504,8 @@ int calls_gone(struct thread *t, u64 now)
 		if (i + 1 < stack->depth)
 			sum->open_inner += now - call_at(stack, i + 1)->began;
 	}
+	tally(CALL_PROBES, stack->probes);
+	tally(CALL_PROBES_TIME, stack->probes_time);
 	bpf_map_delete_elem(&call_stacks, &tid);
 	return 0;
 }

@@ -27,4 +27,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(print(__doc__, file=sys.stderr) or 2)
     main(Path(sys.argv[1]))

@@ -20,7 +20,7 @@ from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
 from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
-from .open_calls import Open, Part, open_calls, parts
+from .open_calls import HEAD, Open, Part, open_calls, parts
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row
 from .summed import Summed
@@ -146,6 +146,10 @@ class Calls(Summed):
         if self.probed:
             self.probed.look(pid, mapping)
 
+    def expect(self, path: str, *, is_program: bool) -> None:
+        if self.probed:
+            self.probed.expect(path, is_program=is_program)
+
     def read(self, loaded: Object) -> None:
         self.drain()
         keys, values = self._tables["call_sums"].drain(self.slot)
@@ -159,13 +163,14 @@ class Calls(Summed):
             (tgid, function, code, number)
             for (tgid, _, function, code), number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)
         ]
+        stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
-            stacks = loaded.find_map("call_stacks").items()
-            self._open = open_calls((int.from_bytes(tid, "little"), stack) for tid, stack in stacks)
+            self._open = open_calls(stacks)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
-        self._probes = losses.lookup_percpu_u64(len(_LOSSES))
-        self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1)
+        heads = [HEAD.unpack_from(value) for _, value in stacks]
+        self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
+        self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
 
     def next(self) -> None:
         super().next()

@@ -14,7 +14,8 @@ from .protocol import Ended
 
 DEPTH = 8
 """CALL_DEPTH of bpf/include/calls.bpf.h."""
-HEAD = struct.Struct("<II")
+HEAD = struct.Struct("<IIQQ")
+"""Depth, execs; how often the programs ran for the thread, and for how long in ns."""
 CALL = struct.Struct("<10Q")
 _FUNCTION = (1 << 32) - 1
 """Of a cookie."""
@@ -53,7 +54,7 @@ def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:
     """The open calls in the values of the map ``call_stacks``, which are given with their threads' ids."""
     found = []
     for tid, value in stacks:
-        depth, _execs = HEAD.unpack_from(value)
+        depth = HEAD.unpack_from(value)[0]
         for i in range(min(depth, DEPTH)):
             began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie = CALL.unpack_from(
                 value, HEAD.size + i * CALL.size

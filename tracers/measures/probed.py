@@ -45,7 +45,8 @@ class Probed(Link):
         self._loaded, self._way, self._programs, self._wanted = loaded, way, programs, wanted
         self._links: list[Link] = []
         self._known: set[tuple[int, int] | str] = set()
-        """Files that were looked into, and those that need not be."""
+        """Mapped files that were looked into, and those that need not be."""
+        self._files: set[tuple[int, int]] = set()
         self.functions: list[Probe] = []
         self.problems: dict[str, str] = {}
         """Files without probes although they may have wanted functions, and why."""
@@ -66,14 +67,38 @@ class Probed(Link):
                 fd = open_mapped(pid, mapping, root)
             finally:
                 root.close()
-            try:
+        except (OSError, ValueError) as error:
+            self._refuse(path, str(error), is_program=is_program)
+        else:
+            self._take(fd, path, identity, is_program=is_program)
+
+    def expect(self, path: str, *, is_program: bool) -> None:
+        """The same for a file that a command will map, before it does: its first calls are then seen."""
+        try:
+            fd = HOST.open_regular(path)
+        except (OSError, ValueError):
+            return  # it is looked into if it is mapped
+        status = os.fstat(fd)
+        identity = status.st_dev, status.st_ino
+        if self._wanted.looks_into(path, identity, is_program=is_program):
+            self._take(fd, path, identity, is_program=is_program)
+        else:
+            os.close(fd)
+
+    def _take(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
+        """Puts probes on the functions of an open file, which it closes."""
+        try:
+            # Some file systems show other numbers in maps than these, but these are always the same for a file.
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) not in self._files:
+                self._files.add((status.st_dev, status.st_ino))
                 self._probe(fd, path, identity, is_program=is_program)
-            finally:
-                os.close(fd)
-        except (OSError, ValueError, ElfError) as error:
+        except ElfError as error:
             self._refuse(path, str(error), is_program=is_program)
         except BpfError as error:
             self._refuse(path, error.cause, is_program=is_program)
+        finally:
+            os.close(fd)
 
     def _refuse(self, path: str, why: str, *, is_program: bool) -> None:
         """Nobody expects functions in any program: that one of them is damaged, for example, is not worth a word."""

@@ -117,6 +117,10 @@ class Measure(Protocol):
         """A traced process has mapped a file, or did so before it was traced."""
         return
 
+    def expect(self, path: str, *, is_program: bool) -> None:
+        """A command that will be started for the trace will map this file, or execute it."""
+        return
+
     def read(self, loaded: Object) -> None:
         """Reads its maps, after the programs were detached; or those of an interval that is over."""
 
