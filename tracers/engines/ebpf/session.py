@@ -15,11 +15,9 @@ from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.priority import urgent
-from ...base.programs import programs
 from ...base.progress import Progress
 from ...base.scope import Scope
 from ...images.maps import Mapping
-from ...images.needed import needed
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
@@ -29,7 +27,7 @@ from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
 from .epochs import Epochs
 from .intervals import Intervals
-from .preparing import BRIEF, PATIENCE, READING, Preparation
+from .preparing import BRIEF, PATIENCE, READING, Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
 
@@ -104,17 +102,6 @@ class Session:
         preparation.wait(until, interrupts, show)
         interrupts.take()
 
-    def _expect_files(self) -> None:
-        """Tells the measures which files the command will map."""
-        listening = [each for each in self._engine.options.measures if type(each).expect is not Measure.expect]
-        if not self._launch or not listening:
-            return
-        for program in programs(self._launch.command, os.environ):
-            path = os.path.realpath(program.path)
-            for file in needed(path, program.environ):
-                for measure in listening:
-                    measure.expect(file, is_program=file == path)
-
     def run(
         self,
         sink: RecordSink,
@@ -135,7 +122,8 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
-            self._expect_files()
+            if self._launch:
+                expect_files(self._launch.command, os.environ, self._engine.options.measures)
             bounds = Bounds(self._engine, sink)
             stack.enter_context(urgent())
             if self.intervals:
