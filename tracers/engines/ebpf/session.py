@@ -122,8 +122,6 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
-            if self._launch:
-                expect_files(self._launch.command, os.environ, self._engine.options.measures)
             bounds = Bounds(self._engine, sink)
             stack.enter_context(urgent())
             if self.intervals:
@@ -231,6 +229,8 @@ class Session:
                 measure.consume()
 
     def _begin(self, ends: Ends) -> None:
+        if self._launch:
+            expect_files(self._launch.command, os.environ, self._engine.options.measures)
         bounded = bool(self._scope.ends_with)
         gone = ends.gone()
         self._scope.tgids -= gone
