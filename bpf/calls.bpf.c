@@ -36,7 +36,7 @@ struct call_time {
 struct call_key {
 	u32 tid;
 	u32 tgid;
-	u32 execs;
+	u32 life;
 	u32 function;
 };
 
@@ -57,7 +57,7 @@ struct call_sum {
 
 struct call_failure {
 	u32 tgid;
-	u32 execs;
+	u32 pad;
 	u32 function;
 	s32 result;
 };
@@ -216,16 +216,16 @@ static __always_inline struct call_stack *stack_of(const struct thread *t)
 		bpf_map_update_elem(&call_stacks, &tid, &none->stack, BPF_NOEXIST);
 		stack = bpf_map_lookup_elem(&call_stacks, &tid);
 	}
-	if (stack && stack->execs != t->key.execs) {
+	if (stack && stack->life != t->key.life) {
 		stack->depth = 0;
-		stack->execs = t->key.execs;
+		stack->life = t->key.life;
 	}
 	return stack;
 }
 
 static __always_inline struct call_key key_of(const struct thread *t, const struct open_call *call)
 {
-	struct call_key key = { t->key.tid, t->key.tgid, t->key.execs, call->cookie & COOKIE_FUNCTION };
+	struct call_key key = { t->key.tid, t->key.tgid, t->key.life, call->cookie & COOKIE_FUNCTION };
 
 	return key;
 }
@@ -346,7 +346,7 @@ extern int ioctl_bucket(u64 ns);
 
 static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tgid, t->key.execs, function, result };
+	struct call_failure failure = { t->key.tgid, 0, function, result };
 	void *table = table_of(&call_failures);
 	u64 one = 1, *number;
 
@@ -409,7 +409,7 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	key.ustack = call->ustack;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;
-	key.execs = t->key.execs;
+	key.life = t->key.life;
 	done.on_cpu = on_cpu - call->inner_on_cpu;
 	add_call_time(&key, &done);
 	if (call->cookie & COOKIE_ERRORS && (u32)result)
@@ -455,7 +455,7 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 		return;
 	tid = t->key.tid;
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack || stack->execs != t->key.execs)
+	if (!stack || stack->life != t->key.life)
 		return;
 	/* The return has removed its address from the stack. */
 	at = find_call(stack, ctx->sp - sizeof(u64), cookie);
@@ -477,7 +477,7 @@ int calls_inside(struct thread *t)
 		return 0;
 	tid = t->key.tid;
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	return stack && stack->depth && stack->execs == t->key.execs;
+	return stack && stack->depth && stack->life == t->key.life;
 }
 
 int calls_gone(struct thread *t, u64 now)
@@ -523,7 +523,7 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 		return 0;
 	tid = t->key.tid;
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack || stack->execs != t->key.execs)
+	if (!stack || stack->life != t->key.life)
 		return 0;
 	last = stack->depth - 1;
 	if (last >= CALL_DEPTH)

@@ -445,7 +445,7 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 	call->origin.ustack = 0;
 	call->origin.tid = t->key.tid;
 	call->origin.tgid = t->key.tgid;
-	call->origin.execs = t->key.execs;
+	call->origin.life = t->key.life;
 	target.command = ctx->command;
 	file = file_of(task, ctx->fd, trusted);
 	if (file)

@@ -38,7 +38,7 @@ const volatile u32 state_mask = ~0U; /* bit per enum wait_state */
 static __always_inline bool same_key(const struct origin *a, const struct origin *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->python == b->python && a->tid == b->tid &&
-	       a->state == b->state && a->execs == b->execs && a->tgid == b->tgid;
+	       a->state == b->state && a->life == b->life && a->tgid == b->tgid;
 }
 
 static __always_inline void add_sum(struct wait_sum *to, const struct wait_sum *sum)

@@ -110,7 +110,7 @@ static __always_inline int on_sample(struct sample_context *ctx, struct task_str
 		return 0;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;
-	key.execs = t->key.execs;
+	key.life = t->key.life;
 	if (user_stacks && !(TASK_FIELD(trusted, task, flags) & PF_KTHREAD))
 		key.ustack = sampled_user_stack(ctx, task, key.tgid, record);
 	if (kernel_stacks && !in_user_code(ctx))

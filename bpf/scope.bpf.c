@@ -41,9 +41,6 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		if (!follow_children && (u32)TASK_FIELD(trusted, parent, tgid) != tgid)
 			return 0;
 	}
-	/* Threads share their process's address space; a forked process starts a new one. */
-	if (creator && creator->key.tgid == tgid)
-		key.execs = creator->key.execs;
 	now = bpf_ktime_get_ns();
 	t = new_thread(child, trusted, SLOT_FORK, now, PHASE_RUNNABLE, &key);
 	if (t) {
@@ -60,6 +57,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	struct origin key = {};
 	struct exec_record *r;
 	struct thread *t;
+	u64 time, lived;
+	u32 life;
 
 	if (!running())
 		return 0;
@@ -76,7 +75,11 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 			return 0;
 	}
 	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
-	t->key.execs++;
+	time = bpf_ktime_get_ns();
+	life = t->key.life;
+	lived = t->lived;
+	t->key.life = next_life();
+	t->lived = time;
 	t->key.tid = TASK_FIELD(trusted, task, pid);
 	t->key.ustack = 0;
 	t->key.kstack = 0;
@@ -87,9 +90,10 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	}
 	r->type = RECORD_EXEC;
 	r->tgid = t->key.tgid;
-	r->time = bpf_ktime_get_ns();
-	r->execs = t->key.execs;
-	r->pad = 0;
+	r->time = time;
+	r->lived = lived;
+	r->life = life;
+	r->first = t->first;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -79,7 +79,7 @@ int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 lef
 		event->woken = next->woken;
 		event->ustack = next->late_out == next->out ? next->late_ustack : next->key.ustack;
 		event->kstack = next->key.kstack;
-		event->what = next->key.execs;
+		event->what = next->key.life;
 		event->wait = next->key.state;
 		event->first = next->out == next->start;
 	}

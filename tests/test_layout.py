@@ -34,7 +34,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
     "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/ends.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
-    "tracers/engines/ebpf/epochs.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
+    "tracers/engines/ebpf/following.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/names.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",

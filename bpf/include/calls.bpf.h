@@ -26,7 +26,7 @@ struct open_call {
 
 struct call_stack {
 	u32 depth;
-	u32 execs;	 /* of the process: what was open before is no longer */
+	u32 life;	 /* of the thread: what was open before an exec is no longer */
 	u64 probes;	 /* how often the programs ran for the thread */
 	u64 probes_time; /* … and for how long */
 	struct open_call calls[CALL_DEPTH];

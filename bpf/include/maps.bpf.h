@@ -45,6 +45,15 @@ struct cut_array {
 };
 SHARED struct cut_array cuts SEC(".maps");
 
+/* Numbers given so far: see next_life(). Not a variable: user space writes all of them at once. */
+struct life_count {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+};
+SHARED struct life_count lives SEC(".maps");
+
 struct thread_storage {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -51,7 +51,7 @@ struct origin {
 	u64 python;
 	u32 tid;
 	u32 tgid;
-	u32 execs; /* execs of the process seen so far: identifies the address space of ustack */
+	u32 life;  /* of the thread, since its last exec: no other has had this number, see next_life() */
 	u32 state; /* enum wait_state, or RUNNING */
 };
 
@@ -86,6 +86,7 @@ struct thread {
 	u64 late_out;
 	u64 late_ustack;
 	u64 cut;     /* beginning of its interval: see struct cuts */
+	u64 lived;   /* beginning of key.life */
 	u8 phase;    /* enum phase */
 	u8 end;	     /* enum walk_end of key.ustack */
 	u8 late_end; /* … and of late_ustack */
@@ -93,6 +94,7 @@ struct thread {
 	u32 creator; /* the thread that created it during the trace; 0: none */
 	u32 waker;   /* last thread that woke it, and its core: with a timeline */
 	u32 waker_cpu;
+	u32 first; /* its first life, by which its account is known across execs */
 };
 
 enum record_type {
@@ -111,12 +113,14 @@ struct stack_record {
 	u64 frames[MAX_FRAMES + 1]; /* leaf first; one extra, to distinguish a full walk from a cut one */
 };
 
+/* A life ended by an exec; the next one of the thread began. */
 struct exec_record {
 	u32 type;
 	u32 tgid;
 	u64 time;
-	u32 execs;
-	u32 pad;
+	u64 lived; /* see struct thread */
+	u32 life;
+	u32 first;
 };
 
 /* A trace that is cut into intervals: the last boundary that is done with, and the next one. User space announces a
@@ -147,7 +151,7 @@ struct sched_event {
 	u64 kstack;
 	u32 tid;   /* thread that gets the core, is woken, or is new */
 	u32 other; /* thread that leaves it, wakes or creates */
-	u32 what;  /* SWITCHED: struct origin's execs. MADE: the process */
+	u32 what;  /* SWITCHED: struct origin's life. MADE: the process */
 	u32 lost;  /* events of this core lost just before this one */
 	s16 prio;  /* of `tid` */
 	u16 cpu;

@@ -59,6 +59,15 @@ static __always_inline struct thread *find_thread(struct task_struct *task, bool
 	return bpf_map_lookup_elem(&thread_hash, &tid);
 }
 
+/* A number for a thread, or for what it does after an exec. Ids come back, these do not: user space counts down from the
+ * top for the threads that it adds itself. */
+static __always_inline u32 next_life(void)
+{
+	u32 zero = 0, *count = bpf_map_lookup_elem(&lives, &zero);
+
+	return count ? __sync_fetch_and_add(count, 1) + 1 : 0;
+}
+
 static __always_inline void begin_thread(struct thread *t, struct task_struct *task, bool trusted, u64 start, u8 phase,
 					 const struct origin *key)
 {
@@ -72,6 +81,9 @@ static __always_inline void begin_thread(struct thread *t, struct task_struct *t
 	t->key = *key;
 	t->key.tid = TASK_FIELD(trusted, task, pid);
 	t->key.tgid = TASK_FIELD(trusted, task, tgid);
+	t->key.life = next_life();
+	t->first = t->key.life;
+	t->lived = start;
 }
 
 /* The thread's entry, created if there is none: the iterator, which examines a thread for microseconds, must not undo

@@ -86,6 +86,8 @@ class ProcessTimes:
     """Those of `THREAD_VARIABLES` that it was started with (values are hostile); None when unknown."""
     script: str = ""
     """What an interpreter runs (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if it is none."""
+    pid_life: int = 1
+    """It is so many-th process that has this pid during the trace."""
 
 
 def cpu_set(cpus: str) -> frozenset[int]:

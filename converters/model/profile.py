@@ -33,6 +33,13 @@ class ThreadTimes:
     exited: bool = False
     creator: int = 0
     """The thread (tid) that created it during the trace, or 0."""
+    pid_life: int = 1
+    """Its process is so many-th that has this pid during the trace."""
+    tid_life: int = 1
+    """It is so many-th thread of its process that has this tid."""
+    count: int = 1
+    """So many threads, whose times are added up: they ended, and have one name. ``tid`` is 0; ``pid`` is 0, too, if
+    they are of several processes, which ended. `pid_life` and `tid_life` then only tell such groups apart."""
 
 
 @dataclass(slots=True)

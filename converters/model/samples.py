@@ -10,7 +10,8 @@ Labels = tuple[tuple[str, str | int], ...]
 """Sorted (key, value) pairs; samples with the same labels should share one tuple.
 
 Keys in use: host, pid (int), process, tid (int), thread, state, open ("yes": still waiting when the
-trace ended)."""
+trace ended), pid-life (int: of the processes that had this pid one after the other, the so many-th; missing: the first
+one), tid-life (the same for the threads of a process)."""
 
 
 class Module(NamedTuple):

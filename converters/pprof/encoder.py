@@ -15,9 +15,16 @@ from . import metadata
 from .metadata import Column
 from .schema import messages
 from .strings import escape
+from .wire import bytes_tag, number_tag, signed, sized, varint
 
 _CHUNK = 1000
 _U64 = (1 << 64) - 1
+_SAMPLE = bytes_tag(2)
+_LOCATION_ID, _VALUE, _LABEL = map(bytes_tag, (1, 2, 3))
+_KEY, _, _NUM, _NUM_UNIT = map(number_tag, (1, 2, 3, 4))
+_ID, _MAPPING_ID, _ADDRESS, _LINE = *map(number_tag, (1, 2, 3)), bytes_tag(4)
+_FUNCTION_ID, _LINE_NUMBER, _COLUMN = map(number_tag, (1, 2, 3))
+"""Tags of the fields of Profile, Sample, Label, Location and Line: see `schema`."""
 
 
 def save(profile: Profile, file: BinaryIO) -> None:
@@ -65,21 +72,26 @@ class _Encoder:
         self._strings: dict[str, int] = {"": 0}
         self._locations: dict[tuple[Frame, ...], int] = {}
         """Frames with one address, innermost first → id."""
-        self._known: dict[int, int] = {}
-        """`id` of a frame of the profile → location id."""
+        self._known: dict[int, bytes] = {}
+        """`id` of a frame of the profile → location id, encoded."""
         self._modules: dict[Module, int] = {}
         self._functions: dict[tuple[str, str, str, int], int] = {}
         """(name, system name, file, first line) → id."""
         self._labels: dict[Labels, bytes] = {}
+        self._sums: list[int] = []
+        """Columns that are sample values."""
+        self._numbers: list[tuple[int, bytes, bytes]] = []
+        """Columns that are labels, and what is before and after the number."""
         for module in self._details.mappings:
             self._module(module)
 
     def chunks(self) -> Iterator[bytes]:
         """Pieces of one serialized Profile: protobuf joins the repeated fields of consecutive pieces."""
         yield self._head()
+        self._place_columns()
         samples = iter(self._profile.samples)
-        while chunk := [self._sample(sample) for sample in islice(samples, _CHUNK)]:
-            yield self._pb.Profile(sample=chunk).SerializeToString()
+        while chunk := [_SAMPLE + sized(self._sample(sample)) for sample in islice(samples, _CHUNK)]:
+            yield b"".join(chunk)
         yield self._tables()
 
     def _head(self) -> bytes:
@@ -102,36 +114,48 @@ class _Encoder:
     def _value_type(self, name: str, unit: str) -> bytes:
         return cast(bytes, self._pb.ValueType(type=self._string(name), unit=self._string(unit)).SerializeToString())
 
-    def _sample(self, sample: Sample) -> bytes:
-        message = self._pb.Sample(location_id=self._location_ids(sample.stack))
-        for column, value in zip(self._columns, sample.values, strict=True):
-            if not column.label:
-                message.value.append(value)
+    def _place_columns(self) -> None:
+        for i, column in enumerate(self._columns):
+            if column.label:
+                key, unit = (self._string(text) for text in (column.label, column.value_type.unit or column.label))
+                self._numbers.append((i, _KEY + varint(key), _NUM_UNIT + varint(unit)))
             else:
-                unit = column.value_type.unit or column.label
-                message.label.add(key=self._string(column.label), num=value, num_unit=self._string(unit))
-        if (labels := self._labels.get(sample.labels)) is None:
-            labels = self._labels[sample.labels] = self._label_bytes(sample.labels)
-        return cast(bytes, message.SerializeToString() + labels)
+                self._sums.append(i)
 
-    def _location_ids(self, stack: Stack) -> list[int]:
-        """Location ids, innermost first."""
+    def _sample(self, sample: Sample) -> bytes:
+        stack, values, labels = sample
+        if (named := self._labels.get(labels)) is None:
+            named = self._labels[labels] = self._label_bytes(labels)
+        if len(values) != len(self._columns):
+            raise ValueError(f"a sample has {len(values)} values, for {len(self._columns)} columns")
+        made = _LOCATION_ID + sized(self._location_ids(stack)) if stack else b""
+        if self._sums:
+            made += _VALUE + sized(b"".join([signed(values[i]) for i in self._sums]))
+        for i, key, unit in self._numbers:
+            made += _LABEL + sized(key + _NUM + signed(values[i]) + unit if values[i] else key + unit)
+        return made + named
+
+    def _location_ids(self, stack: Stack) -> bytes:
+        """Location ids, innermost first, encoded."""
         locations, groups = self._locations, self._details.groups
         if not groups:
             # By identity first: readers share equal frames, and hashing one costs more than everything else.
             known = self._known
-            for frame in stack:
-                if id(frame) not in known:
-                    known[id(frame)] = locations.setdefault((frame,), len(locations) + 1)
-            return [known[id(frame)] for frame in reversed(stack)]
+            try:
+                return b"".join(map(known.__getitem__, map(id, reversed(stack))))
+            except KeyError:
+                for frame in stack:
+                    if id(frame) not in known:
+                        known[id(frame)] = varint(locations.setdefault((frame,), len(locations) + 1))
+            return b"".join([known[id(frame)] for frame in reversed(stack)])
         ids, at = [], 0
         frames = stack[::-1]
         while at < len(frames):
             candidates = groups.get(frames[at], ())
             group = next((group for group in candidates if frames[at : at + len(group)] == group), frames[at : at + 1])
-            ids.append(locations.setdefault(group, len(locations) + 1))
+            ids.append(varint(locations.setdefault(group, len(locations) + 1)))
             at += len(group)
-        return ids
+        return b"".join(ids)
 
     def _label_bytes(self, labels: Labels) -> bytes:
         message = self._pb.Sample()
@@ -161,20 +185,24 @@ class _Encoder:
     def _location_bytes(self, group: tuple[Frame, ...], location_id: int) -> bytes:
         """The location of frames that share their address and module."""
         frame = group[0]
-        location = self._pb.Location(id=location_id, address=frame.address)
+        address, made = frame.address, _ID + varint(location_id)
         if frame.module is not None:
-            location.mapping_id = self._module(frame.module)
+            made += _MAPPING_ID + varint(self._module(frame.module))
             mapping = self._details.mappings.get(frame.module)
             if mapping and kind_of_module(frame.module.path) != "kernel":
-                location.address = (frame.address - mapping.offset + mapping.start) & _U64
-        if frame in self._details.nameless:
-            return cast(bytes, location.SerializeToString())
-        for each in group:
+                address = (frame.address - mapping.offset + mapping.start) & _U64
+        if address:
+            made += _ADDRESS + varint(address)
+        for each in () if frame in self._details.nameless else group:
             found = self._details.functions.get(each) or default_function(each)
             key = (found.name or each.name, found.system_name, each.file, found.start_line)
-            number = self._functions.setdefault(key, len(self._functions) + 1)
-            location.line.add(function_id=number, line=found.line, column=found.column)
-        return cast(bytes, location.SerializeToString())
+            line = _FUNCTION_ID + varint(self._functions.setdefault(key, len(self._functions) + 1))
+            if found.line:
+                line += _LINE_NUMBER + signed(found.line)
+            if found.column:
+                line += _COLUMN + signed(found.column)
+            made += _LINE + sized(line)
+        return made
 
     def _module(self, module: Module) -> int:
         return self._modules.setdefault(module, len(self._modules) + 1)

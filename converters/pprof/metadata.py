@@ -2,7 +2,8 @@
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` (those of CallTimes;
-omitted if there are none), ``scripts`` (one per process; omitted if there are none),
+omitted if there are none), ``scripts`` (one per process; omitted if there are none), ``lives`` (of threads and of
+processes: the index, and the fields with a default, of those that have other values; omitted if none has),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
 which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
 last comment, behind the word ``stallscope:``.
@@ -11,6 +12,7 @@ last comment, behind the word ``stallscope:``.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
@@ -22,6 +24,8 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
+_THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
+"""Fields that are 1 in most threads and processes."""
 
 
 class Column(NamedTuple):
@@ -52,15 +56,33 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         "threads": [asdict(thread) for thread in profile.threads],
         "foreign": profile.details is not None,
     }
+    # Scripts and lives are apart: versions that do not know them refuse other fields of a thread or process.
+    lives = {"threads": _taken_out(meta["threads"], _THREAD_LIVES)}
     if profile.processes:
-        # Scripts are apart: versions that do not know them refuse other fields of a process.
         meta["processes"] = [asdict(process) for process in profile.processes]
         scripts = [entry.pop("script") for entry in meta["processes"]]
         if any(scripts):
             meta["scripts"] = scripts
+        lives["processes"] = _taken_out(meta["processes"], _PROCESS_LIVES)
+    if any(lives.values()):
+        meta["lives"] = lives
     if profile.calls:
         meta["calls"] = [asdict(call) for call in profile.calls]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
+
+
+def _taken_out(entries: list[dict[str, Any]], names: Sequence[str]) -> list[list[int]]:
+    """The index and these fields of those entries in which one of them is not 1; removes them from all."""
+    found = [[i, *(entry.pop(name) for name in names)] for i, entry in enumerate(entries)]
+    return [each for each in found if any(number != 1 for number in each[1:])]
+
+
+def _put_back(lives: Any, entries: Sequence[ThreadTimes] | Sequence[ProcessTimes], names: Sequence[str]) -> None:
+    for each in _list(lives):
+        i, *numbers = map(_integer, _list(each))
+        _require(0 <= i < len(entries) and len(numbers) == len(names) and min(numbers) > 0, "lives")
+        for name, number in zip(names, numbers, strict=True):
+            setattr(entries[i], name, number)
 
 
 def in_comments(comments: list[str]) -> str | None:
@@ -89,6 +111,10 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     scripts = _list(meta.get("scripts", [""] * len(processes)))
     _require(len(scripts) == len(processes), "scripts")
     profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
+    lives = meta.get("lives", {})
+    _require(isinstance(lives, dict), "lives")
+    _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
+    _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
@@ -108,7 +134,7 @@ def _column(entry: Any) -> Column:
 def _thread(entry: Any) -> ThreadTimes:
     _require(isinstance(entry, dict), "thread")
     entry = {"creator": 0} | entry  # missing in files before 0.1
-    _require(entry.keys() == {f.name for f in fields(ThreadTimes)}, "thread")
+    _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES}, "thread")
     return ThreadTimes(
         pid=_integer(entry["pid"]),
         process=_text(entry["process"]),
@@ -125,7 +151,7 @@ def _thread(entry: Any) -> ThreadTimes:
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
-    known = {f.name for f in fields(ProcessTimes)} - {"script"}
+    known = {f.name for f in fields(ProcessTimes)} - {"script", *_PROCESS_LIVES}
     _require(isinstance(entry, dict) and entry.keys() == known, "process")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
+from .identity import is_sum
 from .runtimes import parked_in
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
@@ -91,6 +92,7 @@ def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
                 runnable=old.runnable + new.runnable,
                 blocked={state: old.blocked.get(state, 0) + new.blocked.get(state, 0) for state in states},
                 switches=old.switches + new.switches,
+                count=old.count + new.count if is_sum(new.tid) else 1,
             )
         threads[new.pid, new.tid] = new
     return threads

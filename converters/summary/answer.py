@@ -9,7 +9,8 @@ from functools import partial
 
 from ..base.units import plural, share
 from .figures import Running, Summary
-from .findings import CPU, SIGNIFICANT, Finding, Findings
+from .finding import CPU, Finding
+from .findings import SIGNIFICANT, Findings
 from .phrases import Phrases, listed
 from .trouble import Trouble
 from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
@@ -18,6 +19,8 @@ NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores (`trouble.Trouble`)."""
 _WEIGHT = {SLEEP: 0.5, EVENTS: 0.2}
 """Lower weights of main threads' waits: nobody causes a sleep, and servers wait for work in this way (events)."""
+_BESIDE_WORK = 0.6
+"""Weight of a wait for one of few events (poll) in threads that work, too: it is no loop that waits for requests."""
 _ALONE = 0.5
 """Weight of a wait for a lock or device that delays no main thread."""
 _WORTH = 0.1
@@ -131,7 +134,7 @@ def _deadlock(finding: Finding, findings: Findings) -> _Choice:
 
 
 def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], words: Phrases) -> list[_Choice]:
-    held, effect = findings.held_up(), _top(findings.effects())
+    held, effect = findings.held_up(), _top(findings.effects(), findings)
     cause = findings.cause_of(effect) if effect else None
     if effect and cause:
         effect = findings.without(effect, cause)
@@ -156,21 +159,39 @@ def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], w
     if effect and not follows:
         made.append(_of_effect(effect, cause, matters * effect.time, made, words))
         explained = [CPU] if cause and cause.kind == CPU else []
+    waits = [effect] if effect else []
+    if (not effect or effect.kind == EVENTS) and (workers := findings.workers()):
+        score = _ALONE * _WEIGHT.get(workers.kind, 1) * workers.time
+        made.append(_Choice(partial(words.sentence, workers), score, workers, pids=workers.pids, is_effect=True))
+        waits.append(workers)
     busy = findings.busy()
     together = sum(each.time for each in busy)
     if busy and not explained and together >= SIGNIFICANT * findings.active_wall:
         score = _busy_score(busy, troubles, _ON_CPU[bool(summary.weight)])
+        if any(together < wait.time and _is_telling(wait, findings) for wait in waits):
+            score = min(score, 0.99 * max(choice.score for choice in made))
         made.append(_Choice(partial(_busy_sentence, summary, busy, words), score, _all(busy, together)))
     return sorted(made, key=lambda choice: -choice.score)
 
 
-def _top(effects: Sequence[Finding]) -> Finding | None:
-    return max(effects, key=lambda each: _WEIGHT.get(each.kind, 1) * each.time, default=None)
+def _is_telling(effect: Finding, findings: Findings) -> bool:
+    """Whether it says more than that threads run for less time: not of what waits for work on a whole host."""
+    return not findings.is_whole_host and not findings.are_still(effect.threads)
+
+
+def _top(effects: Sequence[Finding], findings: Findings) -> Finding | None:
+    return max(effects, key=lambda each: _weight(each, findings) * each.time, default=None)
+
+
+def _weight(effect: Finding, findings: Findings) -> float:
+    if effect.kind == EVENTS and findings.waits_beside_work(effect):
+        return _BESIDE_WORK
+    return _WEIGHT.get(effect.kind, 1)
 
 
 def _matters(effect: Finding, cause: Finding | None, findings: Findings) -> float:
     if effect.kind == EVENTS:
-        return _WEIGHT[EVENTS]
+        return _weight(effect, findings)
     if findings.are_slight(effect.threads):
         return _UNKNOWN
     return _UNKNOWN if not cause and findings.are_still(effect.threads) else 1

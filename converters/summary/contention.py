@@ -10,6 +10,7 @@ from typing import Any
 from ..base.text import json_text
 from ..model import Profile, ThreadTimes
 from ..model.processes import CpuLimit, ProcessTimes, cpu_set, latency_bound, percentile_bucket
+from .identity import kernel_ids, number_of
 
 SECOND = 1_000_000_000
 
@@ -74,7 +75,7 @@ class Contention:
         used = self.used
         return {
             "process": json_text(self.process),
-            "pids": list(self.pids),
+            "pids": kernel_ids(self.pids),
             "threads": self.threads,
             "created": self.created,
             "created_per_second": _rounded(self.per_second(self.created)),
@@ -139,15 +140,15 @@ def together(members: Sequence[Contention], name: str) -> Contention:
 
 def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -> Contention:
     cpus = cpu_set(process.cpus)
-    longest = max(times.wall for times in threads)
+    longest = max(times.wall // times.count for times in threads)
     return Contention(
         process=process.process,
         pids=(process.pid,),
         duration=duration,
         span=min(longest, duration) if duration else longest,
-        threads=len(threads),
-        created=sum(times.creator != 0 for times in threads),
-        ended=sum(times.exited for times in threads),
+        threads=number_of(threads),
+        created=number_of(times for times in threads if times.creator),
+        ended=number_of(times for times in threads if times.exited),
         switches=sum(times.switches for times in threads),
         wall=sum(times.wall for times in threads),
         on_cpu=sum(times.on_cpu for times in threads),

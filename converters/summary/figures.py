@@ -14,6 +14,7 @@ from ..base.text import json_text
 from ..model import ValueType
 from .calls import Calls
 from .contention import Contention
+from .identity import kernel_ids
 from .wait_kinds import CORE
 
 SCHEMA_VERSION = 2
@@ -39,6 +40,13 @@ class Process:
     """Kernel threads, if others were traced, too."""
     command: str = ""
     """Their name without what an interpreter runs, if ``name`` has that (`scripts.with_scripts`)."""
+    ended: int = 0
+    """So many more, which ended and whose ids were not kept."""
+
+    @property
+    def number(self) -> int:
+        """With those."""
+        return len(self.pids) + self.ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,9 @@ class Summary:
             "answer": [json_text(sentence) for sentence in self.answer],
             "trouble": [json_text(sentence) for sentence in self.trouble],
             "next": self.next_step and {"command": self.next_step.command, "tells": self.next_step.tells},
-            "processes": [{"name": json_text(p.name), "pids": list(p.pids)} for p in self.processes],
+            "processes": [
+                {"name": json_text(p.name), "pids": kernel_ids(p.pids), "ended": p.ended} for p in self.processes
+            ],
             "times": _times_json(self.times),
             "active": _times_json(self.active),
             "kernel_threads": self.kernel_threads,
@@ -277,7 +287,7 @@ def _who_json(who: tuple[Who, ...]) -> list[dict[str, Any]]:
             "main": entry.main,
             "processes": entry.processes,
             "threads": entry.threads,
-            "tids": list(entry.tids),
+            "tids": kernel_ids(entry.tids),
         }
         for entry in who
     ]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sum, Sums, Thread
+from .causes import Key, effect_cause, held_cause
 from .figures import thread_pattern
+from .finding import CPU, Finding
 from .standing import Standing
-from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
+from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
-CPU = "cpu"
-"""The kind of a finding on running threads, not a wait."""
 _HELD_UP = (LOCK, HELD, HALTED)
 _EFFECTS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
 _FEW = 6
@@ -34,31 +33,7 @@ _HERD, _SHORT, _OFTEN = 8, 20_000, 100
 _TELLING = 10
 """Places below 1/this of a finding's time are not named."""
 
-_Key = tuple[object, ...]
 _NOWHERE: Mapping[Place, Sum] = {}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One problem of some threads. Times in ns."""
-
-    kind: str
-    """Of `wait_kinds`, or `CPU`."""
-    threads: tuple[Thread, ...]
-    """Most time first."""
-    time: int
-    wall: int
-    """Sum of the threads; 0 if unknown."""
-    places: tuple[Place, ...] = ()
-    """Places with much of the time, longest first."""
-    count: int = 0
-    max: int = 0
-    runnable: int = 0
-    """For `CPU`: the part of ``time`` spent waiting for a core."""
-
-    @property
-    def pids(self) -> frozenset[int]:
-        return frozenset(pid for pid, _ in self.threads)
 
 
 class Findings:
@@ -106,11 +81,23 @@ class Findings:
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
 
+    @property
+    def is_whole_host(self) -> bool:
+        """Whether threads of the kernel were traced, too."""
+        return bool(self._standing.kernel)
+
     def are_slight(self, threads: Iterable[Thread]) -> bool:
         """Whether the whole host is traced and the processes of these threads hardly use a core: most wait for work."""
         pids = {pid for pid, _ in threads}
         on_cpu = sum(times.on_cpu for (pid, _), times in self.threads.items() if pid in pids)
-        return bool(self._standing.kernel) and on_cpu < _SLIGHT * self._duration * len(pids)
+        return self.is_whole_host and on_cpu < _SLIGHT * self._duration * len(pids)
+
+    def waits_beside_work(self, effect: Finding) -> bool:
+        """Whether it is no wait of an event loop, as far as known: not epoll, and its threads also run themselves."""
+        on_cpu = sum(self.threads[thread].on_cpu for thread in effect.threads)
+        return on_cpu >= SIGNIFICANT * effect.wall > 0 and all(
+            place.site.kernel in FEW_EVENTS for place in effect.places
+        )
 
     def are_still(self, threads: Iterable[Thread]) -> bool:
         """Whether none of them moved."""
@@ -132,7 +119,7 @@ class Findings:
 
     def deadlocks(self) -> list[Finding]:
         """Processes with several still threads, each waiting for a lock of the program."""
-        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._standing.still:
             places = [place for place in self._sums[thread] if user_lock(place.site.frames, place.site.kernel)]
             if places:
@@ -146,10 +133,10 @@ class Findings:
         # By hash, as there may be very many: only what is long enough is looked at.
         times: dict[int, int] = defaultdict(int)
         for thread, place, time in self._held(own):
-            times[hash(self._held_key(thread, place))] += time
-        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+            times[hash(held_cause(self._process(thread), place))] += time
+        found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread, place, _ in self._held(own):
-            if times[hash(key := self._held_key(thread, place))] >= enough:
+            if times[hash(key := held_cause(self._process(thread), place))] >= enough:
                 found[key].setdefault(thread, []).append(place)
         made = self._made(_HELD_UP, found)
         return sorted((finding for finding in made if finding.time >= enough), key=_order)
@@ -160,49 +147,58 @@ class Findings:
                 if place.kind in _HELD_UP:
                     yield thread, place, total.time
 
-    def _held_key(self, thread: Thread, place: Place) -> _Key:
-        if lock := user_lock(place.site.frames, place.site.kernel):
-            return place.kind, self._process(thread), lock
-        if place.kind == LOCK:
-            return place.kind, place.site.kernel, place.site.frames[-1:]
-        return place.kind, self._process(thread), place.site.frames or place.site.kernel
-
     def effects(self) -> list[Finding]:
         """Main threads' waits that others end, with other threads waiting in the same places; longest first."""
         mains = set(self._mains())
         processes = {self._process(thread) for thread in mains}
         wanted = self._effects_on(mains)
-        found: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             process = self._process(thread)
             if thread in self._standing.idle or process not in processes:
                 continue
             for place in self._sums.get(thread, _NOWHERE):
-                if (key := (place.kind, process, place.site.frames)) in wanted:
-                    found[key].setdefault(thread, []).append(place)
+                if cause := wanted.get((place.kind, process, place.site.frames)):
+                    found[cause].setdefault(thread, []).append(place)
         made = self._made(_EFFECTS, found)
         return sorted((finding for finding in made if mains.intersection(finding.threads)), key=_order)
 
-    def _effects_on(self, mains: set[Thread]) -> set[_Key]:
-        """(kind, process, frames) in which one of ``mains`` spends enough of its time."""
-        found: set[_Key] = set()
+    def _effects_on(self, mains: set[Thread]) -> dict[Key, Key]:
+        """By (kind, process, frames): the causes that take enough of the time of one of ``mains``."""
+        found: dict[Key, Key] = {}
         for thread in mains - self._standing.idle:
             process, enough = self._process(thread), SIGNIFICANT * self.threads[thread].wall
-            times: dict[_Key, int] = defaultdict(int)
+            times: dict[Key, int] = defaultdict(int)
+            causes: dict[Key, Key] = {}
             for place, total in self._sums.get(thread, _NOWHERE).items():
                 if place.kind in _EFFECTS:
-                    times[place.kind, process, place.site.frames] += total.time
-            found.update(key for key, time in times.items() if time >= enough)
+                    cause = effect_cause(process, place)
+                    causes[place.kind, process, place.site.frames] = cause
+                    times[cause] += total.time
+            found.update((key, cause) for key, cause in causes.items() if times[cause] >= enough)
         return found
 
-    def _made(self, kinds: Sequence[str], groups: dict[_Key, dict[Thread, list[Place]]]) -> list[Finding]:
+    def workers(self) -> Finding | None:
+        """The longest wait, ended by others, of threads of one name: no main threads, none that only wait."""
+        found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        for thread in self._own:
+            quiet = self.is_quiet(thread) or thread in self._standing.idle
+            if thread[0] == thread[1] or quiet or thread[0] not in self._at_work:
+                continue
+            for place in self._sums.get(thread, _NOWHERE):
+                if place.kind in _EFFECTS:
+                    key = *effect_cause(self._process(thread), place), self._name(thread)
+                    found[key].setdefault(thread, []).append(place)
+        return min(self._made(_EFFECTS, found), key=_order, default=None)
+
+    def _made(self, kinds: Sequence[str], groups: dict[Key, dict[Thread, list[Place]]]) -> list[Finding]:
         """``groups`` by keys that begin with the kind; in the order of ``kinds``."""
         in_order = sorted(groups.items(), key=lambda group: kinds.index(str(group[0][0])))
         return [made for key, members in in_order if (made := self._finding(str(key[0]), members))]
 
     def longest(self) -> Finding | None:
         """The longest wait of threads that are not idle, for when nothing is significant."""
-        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
                 if place.kind != CORE and thread not in self._standing.idle:
@@ -243,7 +239,7 @@ class Findings:
 
     def busy(self) -> list[Finding]:
         """Running or runnable threads by name, longest first, without kernel threads and threads that only wait."""
-        groups: dict[_Key, list[Thread]] = defaultdict(list)
+        groups: dict[Key, list[Thread]] = defaultdict(list)
         for thread in self._own:
             times = self.threads[thread]
             if not self.is_quiet(thread) and times.on_cpu + times.runnable:
@@ -303,8 +299,8 @@ class Findings:
         return left or effect
 
     def _causes(self, asked: list[Thread], kinds: tuple[str, ...]) -> list[Finding]:
-        groups: dict[_Key, dict[Thread, list[Place]]] = defaultdict(dict)
-        running: dict[_Key, list[Thread]] = defaultdict(list)
+        groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
+        running: dict[Key, list[Thread]] = defaultdict(list)
         for thread in asked:
             if thread in self._standing.idle or not self.threads[thread].wall:
                 continue
@@ -355,7 +351,7 @@ class Findings:
     def _pauses(self, thread: Thread) -> Iterable[Place]:
         return [place for place in self._sums.get(thread, _NOWHERE) if place.kind == THREAD]
 
-    def _pool_key(self, thread: Thread, place: Place) -> _Key:
+    def _pool_key(self, thread: Thread, place: Place) -> Key:
         return THREAD, self._process(thread), self._name(thread), place.site.frames
 
     def _is_herd(self, finding: Finding) -> bool:

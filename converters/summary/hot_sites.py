@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..model import Stack
-from .wait_sites import ONLY_CALL, Sites, function_name
+from .frame_names import function_name
+from .wait_sites import ONLY_CALL, Sites
 
 
 class HotSite(NamedTuple):

@@ -8,11 +8,15 @@ from collections.abc import Iterable
 from ..model import ThreadTimes
 from .contention import Contention, together
 from .figures import TIDS, Who, thread_pattern
+from .identity import is_sum, number_of, processes_of
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
     """Number of threads by (process name, `thread_pattern`)."""
-    return Counter((times.process, thread_pattern(times.thread, times.pid == times.tid)) for times in threads)
+    found: Counter[tuple[str, str]] = Counter()
+    for times in threads:
+        found[times.process, thread_pattern(times.thread, times.pid == times.tid)] += times.count
+    return found
 
 
 def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
@@ -21,13 +25,13 @@ def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
     for times in members:
         groups[times.process, times.thread, times.pid == times.tid].append(times)
     return tuple(
-        Who(process, thread, main, len({times.pid for times in found}), len(found), _first_ids(found))
+        Who(process, thread, main, processes_of(found), number_of(found), _first_ids(found))
         for (process, thread, main), found in groups.items()
     )
 
 
 def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
-    return tuple(sorted(times.tid for times in threads)[:TIDS])
+    return tuple(sorted(times.tid for times in threads if not is_sum(times.tid))[:TIDS])
 
 
 def by_name(processes: Iterable[Contention]) -> list[Contention]:

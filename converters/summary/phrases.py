@@ -8,9 +8,11 @@ from ..base.units import count, duration, plural, share
 from ..model import ThreadTimes
 from .adding_up import Thread
 from .figures import Who, thread_pattern
-from .findings import CPU, Finding
+from .finding import CPU, Finding
+from .identity import is_sum, number_of, shown_id
 from .people import alike_of
 from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
+from .wait_sites import GAP
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),
@@ -19,7 +21,7 @@ _FOR_WHOM = {
     EVENTS: ("events", "events"),
 }
 """For one thread, and for several."""
-_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)"}
+_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)", "ProcSleep": "a lock of PostgreSQL"}
 _TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
 
@@ -83,15 +85,16 @@ class Phrases:
         """``the 8 worker threads of demo``; ``8 of the 12 worker threads of demo`` when others have that name."""
         names, processes = self._names(threads), self._processes(threads)
         of = f" of {processes[0]}" if len(processes) == 1 and with_process else ""
+        all_ = number_of(self._threads[thread] for thread in threads)
         if len(names) > 1:
-            return f"{count(len(threads))} threads{of} ({listed(names)})"
+            return f"{count(all_)} threads{of} ({listed(names)})"
         alike = sum(self._alike[process, names[0]] for process in processes)
-        if len(threads) == alike:
+        if all_ == alike:
             number = "" if alike == 1 else f"{count(alike)} "
             return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
-        if len(threads) > _TOLD_APART:
-            return f"{count(len(threads))} of the {count(alike)} {names[0]} threads{of}"
-        ids = ", ".join(str(tid) for _, tid in sorted(threads))
+        if len(threads) > _TOLD_APART or any(is_sum(tid) for _, tid in threads):
+            return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}"
+        ids = ", ".join(shown_id(tid) for _, tid in sorted(threads))
         kind = "pid" if names[0] == "main" else "tid"
         number = "the" if len(threads) == 1 else f"the {len(threads)}"
         return f"{number} {names[0]} {'thread' if len(threads) == 1 else 'threads'}{of} ({kind} {ids})"
@@ -111,10 +114,23 @@ def chain(finding: Finding) -> str:
     same = [way for way in ways if way[-1] == ways[0][-1]]
     if len(same) == 1 or any(len(way) == 1 for way in same):
         return " → ".join(ways[0])
-    callers = list(dict.fromkeys(way[-2] for way in same))
+    tail = _common_end(same)
+    ends = [way[: len(way) - len(tail)] for way in same]
+    callers = list(dict.fromkeys(end[-1] for end in ends if end))
     if len(callers) == 1:
         return " → ".join(ways[0])
-    return f"{listed(callers)} → {ways[0][-1]}"
+    if GAP in callers or any(len(end) not in (1, 2) for end in ends):
+        return f"{' → '.join(ways[0])}, and by {plural(len(same) - 1, 'other way')}"
+    return " → ".join([listed(callers), *tail])
+
+
+def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    number = 0
+    for frames in zip(*(reversed(way) for way in ways), strict=False):
+        if len(set(frames)) > 1:
+            break
+        number += 1
+    return ways[0][len(ways[0]) - number :]
 
 
 def _spent(finding: Finding) -> str:
@@ -124,14 +140,16 @@ def _spent(finding: Finding) -> str:
         return f"spent sleeping{where}"
     if finding.kind in _FOR_WHOM:
         whom = _FOR_WHOM[finding.kind][len(finding.threads) > 1]
-        return f"spent waiting for {whom}{where}" + ("" if where else f", in {first.kernel}")
+        # What is waited for is told by the functions, if anything tells it.
+        for_whom = "" if finding.kind == EVENTS and where else f" for {whom}"
+        return f"spent waiting{for_whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"
     lock = user_lock(first.frames, first.kernel) if finding.kind == LOCK else ""
     if lock in _KNOWN_LOCKS:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
-    text = f"blocked{where}"
-    return text + (f", waiting in {first.kernel}" if first.kernel else "")
+    kernel = {place.site.kernel for place in finding.places}
+    return f"blocked{where}" + (f", waiting in {first.kernel}" if first.kernel and len(kernel) == 1 else "")
 
 
 def _counts(finding: Finding) -> str:
@@ -151,6 +169,8 @@ def people(who: Sequence[Who], *, apart: bool = False) -> str:
     kinds: dict[str, list[Who]] = {}
     for entry in who:
         name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        # Thread 0 stands for lost time: nobody knows whose it is.
+        name = "not known whose" if entry.tids == (0,) else name
         kinds.setdefault(name, []).append(entry)
     return listed([_people(name, entries, apart) for name, entries in kinds.items()])
 
@@ -159,7 +179,7 @@ def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
     threads = sum(entry.threads for entry in entries)
     tids = sorted(tid for entry in entries for tid in entry.tids)
     if apart and threads == len(tids) <= _TOLD_APART:
-        name += f" {', '.join(map(str, tids))}"
+        name += f" {', '.join(map(shown_id, tids))}"
     return f"{count(threads)} × {name}" if threads > 1 else name
 
 

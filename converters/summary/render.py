@@ -6,14 +6,15 @@ import io
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ..base.text import printable
-from ..base.units import counted, duration, plural, share_scale
+from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
+from .identity import shown_id
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
@@ -24,14 +25,18 @@ TOP = 15
 """How many waits are shown."""
 LINES = 23
 """Lines of a 24-line terminal, without the prompt."""
-_MOST_THAT_FIT, _LEAST = 8, 1
-"""Most and fewest waits of one process on such a screen."""
+_FEW = 4
+"""Up to this many processes have a summary that fits such a screen."""
+_MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
+"""Most and fewest waits on such a screen, and how many are more important than the table of processes."""
 _HISTOGRAMS = 2
 """How many calls are shown with the distribution of their latencies."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
 """Unfinished waits are mentioned from 1/this of all time on."""
+_MUCH = 10
+"""Where lines are few, running threads have a table from 1/this of all time on."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _PIDS = 32
@@ -55,27 +60,50 @@ def render(
 
     ``width`` in columns: None is the terminal's, and no limit where ``file`` is not a terminal. ``color``:
     None means on a terminal, unless NO_COLOR is set or the terminal is dumb. ``top``: how many waits are shown; None
-    is `TOP`, and for one process as many as fit into `LINES` where the width is limited. Names are made safe to print
+    is `TOP`, and for few processes as many as fit into `LINES` where the width is limited. Names are made safe to print
     and wrapped, never cut. What ``file`` cannot encode is written in ASCII.
     """
     terminal = file.isatty()
     if color is None:
         color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = width or (_terminal_width(file) if terminal else _ENDLESS)
-    tops = [top] if top is not None else [TOP]
-    if top is None and columns < _ENDLESS and len(_pids(summary)) == 1:
-        tops = list(range(_MOST_THAT_FIT, _LEAST - 1, -1))
-    for number in tops:
-        text = _rendered(summary, columns, color, number)
+    parts = [_Parts(TOP if top is None else top)]
+    if top is None and columns < _ENDLESS and 0 < len(_pids(summary)) <= (1 if summary.calls else _FEW):
+        parts = _shorter_and_shorter(summary)
+    for each in parts:
+        text = _rendered(summary, columns, color, each)
         if text.count("\n") < LINES:
             break
     file.write(_encodable(text, file.encoding))
 
 
-def _rendered(summary: Summary, width: int, color: bool, top: int) -> str:
+class _Parts(NamedTuple):
+    """What of a summary is printed."""
+
+    top: int
+    """How many waits."""
+    processes: bool = True
+    """The table of the processes' threads and cores."""
+    notes: bool = True
+    running: bool = True
+    """Running threads, even if they take little time."""
+
+
+def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
+    several = len(_pids(summary)) > 1
+    made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
+    if summary.calls:
+        return made  # Histograms of calls are longer than a screen.
+    if several:
+        made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
+    made += [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    return made + [_Parts(top, processes=False, notes=False, running=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+
+
+def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
     buffer = io.StringIO()
     console = _console(buffer, width, color)
-    for block in _blocks(summary, console.width, top):
+    for block in _blocks(summary, console.width, parts):
         console.print(block)
     return _TRAILING.sub("", buffer.getvalue())
 
@@ -117,7 +145,7 @@ def _encodable(text: str, encoding: str | None) -> str:
     return text
 
 
-def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
+def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]:
     from rich.text import Text
 
     more = [sentence for sentence in summary.trouble if sentence not in summary.answer]
@@ -125,19 +153,21 @@ def _blocks(summary: Summary, width: int, top: int) -> list[RenderableType]:
     blocks += [Text(), _who_line(summary)]
     if summary.times.wall:
         blocks.append(_times_line(summary))
-    if summary.running:
-        number = min(max(top - 1, 1), _BESIDE_WAITS) if summary.waits else top
+    if summary.running and (parts.running or not summary.waits or _runs_much(summary)):
+        number = min(max(parts.top - 1, 1), _BESIDE_WAITS) if summary.waits else parts.top
         blocks += [Text(), running_table(summary, width, number)]
     if summary.waits:
-        blocks += [Text(), waits_table(summary, width, top)]
-        blocks += _open_line(summary)
+        blocks += [Text(), waits_table(summary, width, parts.top)]
+        blocks += _open_line(summary) if parts.notes else []
     if summary.calls:
-        blocks += [Text(), calls_table(summary.calls, width, top)]
+        blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
-    if (len(_pids(summary)) > 1 or width >= WIDE) and (shown := contention_table.rows(summary.contention)):
+    with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
+    if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
-    blocks += [Text(), _lost_line(summary)]
-    blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+    blocks += [Text(), _lost_line(summary, in_short=not parts.notes)]
+    if parts.notes:
+        blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
     if step := summary.next_step:
         blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
     return blocks
@@ -161,7 +191,7 @@ def _who_line(summary: Summary) -> Text:
     names = [_process(process, with_pids=with_pids) for process in own[:_NAMES]]
     hidden = own[_NAMES:]
     if hidden:
-        names.append(f"{plural(sum(len(p.pids) for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
+        names.append(f"{plural(sum(p.number for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
     if summary.kernel_threads:
         names.append(f"{plural(summary.kernel_threads, 'thread')} of the kernel")
     whom = ", ".join(names) or "nothing"
@@ -171,7 +201,9 @@ def _who_line(summary: Summary) -> Text:
 
 def _process(process: Process, *, with_pids: bool) -> str:
     name = printable(process.name)
-    number = f"{len(process.pids)} × " if len(process.pids) > 1 else ""
+    number = f"{count(process.number)} × " if process.number > 1 else ""
+    if process.ended:
+        return f"{number}{name} ({count(process.ended)} of them ended)"
     return f"{number}{name}" + (f" (pid {_ranges(process.pids)})" if with_pids else "")
 
 
@@ -183,7 +215,9 @@ def _ranges(pids: Sequence[int]) -> str:
             ranges[-1][1] = pid
         else:
             ranges.append([pid, pid])
-    shown = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_NAMES]]
+    shown = [
+        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}" for first, last in ranges[:_NAMES]
+    ]
     return ", ".join(shown) + (" …" if len(ranges) > _NAMES else "")
 
 
@@ -222,8 +256,12 @@ def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
     return made
 
 
-def _lost_line(summary: Summary) -> Text:
-    """What is missing; gaps in the recorded stacks come last."""
+def _runs_much(summary: Summary) -> bool:
+    return summary.times.on_cpu * _MUCH >= summary.times.wall
+
+
+def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
+    """What is missing; gaps in the recorded stacks come last, ``in_short`` as one number."""
     from rich.text import Text
 
     lost = dict(summary.lost)
@@ -235,6 +273,8 @@ def _lost_line(summary: Summary) -> Text:
     lost = {kind: number for kind, number in lost.items() if kind not in times}
     missing = [(kind, number) for kind, number in lost.items() if number and not _INCOMPLETE.match(kind)]
     cut = [(kind, number) for kind, number in lost.items() if number and _INCOMPLETE.match(kind)]
+    if in_short and len(cut) > 1:
+        cut = [("stacks and frames not complete", sum(number for _, number in cut))]
     text = Text("Lost: " if missing else "Nothing lost")
     for i, (kind, number) in enumerate(missing):
         text.append(", " if i else "")
@@ -244,4 +284,7 @@ def _lost_line(summary: Summary) -> Text:
     for i, (kind, number) in enumerate(cut):
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))
-    return text.append(".")
+    text.append(".")
+    if in_short and summary.comments:
+        text.append(f" {plural(len(summary.comments), 'note')} not shown (--json).")
+    return text

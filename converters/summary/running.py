@@ -9,6 +9,7 @@ from ..model import Profile, ThreadTimes
 from ..model.states import RUNNING
 from .figures import Running
 from .hot_sites import HotSite, hot_site
+from .identity import number_of, processes_of
 from .people import alike_of, who_of
 from .wait_sites import Sites
 
@@ -62,8 +63,8 @@ def add_up_running(profile: Profile, threads: dict[_Thread, ThreadTimes]) -> tup
                 in_kernel=where.in_kernel,
                 weight=sum(total.weight for total in members.values()),
                 samples=sum(total.samples for total in members.values()),
-                processes=len({pid for pid, _ in members}),
-                threads=len(members),
+                processes=processes_of(threads[thread] for thread in members),
+                threads=number_of(threads[thread] for thread in members),
                 threads_weight=sum(weights[thread] for thread in members),
                 threads_alike=sum(alike[kind] for kind in {(entry.process, entry.pattern) for entry in who}),
                 who=who,

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sums, Thread
-from .figures import thread_pattern
-from .wait_kinds import EVENTS, PEER, THREAD, TOLD_BY_OTHERS
+from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS
 
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""
+_SELDOM_PERCENT = 95
+"""The same where others of its process are quiet in the same place: it is one of a pool, and had little to do."""
 _AT_WORK = 1_000
 """A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 
@@ -37,11 +38,12 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
     kernel = frozenset(thread for thread, places in sums.items() if thread[0] not in user and _in_kernel(places))
     still = frozenset(thread for thread, times in threads.items() if _is_still(times, thread in sums))
     quiet = {thread: found for thread in sums if (found := _quiet(sums, threads[thread], thread in kernel))}
+    quiet |= _of_pools(sums, threads, quiet)
     return Standing(
         kernel=kernel if len(kernel) < len(sums) else frozenset(),
         still=still - kernel,
         quiet=quiet,
-        idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(threads, quiet, still),
+        idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(sums, threads, quiet, still),
     )
 
 
@@ -54,43 +56,60 @@ def _is_still(times: ThreadTimes, waits: bool) -> bool:
     return waits and times.wall > 0 and times.on_cpu == times.runnable == 0 and not times.exited
 
 
-def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool) -> frozenset[Place]:
+def _of_pools(
+    sums: Sums, threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]]
+) -> dict[Thread, frozenset[Place]]:
+    """Threads that are nearly quiet in a place where another thread of their process is."""
+    places = {(thread[0], place) for thread, found in quiet.items() for place in found}
+    others = [thread for thread in sums if thread not in quiet and thread[0] != thread[1]]
+    nearly = {thread: _quiet(sums, threads[thread], in_kernel=False, percent=_SELDOM_PERCENT) for thread in others}
+    return {
+        thread: frozenset(place for place in found if (thread[0], place) in places)
+        for thread, found in nearly.items()
+        if any((thread[0], place) in places for place in found)
+    }
+
+
+def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET_PERCENT) -> frozenset[Place]:
     places = sums[times.pid, times.tid]
     told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
     if not in_kernel:
-        enough = times.wall * QUIET_PERCENT
+        # That it waits for a core once it is woken is not its own doing.
+        enough = (times.wall - times.runnable) * percent
         told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
     return frozenset(told)
 
 
 def _pools(
-    threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
+    sums: Sums, threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
 ) -> frozenset[Thread]:
-    """Quiet threads of a process that progresses: several alike in one place, or one that is woken now and then."""
+    """Quiet threads of a process that progresses: several in one place, one that is woken now and then, or one that
+    never moved while the main thread waits for no other."""
     busy: dict[int, int] = defaultdict(int)
     longest: dict[int, int] = defaultdict(int)
     for thread, times in threads.items():
         longest[times.pid] = max(longest[times.pid], times.wall)
         if thread not in quiet:
             busy[times.pid] += times.on_cpu + times.runnable
-    alike = Counter(
-        (threads[thread].process, _pattern(threads[thread]), place)
-        for thread, places in quiet.items()
-        for place in places
-    )
+    # Threads of a pool may have names of their own, so that only the place tells that they are alike.
+    alike = Counter((threads[thread].process, place) for thread, places in quiet.items() for place in places)
     found = set()
     for thread, places in quiet.items():
         times = threads[thread]
         gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
-        several = any(alike[times.process, _pattern(times), place] > 1 for place in places)
+        several = any(alike[times.process, place] > 1 for place in places)
         kinds = {place.kind for place in places}
+        unneeded = several or thread not in still or not _waits_for_threads(sums, threads, times.pid)
         # A thread that sleeps, or is sometimes woken through a pipe, may be what others wait for.
-        for_work = kinds <= {THREAD, EVENTS} and (several or thread not in still)
+        for_work = kinds <= {THREAD, EVENTS} and unneeded
         parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still
         if times.pid != times.tid and gets_on and (for_work or parked):
             found.add(thread)
     return frozenset(found)
 
 
-def _pattern(times: ThreadTimes) -> str:
-    return thread_pattern(times.thread, times.pid == times.tid)
+def _waits_for_threads(sums: Sums, threads: dict[Thread, ThreadTimes], pid: int) -> bool:
+    """Whether the main thread mostly waits for other threads of its process, or is not known."""
+    main = threads.get((pid, pid))
+    waits = sum(total.time for place, total in sums.get((pid, pid), {}).items() if place.kind in (THREAD, LOCK))
+    return main is None or waits * 2 >= main.wall

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
 from .calls import CALLS, add_up_calls, answer_of_calls
+from .causes import row_of
 from .contention import contention_of
 from .figures import Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
+from .identity import is_sum, number_of, processes_of, with_own_ids
 from .next_command import next_command
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
@@ -46,7 +48,7 @@ def summarize(profile: Profile) -> Summary:
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
-    profile, before = with_scripts(profile)
+    profile, before = with_scripts(with_own_ids(profile))
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
@@ -102,7 +104,7 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
             flags = for_work or place in idle, is_still, is_kernel
-            groups[for_a_core if place.kind == CORE else place, flags].append((thread, place, total))
+            groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
     while groups:  # Each is taken out, from the end: there may be very many.
@@ -116,6 +118,7 @@ class _Members(NamedTuple):
     alike: int
     wall: int
     processes: int
+    threads: int
 
 
 class _Whose:
@@ -141,17 +144,21 @@ class _Whose:
         who = who_of([self._threads[thread] for thread in members])
         walls = [self._threads[thread].wall for thread in members]
         alike = sum(self._alike[kind] for kind in {(entry.process, entry.pattern) for entry in who})
-        return _Members(who, alike, sum(walls) if all(walls) else 0, len({pid for pid, _ in members}))
+        threads = [self._threads[thread] for thread in members]
+        wall = sum(walls) if all(walls) else 0
+        return _Members(who, alike, wall, processes_of(threads), number_of(threads))
 
 
 def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
-    times: dict[Thread, int] = defaultdict(int)
-    total = Sum()
-    for thread, _, part in members:
-        total.add(part)
-        times[thread] += part.time
+    thread, place, total = members[0]
+    times = {thread: total.time}
+    if len(members) > 1:  # There may be very many with one.
+        total = replace(total)
+        for thread, _, part in members[1:]:
+            total.add(part)
+            times[thread] = times.get(thread, 0) + part.time
     of = whose.of(times)
-    place = members[0][1]
+    _, place, _ = max(members, key=lambda member: member[2].time)
     runnable = place.kind == CORE
     where = _common(members) if runnable else place.site
     return Wait(
@@ -170,7 +177,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         in_kernel=flags[2],
         told_by_others=place.kind in TOLD_BY_OTHERS,
         processes=of.processes,
-        threads=len(times),
+        threads=of.threads,
         threads_wall=of.wall,
         threads_alike=of.alike,
         who=of.who,
@@ -195,11 +202,17 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dic
         if pid == tid or pid not in names:
             names[pid] = times.process
     pids: dict[tuple[bool, str], list[int]] = defaultdict(list)
+    ended: Counter[tuple[bool, str]] = Counter()
     for pid, name in sorted(names.items()):
-        pids[pid in kernel, name].append(pid)
-    by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[1]))
+        if is_sum(pid):
+            ended[pid in kernel, name] += processes_of(times for (of, _), times in threads.items() if of == pid)
+            pids[pid in kernel, name] += []
+        else:
+            pids[pid in kernel, name].append(pid)
+    by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]) - ended[entry[0]], entry[1]))
     return tuple(
-        Process(name, tuple(numbers), in_kernel, before.get(name, "")) for (in_kernel, name), numbers in by_number
+        Process(name, tuple(numbers), in_kernel, before.get(name, ""), ended[in_kernel, name])
+        for (in_kernel, name), numbers in by_number
     )
 
 
@@ -209,7 +222,7 @@ def _times(threads: list[ThreadTimes]) -> Times:
         for state, time in times.blocked.items():
             blocked[state] = blocked.get(state, 0) + time
     return Times(
-        threads=len(threads),
+        threads=number_of(threads),
         wall=sum(times.wall for times in threads),
         on_cpu=sum(times.on_cpu for times in threads),
         runnable=sum(times.runnable for times in threads),

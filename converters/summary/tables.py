@@ -67,9 +67,11 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
         still = []
     others = [wait for wait in summary.waits if not wait.in_kernel and not (still and wait.still)]
     telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
-    first = _first_of_mains(telling)
-    rest = _without(telling, first)
-    kept = set(map(id, [*first, *rest][: max(top, min(len(first), 2 * top))]))
+    first = _first_of_mains([wait for wait in telling if not wait.idle])
+    # The longest wait is the one that the answer is about, mostly, whoever waits.
+    longest = _without(telling[:1], first)
+    rest = _without(telling, [*longest, *first])
+    kept = set(map(id, [*longest, *first, *rest][: max(top, min(len(first) + len(longest), 2 * top))]))
     shown = [wait for wait in telling if id(wait) in kept]
     hidden = _without(others, shown)
     folded = []

@@ -177,7 +177,7 @@ def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> l
         if times.creator and times.exited and times.tid != times.pid:
             key = thread_pattern(times.process, main=False), thread_pattern(times.thread, main=False)
             pool = pools[key]
-            pool.threads += 1
+            pool.threads += times.count
             pool.wall += times.wall
             pool.pids.add(times.pid)
             pool.creators.add(names.get((times.pid, times.creator), ""))

@@ -42,6 +42,8 @@ _PEERS = frozenset(
         *("__skb_wait_for_more_packets", "sk_stream_wait_memory", "unix_wait_for_peer"),
     )
 )
+FEW_EVENTS = frozenset(("do_poll", "do_sys_poll", "do_select"))
+"""Functions of the kernel that wait for one of a few files; many are waited for with epoll."""
 _EVENTS = frozenset(
     (
         *("ep_poll", "do_epoll_wait", "do_poll", "do_sys_poll", "do_select", "io_cqring_wait", "inet_csk_accept"),
@@ -60,8 +62,17 @@ _USER_LOCKS = (
 """User functions whose futex wait is for a lock with a holder."""
 
 
+_LOCKS_BY_EVENTS = frozenset(("ProcSleep",))
+"""The same for locks that another process frees with a signal or a byte (PostgreSQL's, storage/lmgr/proc.c)."""
+_CONNECTIONS = frozenset(("accept", "accept4"))
+_OF_PEER = re.compile(r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)", re.DOTALL)
+"""Functions that wait with poll for what one other end does."""
+
+
 def user_lock(frames: Sequence[str], kernel: str) -> str:
     """The function that waits for a lock of the program; "" if there is none."""
+    if kernel in _EVENTS:
+        return next((frame for frame in frames if frame in _LOCKS_BY_EVENTS), "")
     if kernel not in _THREADS:
         return ""
     return next((frame for frame in frames if frame.startswith(_USER_LOCKS)), "")
@@ -84,6 +95,10 @@ def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
 def _told_by_others(frames: Sequence[str], kernel: str) -> str:
     if frames and is_parked(frames[0]):
         return WORK
+    if frames and frames[-1] in _CONNECTIONS:
+        return EVENTS
+    if kernel in FEW_EVENTS and any(map(_OF_PEER.match, frames[-3:-1])):
+        return PEER
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:
         if kernel in names:

@@ -14,11 +14,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
+from .frame_names import bare, function_name, is_named, label
+from .ownership import is_own
 from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
-
-NAME_LIMIT = 120
-"""Longest name in a `Site`, in characters; the middle of a longer one is left out."""
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
@@ -46,8 +45,22 @@ ONLY_CALL = (
     "PyVectorcall_",
     "cfunction_",
     "method_vectorcall",
+    "slot_tp_",
+    "type_call",
+    # HotSpot's calls of Java's methods.
+    "JavaCalls::",
+    # V8's entries, and its calls of native functions.
+    "Builtins_",
+    "v8::",
 )
 """Prefixes of functions in the program's own files that only call what matters."""
+
+_PASS_ON = (
+    # PostgreSQL: every wait of a server process goes through them.
+    "WaitLatch",
+    "WaitEventSetWait",
+)
+"""Prefixes of functions that are known to pass many different waits on, even if only one is seen (`shared_frames`)."""
 
 _SCHEDULER = (
     # schedule, schedule_timeout, schedule_hrtimeout_range, schedule_preempt_disabled, schedule_rtlock …
@@ -84,11 +97,6 @@ _SAME_WAIT = {
 _PYTHON = re.compile(r"/(lib)?python3[^/]*$")
 _SYSCALL = re.compile(r"(?:__(?:(?:x64|ia32|arm64|riscv|do|se)_)?sys_|ksys_|kernel_(?=wait))(\w+)")
 _PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
-_CLONE_SUFFIX = re.compile(r"(\s*\[clone [^\]]*\]|\.(constprop|isra|part|cold|llvm|lto_priv)(\.\d+)*)+$")
-_QUALIFIERS = re.compile(r"(\s+(const|volatile|noexcept)|\s*&&?)+$")
-_OPERATOR = re.compile(r"(?<!\w)operator\s*(\(\)|\[\]|[-+*/%^&|~!=<>,]+)")
-_UNRESOLVED = re.compile(r"\[(.*(\+|!fn_))?0x[0-9a-f]+\]|\[unknown\]", re.DOTALL)
-_ANONYMOUS = "(anonymous namespace)"
 _KIND_OF = attrgetter("kind")
 
 
@@ -97,9 +105,9 @@ _Name = tuple[str, int, int]
 
 
 class _Run(NamedTuple):
-    """Consecutive frames of one module (or of Python)."""
+    """Consecutive frames of one module (or of a script)."""
 
-    is_python: bool
+    is_script: bool
     is_named: bool
     names: list[_Name]
     """The first and the last two; ``[libcuda.so.1]``, once, for a module without names."""
@@ -108,17 +116,18 @@ class _Run(NamedTuple):
 class _Told:
     """What one frame tells."""
 
-    __slots__ = ("bare", "is_library", "is_named", "is_plumbing", "is_python", "label", "mark", "origin")
+    __slots__ = ("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "mark", "origin")
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
-        self.is_python = frame.kind == "python"
-        self.is_named = _is_named(frame)
+        self.is_script = frame.kind in ("python", "jit")
+        self.is_own = is_own(frame)
+        self.is_named = is_named(frame)
         self.is_plumbing = _is_plumbing(frame)
         self.is_library = self.is_named and _in_library(frame)
-        self.label = _label(frame)
-        self.bare = _bare(frame.name)
-        self.origin = "python" if self.is_python else frame.module.path if frame.module else ""
-        self.mark = shared.mark(frame)
+        self.label = label(frame)
+        self.bare = bare(frame.name)
+        self.origin = frame.kind if self.is_script else frame.module.path if frame.module else ""
+        self.mark = CALLED if self.bare.startswith(_PASS_ON) else shared.mark(frame)
 
 
 _Own = tuple[_Told, int]
@@ -172,8 +181,10 @@ class Sites:
             end -= 1
         # The outermost one; but without frames of the program that one starts the thread.
         called = _called(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
-        own = ((told, depth) for depth in range(end - 1, -1, -1) if not (told := self._tell(user[depth])).is_plumbing)
-        names = [*_with_gaps(_own_chain(own)), *_call(called, system_call)]
+        own = [(told, depth) for depth in range(end - 1, -1, -1) if not (told := self._tell(user[depth])).is_plumbing]
+        chosen, call = _own_chain(own), _call(called, system_call)
+        hidden = [GAP] if chosen and call and any(told.is_named for told, depth in own if depth > chosen[-1][2]) else []
+        names = [*_with_gaps(chosen), *hidden, *call]
         return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
 
     def _tell(self, frame: Frame) -> _Told:
@@ -186,54 +197,6 @@ class Sites:
 def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
     """`Sites.of` for a single stack."""
     return Sites(shared).of(stack)
-
-
-@lru_cache(maxsize=16384)
-def function_name(name: str) -> str:
-    """A demangled C++ name without return type, parameters and template arguments; other names as they are.
-
-    ``std::vector<int> ops::topk<float>(at::Tensor const&) const`` → ``ops::topk``. Cut to `NAME_LIMIT`.
-    """
-    name = _CLONE_SUFFIX.sub("", name)
-    # Go has brackets inside its names: main.(*Server).Serve.
-    if name and name[0] not in "[<" and ("(" in name or "<" in name) and ".(*" not in name:
-        name = _without_arguments(name) or name
-    return _cut(name)
-
-
-def _cut(name: str) -> str:
-    half = NAME_LIMIT // 2
-    return name if len(name) <= NAME_LIMIT else f"{name[:half]}…{name[1 - half :]}"
-
-
-def _without_arguments(name: str) -> str:
-    """``name`` without bracketed parts; "" if the brackets do not match."""
-    kept: list[str] = []
-    depth = i = 0
-    while i < len(name):
-        operator = _OPERATOR.match(name, i) if depth == 0 and name[i] == "o" else None
-        if operator:
-            kept.append(operator.group())
-            i = operator.end()
-        elif depth == 0 and name.startswith(_ANONYMOUS, i):
-            kept.append("{anonymous}")
-            i += len(_ANONYMOUS)
-        else:
-            depth += (name[i] in "(<") - (name[i] in ")>")
-            if depth < 0:
-                return ""
-            if depth == 0 and name[i] not in ")>":
-                kept.append(name[i])
-            i += 1
-    return "" if depth else _without_return_type("".join(kept))
-
-
-def _without_return_type(name: str) -> str:
-    name = _QUALIFIERS.sub("", name)
-    if "operator " in name:
-        return name
-    head, brace, tail = name.partition("{")
-    return head.rsplit(" ", 1)[-1] + brace + tail
 
 
 def _system_call(kernel: Sequence[Frame]) -> str:
@@ -250,7 +213,7 @@ def _kernel_wait(kernel: Sequence[Frame]) -> str:
     # Whatever __schedule called is the probe that took this stack, under any name.
     into_scheduler = [i for i, frame in enumerate(kernel) if frame.name == "__schedule"]
     for frame in reversed(kernel[: into_scheduler[-1]] if into_scheduler else kernel):
-        name = _label(frame)
+        name = label(frame)
         if not name.startswith(_SCHEDULER):
             return _SAME_WAIT.get(name, name)
     return ""
@@ -285,10 +248,32 @@ def _call(called: str, system_call: str) -> list[str]:
     return [called, system_call]
 
 
-def _own_chain(own: Iterator[_Own]) -> list[_Name]:
+def _own_chain(frames: Sequence[_Own]) -> list[_Name]:
+    """Which of the frames, innermost first, are named: outermost first.
+
+    What is decisive is the last step from a function of the program into a library, if there is one: it is known from
+    the stack alone.
+    """
+    inside = next((i for i, (told, _) in enumerate(frames) if told.is_own), 0)
+    if not inside:
+        return _callers(iter(frames))
+    outside = _callers(iter(frames[inside:]))
+    return [*(outside[:1] + outside[-1:] if len(outside) > 1 else outside), *_api(frames[:inside], len(outside) == 1)]
+
+
+def _api(frames: Sequence[_Own], with_inner: bool) -> list[_Name]:
+    """The library function that the program calls, and the innermost one; the library itself if they have no names."""
+    named = [(told, depth) for told, depth in frames if told.is_named]
+    if not named:
+        return [(frames[0][0].label, frames[-1][1], frames[0][1])]
+    ends = [named[-1], named[0]] if with_inner and len(named) > 1 and not named[-1][0].is_script else [named[-1]]
+    return [(told.label, depth, depth) for told, depth in ends]
+
+
+def _callers(own: Iterator[_Own]) -> list[_Name]:
     """Caller and API: the frames on both sides of the last step from one module into another, one to four names.
 
-    ``own``: the program's own frames, innermost first. Only those that are needed are taken.
+    ``own``: frames, innermost first. Only those that are needed are taken.
     """
     passed: list[_Own] = []
     if inner := _behind_shared(own, passed):
@@ -302,7 +287,7 @@ def _own_chain(own: Iterator[_Own]) -> list[_Name]:
     if not last:
         return nameless
     names, outer = last.names, next(runs, None)
-    if last.is_python or not outer:
+    if last.is_script or not outer:
         return names[-2:] + nameless
     api = [outer.names[-1], *names[:1], *names[1:][-1:]]
     if len(names) == len(outer.names) == 1 and (outermost := next(runs, None)):
@@ -351,30 +336,12 @@ def _runs(own: Iterator[_Own]) -> Iterator[_Run]:
 def _run(run: list[_Own]) -> _Run:
     last, depth = run[0]
     if len(run) == 1:
-        return _Run(last.is_python, last.is_named, [(last.label, depth, depth)])
+        return _Run(last.is_script, last.is_named, [(last.label, depth, depth)])
     named = [entry for entry in reversed(run) if entry[0].is_named]
     # Only names at its ends are shown.
     ends = named if len(named) <= 3 else [named[0], *named[-2:]]
     names = [(told.label, depth, depth) for told, depth in ends]
-    return _Run(last.is_python, bool(names), names or [(last.label, run[-1][1], depth)])
-
-
-def _label(frame: Frame) -> str:
-    if not _is_named(frame) and frame.module:
-        return f"[{_file_name(frame).strip('[]')}]"
-    return function_name(frame.name) if frame.kind in ("native", "kernel", "api") else _cut(frame.name)
-
-
-def _bare(name: str) -> str:
-    """A library function without what its symbol table adds: ``__GI___libc_read``, ``read@@GLIBC_2.2.5`` → ``read``."""
-    if not name.startswith("_") and "@" not in name:
-        return function_name(name)
-    bare = name.partition("@")[0].removeprefix("__GI_").lstrip("_").removeprefix("libc_")
-    return function_name(bare or name)
-
-
-def _is_named(frame: Frame) -> bool:
-    return frame.name[:1] != "[" or not _UNRESOLVED.fullmatch(frame.name)
+    return _Run(last.is_script, bool(names), names or [(last.label, run[-1][1], depth)])
 
 
 def _in_library(frame: Frame) -> bool:
@@ -391,10 +358,6 @@ def _is_library(path: str) -> bool:
 def _is_plumbing(frame: Frame) -> bool:
     if frame.kind == "python":
         return False
-    if not _is_named(frame) and frame.module is None:
+    if not is_named(frame) and frame.module is None:
         return True
     return _in_library(frame) or function_name(frame.name).startswith(ONLY_CALL)
-
-
-def _file_name(frame: Frame) -> str:
-    return frame.module.path.rpartition("/")[2] if frame.module else ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.errors import StallscopeError
 from ..model import Labels, Profile, Sample
 from ..model.states import RUNNING
 from .samples import with_samples
 
-_WHO = ("pid", "tid")
+_WHO = ("pid", "tid", "pid-life", "tid-life")
 _NUMBERS = {"process": "pid", "thread": "tid"}
 """Labels that are shown below the stacks with a number: ``python3-4711``."""
 
@@ -43,13 +43,23 @@ def root_name(labels: Labels, key: str, *, always: bool = False) -> str:
     The id is left out if it is the only number in the name already, as in ``stream 7``, unless ``always`` is set.
     """
     values = dict(labels)
-    number = values.get(_NUMBERS.get(key, ""))
+    number = shown_id(values, _NUMBERS.get(key, ""))
     name = str(values.get(key, ""))
-    if number is None:
+    if not number:
         return name
-    if not always and _ALONE.findall(name) == [str(number)]:
+    if not always and _ALONE.findall(name) == [number]:
         return name.strip()
-    return f"{name}-{number}" if name.strip() else f"[unknown]{' ' if str(number).startswith('-') else '-'}{number}"
+    return f"{name}-{number}" if name.strip() else f"[unknown]{' ' if number.startswith('-') else '-'}{number}"
+
+
+def shown_id(labels: Mapping[str, str | int], key: str) -> str:
+    """``4711``, or ``4711#2`` for the second process (or thread of a process) that has this ``pid`` (or ``tid``); ""
+    without the label."""
+    number = labels.get(key)
+    if number is None:
+        return ""
+    life = labels.get(f"{key}-life")
+    return str(number) if life is None else f"{number}#{life}"
 
 
 def runs_and_waits(profile: Profile) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from ..base.text import printable
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
 from ..model.timeline import Span, Timeline, Track
+from ..transforms.labels import shown_id
 from .base.options import WriteOptions, missing, value_index
 
 if TYPE_CHECKING:
@@ -165,15 +166,16 @@ def _places(tracks: Sequence[Track]) -> Iterator[_Place]:
     used = {value for track in tracks for _, value in track.labels}
     free = (i for i in count(_FIRST_FREE_ID) if i not in used)
     taken: set[tuple[int, int]] = set()
-    pids: dict[str, int] = {}
+    pids: dict[tuple[str, str], int] = {}
     for track in tracks:
         labels = dict(track.labels)
         process = str(labels.get("process", ""))
         pid, tid = _identity(labels.get("pid")), _identity(labels.get("tid"))
-        if pid is None:
-            if process not in pids:
-                pids[process] = next(free)
-            pid = pids[process]
+        if pid is None or "pid-life" in labels:
+            who = process, shown_id(labels, "pid")
+            if who not in pids:
+                pids[who] = next(free)
+            pid = pids[who]
         if tid is None or (pid, tid) in taken:
             tid = next(free)
         taken.add((pid, tid))
@@ -217,7 +219,8 @@ def _number(owner: tuple[Labels, str]) -> tuple[int, int, str]:
 def _owner(labels: Labels, keys: Sequence[str]) -> tuple[Labels, str]:
     """The labels of a track, and its name if the labels do not give it."""
     numbers = {"process": "pid", "thread": "tid"}
-    kept = {*keys, *(numbers[key] for key in keys if key in numbers)}
+    ids = [numbers[key] for key in keys if key in numbers]
+    kept = {*keys, *ids, *(f"{key}-life" for key in ids)}
     known = dict(labels)
     others = [str(known.get(key, f"[unknown {key}]")) for key in keys if key not in numbers]
     if others and "thread" in keys:

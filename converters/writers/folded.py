@@ -18,7 +18,7 @@ from typing import BinaryIO
 from ..base.text import folded_name
 from ..model import Frame, Kind, Labels, Profile
 from ..transforms.diff import is_differential
-from ..transforms.labels import root_name
+from ..transforms.labels import root_name, shown_id
 from ..transforms.samples import ByFrame
 from .base.options import WriteOptions, value_index
 
@@ -99,11 +99,11 @@ class _Roots(dict[Labels, str]):
 
 def _thread_root(labels: dict[str, str | int]) -> str:
     """``thread-PID/TID``; "" for labels without a process."""
-    pid, tid = labels.get("pid"), labels.get("tid")
+    pid, tid = shown_id(labels, "pid"), shown_id(labels, "tid")
     root = str(labels.get("thread") or labels.get("process") or "")
-    if pid is not None:
+    if pid:
         root = f"{root or '[unknown]'}-{pid}"
-    return root if tid is None else f"{root}/{tid}"
+    return f"{root}/{tid}" if tid else root
 
 
 def _frame_field(frame: Frame) -> str:

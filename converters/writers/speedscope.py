@@ -23,7 +23,7 @@ from ..base.text import printable
 from ..base.units import counted
 from ..model import Frame, Profile, Sample
 from ..model.timeline import Span, Timeline, Track
-from ..transforms.labels import runs_and_waits
+from ..transforms.labels import runs_and_waits, shown_id
 from .base.options import WriteOptions, missing, value_index
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -195,8 +195,8 @@ def _track_name(track: Track) -> str:
 
 def _numbered(sample: Sample, name: str, separator: str, number: str) -> str:
     called = str(sample.label(name) or "[unknown]")
-    identity = sample.label(number) if number else None
-    return called if identity is None else f"{called}{separator}{identity}"
+    identity = shown_id(dict(sample.labels), number)
+    return f"{called}{separator}{identity}" if identity else called
 
 
 class _Frames:

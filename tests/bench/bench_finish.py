@@ -21,7 +21,7 @@ from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.writers import output as writers
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
-from stallscope.tracers.engines.ebpf.epochs import Epochs
+from stallscope.tracers.engines.ebpf.lives import Lives
 from stallscope.tracers.kernel.records import COUNTERS, RUNNABLE, STATES, Origin, Thread, ThreadRecord, WaitSum
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.protocol import Row
@@ -59,7 +59,7 @@ def capture_of(stacks: int) -> Capture:
     blocked = [0] * THREADS
     for i in range(stacks):
         known[1000 + i] = tuple(chance.choices(code, k=6)) + chance.choice(outer)
-        origin = Origin(1000 + i, chance.randint(1, 500), 0, os.getpid() + i % THREADS, os.getpid(), 0, 1)
+        origin = Origin(1000 + i, chance.randint(1, 500), 0, os.getpid() + i % THREADS, os.getpid(), 1 + i % THREADS, 1)
         time = chance.randint(1000, 10**7 * 64_000 // stacks)
         rows.append(Row(origin, "interruptible", (time, 1, 1000, time)))
         blocked[i % THREADS] += time
@@ -67,13 +67,18 @@ def capture_of(stacks: int) -> Capture:
     spaces.adopt(os.getpid())
     columns, counters = OffCpu().columns, dict.fromkeys(COUNTERS, 0)
     threads = [record_of(os.getpid() + i, time) for i, time in enumerate(blocked)]
-    return Capture(0, 10**10, time_ns(), columns, rows, {}, threads, known, counters, 0, Epochs(), spaces)
+    return Capture(
+        0, 10**10, time_ns(), columns, rows, {}, threads, known, counters, 0, Lives(threads, (), spaces), spaces
+    )
 
 
 def record_of(tid: int, blocked: int) -> ThreadRecord:
-    key = Origin(0, 0, 0, tid, os.getpid(), 0, 1)
+    life = 1 + tid - os.getpid()
+    key = Origin(0, 0, 0, tid, os.getpid(), life, 1)
     by_state = tuple(blocked * (state == "interruptible") for state in STATES)
-    thread = Thread(0, 0, 0, 0, 0, 10**10 - blocked, by_state, 1, (0,) * 24, key, key, WaitSum(*[0] * 7), RUNNABLE, 0)
+    thread = Thread(
+        0, 0, 0, 0, 0, 10**10 - blocked, by_state, 1, (0,) * 24, key, key, WaitSum(*[0] * 7), RUNNABLE, 0, first=life
+    )
     return ThreadRecord(10**10, b"bench", thread, exited=True)
 
 

@@ -56,6 +56,17 @@ CASES = (
     Case("python_gil", (r"4 python3 threads .* Python's interpreter lock \(GIL\)",)),
     Case("parked_pool", ("cruncher",), ("What runs .* compute",), command="trace-wall"),
     Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
+    Case("many_callers", (MAIN + "many_callers .* → fsync", "append_journal", "append_index", "append_audit")),
+    Case(
+        "inside_a_library",
+        (MAIN + r"inside_a_librar .* sleeping in answer_requests → save_session → sqlite3_exec → … → \w*sleep",),
+    ),
+    Case("node_session", (MAIN + "node .* loadSession → openSync → … → open",)),
+    Case(
+        "idle_threads",
+        (MAIN + "idle_threads .* rebuild_index → fdatasync",),
+        ("idle: accept_clients → accept", "idle: close_files → pthread_cond_wait"),
+    ),
     Case(
         "gloo_straggler",
         ("the main thread of python .* c10d::Work::wait .*; meanwhile the main thread .* time_sleep",),

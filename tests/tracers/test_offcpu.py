@@ -182,7 +182,7 @@ def test_a_switch_that_began_before_its_thread_was_taken_into_the_scope(root: No
     try:
         tid, start = 0, time.monotonic_ns() + 10**12
         threads = loaded.find_map("thread_hash")
-        threads.update(tid.to_bytes(4, "little"), pack_thread(tid, tid, "preempted", RUNNABLE, start))
+        threads.update(tid.to_bytes(4, "little"), pack_thread((tid, tid), tid, "preempted", RUNNABLE, start))
         loaded.set_variable("run", 1)
         # Null pointers are read as zeros: a switch of thread 0 to itself.
         context = (ctypes.c_uint64 * 4)()

@@ -97,6 +97,17 @@ class Conditions:
             self._known.pop(pid, None)
             self.look(pid)
 
+    def replaced(self, pid: int, number: int) -> None:
+        """The process of this pid ended, another one has the pid now: the first one is known by ``number``."""
+        if pid in self._known:
+            self._known[number] = self._known.pop(pid)
+            self._alive = deque(known for known in self._alive if known != pid)
+
+    def copy(self, pid: int, number: int) -> None:
+        """What is known of a process stands for others, too."""
+        if pid in self._known:
+            self._known[number] = self._known[pid]
+
     def forget(self, pids: Iterable[int]) -> None:
         """Forgets processes that are gone."""
         for pid in pids:

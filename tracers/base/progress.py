@@ -62,6 +62,12 @@ class Progress:
         elapsed = f"{self._clock() - self._start:.1f} s {_until(self._planned)}"
         self.show(f"waiting {elapsed} for a process that matches {printable(repr(pattern))}")
 
+    def ended(self, *, stacks: int) -> None:
+        """Shows that the trace is over, and what follows, if that takes long."""
+        if stacks >= MANY:
+            self._next = self._clock()
+            self.show(f"reading {plural(stacks, 'stack')}")
+
     def show(self, line: str) -> None:
         """Shows any other line, if there is a terminal; limited in rate like `update`."""
         now = self._clock()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...converters.model import processes, states
+from .ended import EndedThreads
 from .stack_store import StackStore
 
 MAX_FRAMES = 127
@@ -54,17 +55,13 @@ COUNTERS = (
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQBBBBI8x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xI4x")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
-_EXEC = struct.Struct("<IIQII")
+_EXEC = struct.Struct("<IIQQII")
 _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
 _SEED = struct.Struct("<II")
 THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
-_START = _END = struct.Struct("<Q")
-_TID = struct.Struct("<I")
-_END_OFFSET, _TID_OFFSET, _EXITING_OFFSET = 8, 288, THREAD_RECORD_SIZE - 13
-"""Of ``end``, ``thread.key.tid`` and ``thread.exiting`` in a struct thread_record."""
 
 
 OTHER_STACKS, LOST = 2, 4
@@ -74,7 +71,8 @@ OTHER_STACKS, LOST = 2, 4
 class Origin(NamedTuple):
     """Where something happened; the key of all counts. ``ustack``, ``kstack``, ``python``: a stack's id, 0 for none.
 
-    ``execs``: how many execs of the process had been seen. ``state``: index into STATES, or `RUNNING`.
+    ``life``: a number of the thread since its last exec, which no other has had, though its ids may come back; 0:
+    unknown. ``state``: index into STATES, or `RUNNING`.
     """
 
     ustack: int
@@ -82,7 +80,7 @@ class Origin(NamedTuple):
     python: int
     tid: int
     tgid: int
-    execs: int
+    life: int
     state: int
 
 
@@ -135,6 +133,10 @@ class Thread(NamedTuple):
     """Beginning of the interval in which its last event was; 0: the first one."""
     exiting: bool = False
     """It has begun to exit; what it does from then on is not included."""
+    lived: int = 0
+    """Beginning of ``key.life``."""
+    first: int = 0
+    """Its first life: identifies the thread."""
 
 
 class ThreadRecord(NamedTuple):
@@ -144,6 +146,10 @@ class ThreadRecord(NamedTuple):
     comm: bytes
     thread: Thread
     exited: bool
+    number: int = 1
+    """So many threads, whose times are added up; their thread id is then 0."""
+    main: bool = False
+    """They were main threads."""
 
     @property
     def on_cpu(self) -> int:
@@ -153,11 +159,13 @@ class ThreadRecord(NamedTuple):
 
 
 class ExecRecord(NamedTuple):
-    """A traced process executed another program: its ``execs``-th since it has been traced."""
+    """A traced thread's ``life``, which began at ``lived``, ended at ``time`` when it executed another program."""
 
     tgid: int
     time: int
-    execs: int
+    lived: int
+    life: int
+    first: int
 
 
 ENDS = (
@@ -176,8 +184,7 @@ def parse_record(data: bytes) -> ExecRecord | ThreadRecord:
     """One record of the ring buffer, of which `StackStore` takes the stacks. ValueError: not a known type."""
     kind = int.from_bytes(data[:4], "little")
     if kind == RECORD_EXEC:
-        _, tgid, time, execs, _ = _EXEC.unpack_from(data)
-        return ExecRecord(tgid, time, execs)
+        return ExecRecord(*_EXEC.unpack_from(data)[1:])
     if kind == RECORD_EXIT:
         return parse_thread_record(data, exited=True)
     if kind == RECORD_CUT:
@@ -198,7 +205,7 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     latencies, key, sum_key, total = fields[17:21]
-    late_out, late_ustack, cut, phase, _end, _late_end, exiting, creator = fields[21:]
+    late_out, late_ustack, cut, lived, phase, _end, _late_end, exiting, creator, first = fields[21:]
     wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
@@ -219,15 +226,20 @@ def parse_thread(data: bytes) -> Thread:
         creator,
         cut,
         bool(exiting),
+        lived,
+        first,
     )
 
 
-def pack_thread(tid: int, tgid: int, state: str, phase: int, now: int) -> bytes:
-    """A new ``struct thread``, like new_thread() in thread.bpf.h, in ``state`` (of STATES) since ``now``."""
-    key = ORIGIN.pack(0, 0, 0, tid, tgid, 0, STATES.index(state))
+def pack_thread(ids: tuple[int, int], life: int, state: str, phase: int, now: int) -> bytes:
+    """A new ``struct thread``, like new_thread() in thread.bpf.h, in ``state`` (of STATES) since ``now``.
+
+    ``ids``: tid and tgid.
+    """
+    key = ORIGIN.pack(0, 0, 0, *ids, life, STATES.index(state))
     latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
     return _THREAD.pack(
-        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, phase, 0, 0, 0, 0
+        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, now, phase, 0, 0, 0, 0, life
     )
 
 
@@ -271,11 +283,11 @@ class RecordSink:
     def __init__(self, others: Iterable[Callable[[bytes], bool]] = ()) -> None:
         self._others = tuple(others)
         self.stacks = StackStore()
-        self._exited: dict[tuple[int, int], bytes] = {}
-        """By thread id and start of the account; not parsed, for there may be very many."""
+        self.ended = EndedThreads()
         self._cut: list[ThreadRecord] = []
-        self._execs: list[ExecRecord] = []
-        self._exiting: set[int] = set()
+        self._new_execs: list[ExecRecord] = []
+        self.execs: list[ExecRecord] = []
+        """Of the present interval."""
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
@@ -285,45 +297,37 @@ class RecordSink:
         if any(take(data) for take in self._others):
             return
         if data[:1] == b"\x03":  # RECORD_EXIT
-            # Sent when it begins to exit, and again at its last switch: the later record has more.
-            tid, start = _TID.unpack_from(data, _TID_OFFSET)[0], _START.unpack_from(data, _THREAD_RECORD_HEAD.size)[0]
-            self._exited[tid, start] = data
-            (self._exiting.add if data[_EXITING_OFFSET] else self._exiting.discard)(tid)
+            self.ended.add(data)
             return
         record = parse_record(data)
         if isinstance(record, ThreadRecord):
             self._cut.append(record)
         else:
-            self._execs.append(record)
+            self._new_execs.append(record)
+            self.execs.append(record)
 
     def threads(self, remaining: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads that exited, and those ``remaining`` at the end, some of which may be exiting."""
-        there = {(record.thread.key.tid, record.thread.start) for record in remaining}
-        ended = [data for key, data in self._exited.items() if key not in there]
-        return [parse_thread_record(data, exited=True) for data in ended] + remaining
+        there = {(record.thread.first, record.thread.start) for record in remaining}
+        return [parse_thread_record(data, exited=True) for data in self.ended.others(there)] + remaining
 
     def take_interval(self, began: int, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads of the interval from ``began`` to ``boundary``, which are forgotten. ``uncut``: without an event
         since then, from the iterator."""
         # A thread that was cut after the iterator had reported it is in the interval before.
         self._cut = [record for record in self._cut if record.end > began]
-        remaining = list({(r.thread.key.tid, r.thread.start): r for r in (*uncut, *self._cut)}.values())
-        later = {key: data for key, data in self._exited.items() if _END.unpack_from(data, _END_OFFSET)[0] >= boundary}
-        self._exited = {key: data for key, data in self._exited.items() if key not in later}
+        remaining = list({(r.thread.first, r.thread.start): r for r in (*uncut, *self._cut)}.values())
+        later = self.ended.split(boundary)
         found = self.threads(remaining)
-        self._exited, self._cut = later, []
+        self.ended, self._cut = later, []
         return found
 
     @property
     def exiting(self) -> int:
         """How many threads have begun to exit, and have not been switched out for the last time."""
-        return len(self._exiting)
-
-    @property
-    def reused(self) -> int:
-        """How often a thread id was reused by another thread."""
-        return len(self._exited) - len({tid for tid, _ in self._exited})
+        return self.ended.exiting
 
     def take_execs(self) -> list[ExecRecord]:
-        taken, self._execs = self._execs, []
+        """Those since the last call."""
+        taken, self._new_execs = self._new_execs, []
         return taken

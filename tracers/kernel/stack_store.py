@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class StackStore:
         """Memory taken, about."""
         return len(self._fresh) + (0 if self._words is None else self._words.nbytes) + _PER_STACK * len(self)
 
+    @property
+    def frames(self) -> int:
+        """Of all stacks, about."""
+        return (len(self._fresh) + (0 if self._words is None else self._words.nbytes)) // 8 - _HEAD * len(self)
+
     def keep(self, ids: Words) -> None:
         """Forgets all other stacks, but for those that have come since `sorting` began."""
         import numpy as np
@@ -104,15 +110,35 @@ class StackStore:
 
         self._settle()
         assert self._words is not None and self._ids is not None and self._begins is not None
-        wanted = _among(self._ids, np.sort(np.fromiter(ids, np.uint64)))
-        frames, ends = {}, {}
-        for number, begin in zip(self._ids[wanted].tolist(), self._begins[wanted].tolist(), strict=True):
-            head = int(self._words[begin])
-            first = begin + _HEAD
-            frames[number] = tuple(self._words[first : first + (head >> 32 & 0xFFFF)].tolist())
-            if end := head >> 48:
-                ends[number] = end
+        places = self._begins[_among(self._ids, np.sort(np.fromiter(ids, np.uint64)))]
+        frames: dict[int, tuple[int, ...]] = {}
+        ends: dict[int, int] = {}
+        for i in range(0, len(places), _SOME):
+            words, begins = _gathered(self._words, places[i : i + _SOME])
+            numbers = _shared(words)
+            for begin, end in pairwise([*begins.tolist(), len(words)]):
+                number, incomplete = numbers[begin + 1], numbers[begin] >> 48
+                frames[number] = tuple(numbers[begin + _HEAD : end])
+                if incomplete:
+                    ends[number] = incomplete
         return frames, ends
+
+    def take(self, ids: Iterable[int]) -> tuple[dict[int, tuple[int, ...]], dict[int, int]]:
+        """The same as `find`; then all stacks are forgotten."""
+        found = self.find(ids)
+        self._words = self._ids = self._begins = None
+        return found
+
+
+def _shared(words: Words) -> list[int]:
+    """Equal ones share an object, which takes four times as much as a reference to it: stacks have many frames, but
+    not many different ones."""
+    import numpy as np
+
+    distinct, indices = np.unique(words, return_inverse=True)
+    objects = np.array(distinct.tolist(), object)
+    shared: list[int] = objects[indices].tolist()
+    return shared
 
 
 def _gathered(words: Words, places: NDArray[np.intp]) -> tuple[Words, NDArray[np.intp]]:

@@ -161,18 +161,22 @@ class OnCpu(Summed):
         self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
         if self._event != CLOCK:
             return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
-        on_cpu: defaultdict[tuple[int, int], int] = defaultdict(int)
+        on_cpu: defaultdict[int, int] = defaultdict(int)
         for record in ended.threads:
-            on_cpu[record.thread.key.tgid, record.thread.key.tid] += record.on_cpu
+            on_cpu[record.thread.first] += record.on_cpu
         threads: defaultdict[tuple[int, int], list[Origin]] = defaultdict(list)
         for origin in self._samples:
-            threads[origin.tgid, origin.tid].append(origin)
+            # Of an unknown life: its record was lost, and the thread is only known by its id.
+            first = ended.lives.get(origin.life, -1)
+            threads[first, 0 if first >= 0 else origin.tid].append(origin)
         rows = []
-        for thread, origins in threads.items():
-            rows += self._shared_out(origins, on_cpu.pop(thread, None))
-        for (tgid, tid), time in on_cpu.items():
+        for (first, _), origins in threads.items():
+            rows += self._shared_out(origins, on_cpu.pop(first, None))
+        keys = {record.thread.first: record.thread.key for record in ended.threads}
+        for first, time in on_cpu.items():
             if time:
-                rows.append(Row(Origin(0, 0, 0, tid, tgid, 0, RUNNING_STATE), RUNNING, (time, 0)))
+                origin = keys[first]._replace(ustack=0, kstack=0, python=0, state=RUNNING_STATE)
+                rows.append(Row(origin, RUNNING, (time, 0)))
         return rows
 
     def _shared_out(self, origins: list[Origin], time: int | None) -> list[Row]:

@@ -15,7 +15,7 @@ from .protocol import Ended
 DEPTH = 8
 """CALL_DEPTH of bpf/include/calls.bpf.h."""
 HEAD = struct.Struct("<IIQQ")
-"""Depth, execs; how often the programs ran for the thread, and for how long in ns."""
+"""Depth, life; how often the programs ran for the thread, and for how long in ns."""
 CALL = struct.Struct("<10Q")
 _FUNCTION = (1 << 32) - 1
 """Of a cookie."""
@@ -88,7 +88,7 @@ def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord) -> list[Pa
         sum_runnable += call.runnable + (runnable if not found else 0)
         on_cpu = max(whole - sum_blocked - sum_runnable, 0)
         own = max(on_cpu - call.inner_on_cpu - inner_on_cpu, 0)
-        origin = Origin(call.ustack, 0, 0, key.tid, key.tgid, key.execs, ON_A_CORE)
+        origin = Origin(call.ustack, 0, 0, key.tid, key.tgid, key.life, ON_A_CORE)
         part = Part(key.tgid, call.function, whole, origin, own, call.inner + inner)
         if not found and wait:
             part = part._replace(wait=wait, blocked=blocked, runnable=runnable)

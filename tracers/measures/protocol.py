@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -40,6 +40,12 @@ class Ended:
     began: int
     stopped: int
     threads: Sequence[ThreadRecord]
+    lives: Mapping[int, int] = field(default_factory=dict)
+    """The thread of each life, by its first one; of lives that are missing, nothing is known."""
+    pids: Mapping[int, int] = field(default_factory=dict)
+    """Of processes whose number, which the keys of threads have, is not the pid."""
+    alike: Callable[[], Mapping[int, int]] = dict
+    """For each life, one of the same address space."""
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,18 @@ BITS = np.array([PREEMPTED_BIT, 0x01, 0x02, 0x04, 0x08, 0x80, 0x40, 0, 0, 0x10],
 _BLOCK = 1 << 16
 _FOREVER = np.iinfo(np.int64).max
 
-_WAIT = np.dtype([("begin", "<i8"), ("woken", "<i8"), ("end", "<i8"), ("id", "<u8"), ("tid", "<i4"), ("state", "<u2")])
-"""Like model.BLOCKED, with the id of a place."""
+_WAIT = np.dtype(
+    [
+        ("begin", "<i8"),
+        ("woken", "<i8"),
+        ("end", "<i8"),
+        ("id", "<u8"),
+        ("life", "<u4"),
+        ("tid", "<i4"),
+        ("state", "<u2"),
+    ]
+)
+"""Like model.BLOCKED, with the id of a place, and the life of the thread."""
 
 
 class Recorder:
@@ -151,7 +161,8 @@ class Recorder:
         exited["time"] -= began
         created = parts.array("created", model.CREATION)
         lives, threads = _lives(ended, created, self._seeded)
-        waits, where = _waits(parts.array("waits", _WAIT), parts.origins, threads)
+        numbers = np.array([record.thread.key.tgid for record in lives], np.int32)
+        waits, where = _waits(parts.array("waits", _WAIT), parts.origins, threads, numbers, ended)
         still = np.array(list(_open(ended, where, self._seeded)), model.BLOCKED)
         switches, wakeups = parts.array("switches", model.SWITCH), parts.array("wakeups", model.WAKE_UP)
         end = max(ended.stopped - began, int(switches["time"].max(initial=0)), int(wakeups["time"].max(initial=0)))
@@ -201,8 +212,8 @@ class _Parts:
     def __init__(self, seeded: int, began: int) -> None:
         self._seeded, self._began = seeded, began
         self._parts: dict[str, list[Array]] = {}
-        self.origins: dict[int, tuple[int, int, int]] = {}
-        """User stack, kernel stack and execs, by a hash of them."""
+        self.origins: dict[int, tuple[int, int]] = {}
+        """User stack and kernel stack, by a hash of them."""
 
     def array(self, name: str, dtype: np.dtype[Any]) -> Array:
         """All rows of one kind."""
@@ -238,20 +249,20 @@ class _Parts:
         before = (events["first"] > 0) & (events["out"] <= self._seeded)
         woken = np.where(events["woken"] > 0, events["woken"] - began, 0)
         begin = np.where(before, -1, events["out"] - began)
-        ids = self._numbered(events["ustack"], events["kstack"], events["what"].astype(np.uint64))
+        ids = self._numbered(events["ustack"], events["kstack"])
         # A thread that was woken before it left did not wait.
         waited = before | (events["woken"] != events["out"])
         columns = {"begin": begin, "woken": woken, "end": events["time"] - began, "tid": events["tid"],
-                   "state": BITS[events["wait"]], "id": ids}  # fmt: skip
+                   "life": events["what"], "state": BITS[events["wait"]], "id": ids}  # fmt: skip
         self._new("waits", _WAIT, events[waited], **{name: values[waited] for name, values in columns.items()})
 
-    def _numbered(self, ustack: Array, kstack: Array, execs: Array) -> Array:
+    def _numbered(self, ustack: Array, kstack: Array) -> Array:
         """Hashes of places; as with stacks, an equal hash is taken as the same place."""
-        hashes: Array = ustack * np.uint64(0x9E3779B97F4A7C15) ^ kstack * np.uint64(0xC2B2AE3D27D4EB4F) ^ execs
+        hashes: Array = ustack * np.uint64(0x9E3779B97F4A7C15) ^ kstack * np.uint64(0xC2B2AE3D27D4EB4F)
         distinct, places = np.unique(hashes, return_index=True)
         for number, place in zip(distinct.tolist(), places.tolist(), strict=True):
             if number not in self.origins:
-                self.origins[number] = int(ustack[place]), int(kstack[place]), int(execs[place])
+                self.origins[number] = int(ustack[place]), int(kstack[place])
         return hashes
 
     def _add_wakeups(self, events: Array) -> None:
@@ -273,34 +284,48 @@ def _lives(ended: Ended, created: Array, seeded: int) -> tuple[list[ThreadRecord
         # the trace joins it later than the others, at its exec.
         late = record.thread.start > seeded
         begin = start if late or key.tid == before or (key.tid, start) in made else 0
-        threads[i] = key.tid, key.tgid, begin, i, 0
+        threads[i] = key.tid, ended.pids.get(key.tgid, key.tgid), begin, i, 0
         before = key.tid
     return lives, threads
 
 
-def _waits(waits: Array, origins: dict[int, tuple[int, int, int]], threads: Array) -> tuple[Array, list[Row]]:
-    """Waits of traced threads in the form of the model; and their places, by the index of the stack."""
+def _waits(
+    waits: Array, origins: dict[int, tuple[int, int]], threads: Array, numbers: Array, ended: Ended
+) -> tuple[Array, list[Row]]:
+    """Waits of traced threads in the form of the model; and their places, by the index of the stack.
+
+    ``numbers``: of each thread's process."""
     rows = Threads(threads).rows(waits["tid"], waits["begin"])
     # The others are from our own helpers, or from threads whose last record was lost, which is counted elsewhere.
     waits, rows = waits[rows >= 0], rows[rows >= 0]
     spans = np.zeros(len(waits), model.BLOCKED)
     for name in ("begin", "woken", "end", "tid", "state"):
         spans[name] = waits[name]
-    tgids = threads["tgid"][rows]
-    _, places, which = np.unique(_mixed(waits["id"], tgids), return_index=True, return_inverse=True)
+    tgids = numbers[rows]
+    lives = _alike(waits["life"], ended)
+    _, places, which = np.unique(_mixed(waits["id"], tgids, lives), return_index=True, return_inverse=True)
     where: list[Row] = []
     numbers = np.full(len(places), model.NO_STACK, np.int32)
     for i, place in enumerate(places.tolist()):
-        ustack, kstack, execs = origins[int(waits["id"][place])]
+        ustack, kstack = origins[int(waits["id"][place])]
         if ustack or kstack:
             numbers[i] = len(where)
-            where.append(Row(Origin(ustack, kstack, 0, 0, int(tgids[place]), execs, 1), "", ()))
+            where.append(Row(Origin(ustack, kstack, 0, 0, int(tgids[place]), int(lives[place]), 1), "", ()))
     spans["stack"] = numbers[which]
     return spans, where
 
 
-def _mixed(ids: Array, tgids: Array) -> Array:
-    mixed: Array = (ids ^ tgids.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+def _alike(lives: Array, ended: Ended) -> Array:
+    """For each life one of the same address space, so that equal stacks are of one place."""
+    distinct, which = np.unique(lives, return_inverse=True)
+    alike = ended.alike()
+    found: Array = np.array([alike.get(life, life) for life in distinct.tolist()], np.uint32)[which]
+    return found
+
+
+def _mixed(ids: Array, tgids: Array, lives: Array) -> Array:
+    who = tgids.astype(np.uint64) | lives.astype(np.uint64) << np.uint64(32)
+    mixed: Array = (ids ^ who * np.uint64(0xC2B2AE3D27D4EB4F)) * np.uint64(0x9E3779B97F4A7C15)
     return mixed
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,34 @@ from ..kernel.records import ORIGIN, OTHER_STACKS, Origin
 
 Words = NDArray[np.uint64]
 _KEY = ORIGIN.size // 8
-"""Words of an origin: user stack, kernel stack, Python stack, tid | tgid << 32, execs | state << 32."""
+"""Words of an origin: user stack, kernel stack, Python stack, tid | tgid << 32, life | state << 32."""
 _STACKS = 3
+_WHO, _WHERE = 3, 4
+_LOW = np.uint64(0xFFFFFFFF)
 _PATIENCE = 1 << 14
 """So many rows at least wait to be added up."""
 _MULTIPLIERS = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xFF51AFD7ED558CCD, 0xD6E8FEB86659FD93], np.uint64
 )
+
+
+class Moved(NamedTuple):
+    """Lives whose rows get other ids. Sorted by life."""
+
+    lives: Words
+    ids: Words
+    """tid | tgid << 32"""
+    to: Words
+    """The life that they get."""
+    bare: NDArray[np.bool_]
+    """Whether they lose their stacks."""
+
+    @classmethod
+    def of(cls, moves: Mapping[int, tuple[int, int, bool]]) -> Moved:
+        """``moves``: for each life its `ids`, `to` and `bare`."""
+        lives = sorted(moves)
+        ids, to, bare = zip(*(moves[life] for life in lives), strict=True) if moves else ((), (), ())
+        return cls(np.array(lives, np.uint64), np.array(ids, np.uint64), np.array(to, np.uint64), np.array(bare, bool))
 
 
 class Totals:
@@ -85,6 +107,23 @@ class Totals:
         folded[:, 0] = OTHER_STACKS
         folded[:, 1:_STACKS] = 0
         self._rows = np.concatenate([rows[~rare], self._added_up(folded)])
+
+    def move(self, moved: Moved) -> None:
+        """Gives rows other ids, and adds up what is equal then."""
+        self._settle()
+        rows = self._rows
+        if not len(rows) or not len(moved.lives):
+            return
+        lives = rows[:, _WHERE] & _LOW
+        places = np.minimum(np.searchsorted(moved.lives, lives), len(moved.lives) - 1)
+        hit = moved.lives[places] == lives
+        places = places[hit]
+        rows[hit, _WHO] = moved.ids[places]
+        rows[hit, _WHERE] = rows[hit, _WHERE] & ~_LOW | moved.to[places]
+        bare = np.flatnonzero(hit)[moved.bare[places]]
+        rows[bare, 0] = OTHER_STACKS
+        rows[bare, 1:_STACKS] = 0
+        self._rows = self._added_up(rows)
 
     def stacks(self) -> Words:
         """The ids of all stacks; one may occur several times."""

@@ -1,15 +1,16 @@
 """State of each process: its address spaces, one per exec, and the files mapped there, held open.
 
 A process may exit between any two lines here: what can no longer be read is counted in ``lost``.
-Processes are identified by their tgid. An address space has a number, its *epoch*: how many execs of the
-process were seen while it was traced. A reused tgid starts again at epoch 0; where the two processes mapped
-different files, neither is used.
+A process has a number: its pid, until the pid comes back for another process; then it gets one that is no pid. An
+address space has one, too, its *epoch*: how many execs of the process were seen while it was traced.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -23,13 +24,15 @@ GONE = "processes gone before their maps were read"
 NOT_OPENED = "files not opened while they were mapped"
 NOW = -2
 """The number of the address space as it was when the process was last read."""
+NO_PID = 1 << 30
+"""The numbers of processes whose pid is another one's begin here."""
 NO_DESCRIPTORS = "files not kept open for want of descriptors"
 MALFORMED = "malformed lines in JIT maps"
 
 
 @dataclass(slots=True)
 class Process:
-    """One tgid."""
+    """One process."""
 
     pid: int
     nspid: int
@@ -48,11 +51,40 @@ class Process:
     adopted_ns: int = 0
     """CLOCK_MONOTONIC time just before its maps were read from /proc; 0: never."""
     perf_map: PerfMap | None = None
+    execs: list[int] = field(default_factory=list)
+    """When each epoch but the first one began, CLOCK_MONOTONIC ns; 0 when unknown."""
+    life: int = 1
+    """It is so many-th process of its pid during the trace."""
 
     @property
     def space(self) -> AddressSpace:
         """The current address space, or the last one."""
         return self.epochs[self.current]
+
+
+class _Uses:
+    """How many processes have had each pid; small for as many as a kernel allows."""
+
+    def __init__(self) -> None:
+        self._memory: mmap.mmap | None = None
+        self._count = memoryview(b"")
+
+    def of(self, pid: int) -> int:
+        """How many of this pid have ended."""
+        return self._count[pid] if pid < len(self._count) else 0
+
+    def ended(self, process: Process) -> None:
+        """This one has, or is forgotten."""
+        if self._memory is None:
+            # Pages of it are taken when they are used.
+            self._memory = mmap.mmap(-1, _PIDS * 4)
+            self._count = memoryview(self._memory).cast("I")
+        if process.pid < _PIDS:
+            self._count[process.pid] = max(process.life, self._count[process.pid])
+
+
+_PIDS = 1 << 23
+"""Twice PID_MAX_LIMIT of include/linux/threads.h."""
 
 
 class ProcessSpaces:
@@ -61,6 +93,11 @@ class ProcessSpaces:
     def __init__(self, fd_budget: int | None = None) -> None:
         """At most ``fd_budget`` files are held open; see `Budget` for the default."""
         self.processes: dict[int, Process] = {}
+        """By number."""
+        self._replaced: dict[int, list[tuple[int, int]]] = {}
+        """For pids that came back, in order: when the next process began, and the number of the one before."""
+        self._uses = _Uses()
+        self._next = NO_PID
         self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED), 0)
         self.listeners: list[Callable[[int, Mapping], None]] = []
         """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
@@ -81,6 +118,7 @@ class ProcessSpaces:
             return None
         process = self.processes.get(pid)
         if process is None or process.exited:
+            self.replace(pid, before)
             process = self._begin(pid)
         self._describe(process)
         # An exiting process no longer shows mappings: its parent's are better.
@@ -107,20 +145,24 @@ class ProcessSpaces:
             process.space.map_in_gaps(mapping)
             self._open(process, mapping, time.time_ns())
 
-    def fork(self, parent: int, child: int, time_ns: int = 0) -> None:
-        """``parent`` forked the process (not thread) ``child``, which has the same mappings."""
+    def fork(self, parent: int, child: int, time_ns: int = 0) -> int:
+        """``parent`` forked the process (not thread) ``child``, which has the same mappings.
+
+        Returns the new number of the process that had the pid before, like `replace`.
+        """
         known = self.processes.get(child)
         if known is not None and not known.exited and known.adopted_ns > time_ns:
-            return  # its maps were read after this event
+            return 0  # its maps were read after this event
         source = self.processes.get(parent)
+        before = self.replace(child, time_ns)
         process = self._begin(child)
         if source is None:
-            return
-        for mapping in source.space:
-            process.space.map_unless_other(mapping)
+            return before
+        process.epochs = [source.space.copy()]
         process.uid, process.comm, process.root = source.uid, source.comm, source.root
         process.started_ns = wall_from_monotonic(time_ns)
         self._describe(process)
+        return before
 
     def exec(self, pid: int, time_ns: int = 0, epoch: int | None = None) -> None:
         """``pid`` executed another program; its new mappings arrive through :meth:`mmap`.
@@ -136,6 +178,7 @@ class ProcessSpaces:
             return
         while len(process.epochs) <= number:
             process.epochs.append(AddressSpace())
+            process.execs.append(time_ns)
         process.perf_map = None
         if process.adopted_ns > time_ns > 0:
             # The maps were read after this exec: they belong to the new program.
@@ -196,8 +239,13 @@ class ProcessSpaces:
 
     def forget(self, pids: Iterable[int]) -> None:
         """Forgets processes that are gone, files that nobody has mapped any more, and what was lost so far."""
-        for pid in pids:
-            self.processes.pop(pid, None)
+        for number in pids:
+            self.drop(number)
+        self.close_unused()
+        self.lost = dict.fromkeys(self.lost, 0)
+
+    def close_unused(self) -> None:
+        """Closes the files that nobody has mapped any more."""
         used = {
             mapping.key
             for process in self.processes.values()
@@ -210,7 +258,6 @@ class ProcessSpaces:
             if file.is_open:
                 self.descriptors.give_back()
             file.close()
-        self.lost = dict.fromkeys(self.lost, 0)
 
     def close(self) -> None:
         """Closes all files."""
@@ -221,13 +268,62 @@ class ProcessSpaces:
         self._objects.clear()
         self._roots.clear()
 
+    def drop(self, number: int) -> None:
+        """Forgets a process."""
+        process = self.processes.pop(number, None)
+        if process is None:
+            return
+        self._uses.ended(process)
+        left = [entry for entry in self._replaced.get(process.pid, ()) if entry[1] != number]
+        if left:
+            self._replaced[process.pid] = left
+        else:
+            self._replaced.pop(process.pid, None)
+
+    def add(self, process: Process) -> int:
+        """Adds a process that has no pid; returns its number."""
+        number = self._next
+        self._next += 1
+        self.processes[number] = process
+        return number
+
+    def replace(self, pid: int, time_ns: int) -> int:
+        """Another process has had this pid since ``time_ns``: the known one gets a number of its own, which is
+        returned; 0 when none is known."""
+        before = self.processes.pop(pid, None)
+        if before is None:
+            return 0
+        before.exited = True
+        self._uses.ended(before)
+        number = self.add(before)
+        self._replaced.setdefault(pid, []).append((time_ns, number))
+        return number
+
+    def number(self, pid: int, time_ns: int) -> int:
+        """The number of the process that had this pid at ``time_ns``, CLOCK_MONOTONIC."""
+        replaced = self._replaced.get(pid)
+        if not replaced:
+            return pid
+        later = bisect_right(replaced, (time_ns, 1 << 64))
+        return replaced[later][1] if later < len(replaced) else pid
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Of the processes whose number is not their pid."""
+        return {number: self.processes[number].pid for of in self._replaced.values() for _, number in of}
+
+    @property
+    def came_back(self) -> int:
+        """How many pids came back for another process, of which the one before is known."""
+        return len(self._replaced)
+
+    def epoch(self, number: int, time_ns: int) -> int:
+        """The epoch of a process at ``time_ns``; 0 when nothing is known about it."""
+        process = self.processes.get(number)
+        return bisect_right(process.execs, time_ns) if process is not None and process.execs else 0
+
     def _begin(self, pid: int) -> Process:
-        """A new process; if the tgid belonged to another one before, that one's address spaces stay."""
-        process = Process(pid, pid)
-        before = self.processes.get(pid)
-        if before is not None:
-            process.epochs = before.epochs
-        self.processes[pid] = process
+        process = self.processes[pid] = Process(pid, pid, life=self._uses.of(pid) + 1)
         return process
 
     def _open(self, process: Process, mapping: Mapping, mapped_ns: int) -> None:

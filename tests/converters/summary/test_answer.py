@@ -92,7 +92,7 @@ def test_a_server_that_waits_for_events_is_not_busy() -> None:
     polling = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
     Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(polling, "interruptible", 9 * SECOND, 200)
     assert sentences(profile) == (
-        "90.0 % of the time of the main thread of app is spent waiting for events in main → serve → epoll_wait "
+        "90.0 % of the time of the main thread of app is spent waiting in main → serve → epoll_wait "
         "(200 waits, mean 45.0 ms, max 9.00 s).",
     )
 
@@ -233,3 +233,54 @@ def test_nothing() -> None:
     assert sentences(profile) == ("No wait was recorded.",)
     Tracee(profile, 1, "p", 2, "p").run(SECOND).wait(SPIN, "runnable-preempted", 1)
     assert sentences(profile) == (">99.9 % of the time of all 2 threads is on a core, <0.1 % is waiting for one.",)
+
+
+POLL = (*user(EXE, "main", "wait_for_batch"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+
+
+def test_the_largest_cause_comes_before_running_that_takes_less() -> None:
+    profile = empty()
+    main = Tracee(profile, 7, "train", 7, "train").run(4 * SECOND)
+    main.wait(POLL, "interruptible", 5 * SECOND + 500 * MS, 60).wait(POLL, "runnable-woken", 500 * MS, 60)
+    first, second = sentences(profile)
+    assert first.startswith("55.0 % of the time of the main thread of train is spent waiting in main → wait_for_batch")
+    assert second == "40.0 % of the time of the thread is on a core, 5.0 % is waiting for one."
+
+
+def test_running_that_takes_most_comes_first() -> None:
+    profile = empty()
+    Tracee(profile, 7, "train", 7, "train").run(7 * SECOND).wait(POLL, "interruptible", 3 * SECOND, 60)
+    assert sentences(profile)[0] == "70.0 % of the time of the thread is on a core, 0.0 % is waiting for one."
+
+
+def test_what_workers_wait_for_is_told_where_the_main_thread_waits_for_requests() -> None:
+    profile = empty()
+    Tracee(profile, 7, "web", 7, "web").run(MS).wait(POLL, "interruptible", 9_999 * MS, 20)
+    for tid in (8, 9, 10):
+        worker = Tracee(profile, 7, "web", tid, "web").run(SECOND)
+        worker.wait(receiving("read_request"), "interruptible", 9 * SECOND, 90)
+    assert sentences(profile)[0].startswith(
+        "90.0 % of the time of the 3 web threads of web is spent waiting for their peers in main → read_request → recv"
+    )
+
+
+def test_the_sum_over_callers_leads() -> None:
+    profile = empty()
+    main = Tracee(profile, 7, "db", 7, "db").run(SECOND)
+    for function in ("journal", "index", "audit"):
+        stack = (*user(EXE, "main", function), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit"))
+        main.wait(stack, "uninterruptible", 2 * SECOND, 20)
+    main.wait(receiving("query"), "interruptible", 3 * SECOND, 30)
+    assert sentences(profile)[0] == (
+        "60.0 % of the time of the main thread of db is blocked in audit, index, journal → fsync, waiting in "
+        "folio_wait_bit (60 waits, mean 100 ms, max 2.00 s)."
+    )
+
+
+def test_a_wait_for_events_leads_where_running_takes_less_but_not_on_a_whole_host() -> None:
+    epoll = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+    profile = empty()
+    Tracee(profile, 7, "web", 7, "web").run(4 * SECOND).wait(epoll, "interruptible", 6 * SECOND, 90)
+    assert sentences(profile)[0].startswith("60.0 % of the time of the main thread of web is spent waiting in main →")
+    Tracee(profile, 9, "kworker", 9, "kworker").wait(kernel("kthread", "worker_thread"), "idle", 10 * SECOND)
+    assert sentences(profile)[0].startswith("40.0 % of the time of")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
-from stallscope.converters.summary.findings import Finding, Findings
+from stallscope.converters.summary.finding import Finding
+from stallscope.converters.summary.findings import Findings
 from stallscope.converters.summary.standing import standing
 from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, kernel, model_case, user
 
@@ -147,3 +148,66 @@ def test_busy_threads_by_name() -> None:
     profile = waiting(READ, (1, 2, "w-1", SLEEP, 0), (1, 3, "w-2", SLEEP, 0))
     first, *_ = found(profile).busy()
     assert (first.kind, first.threads, first.time) == ("cpu", ((1, 2), (1, 3)), 20 * SECOND)
+
+
+def fsync(function: str, kernel_function: str = "folio_wait_bit") -> Stack:
+    return (*user(EXE, "main", function), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", kernel_function))
+
+
+def test_one_cause_is_summed_over_its_callers_and_steps() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "db", 1, "db").run(4 * SECOND)
+    for function in ("journal", "index", "audit"):
+        tracee.wait(fsync(function), "uninterruptible", SECOND, 10)
+        tracee.wait(fsync(function, "bit_wait_io"), "uninterruptible", SECOND, 10)
+    (held,) = found(profile).held_up()
+    assert (held.time, held.count, len(held.places)) == (6 * SECOND, 60, 6)
+
+
+def test_different_devices_behind_one_call_are_two_causes() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "app", 1, "app").run(2 * SECOND)
+    for function in ("request_wait_answer", "nv_wait"):
+        stack = (*user(EXE, "main", "call"), *user(LIBC, "ioctl"), *kernel("__x64_sys_ioctl", function))
+        tracee.wait(stack, "uninterruptible", 4 * SECOND, 10)
+    assert [held.time for held in found(profile).held_up()] == [4 * SECOND, 4 * SECOND]
+
+
+def test_reads_of_several_callers_are_one_wait_but_of_the_main_thread_only() -> None:
+    other = (*user(EXE, "serve", "fetch_more"), *READ[2:])
+    profile = waiting(READ, (1, 2, "client", (*user(EXE, "elsewhere"), *READ[2:]), 9_000))
+    profile.samples[0] = profile.samples[0]._replace(values=(5_000 * MS, 300, 1, SECOND))
+    main = profile.samples[0]
+    profile.samples.append(main._replace(stack=other, values=(4_900 * MS, 200, 1, SECOND)))
+    (effect,) = found(profile).effects()
+    assert (effect.time, effect.threads) == (9_900 * MS, ((1, 1),))
+
+
+def test_the_longest_wait_of_threads_beside_the_main_one() -> None:
+    profile = waiting(POLL, (1, 2, "w", READ, 8_000), (1, 3, "w", READ, 8_000), (1, 4, "idle", POOL, 10_000))
+    workers = found(profile).workers()
+    assert workers
+    assert (workers.kind, workers.threads, workers.time) == ("peer", ((1, 2), (1, 3)), 16 * SECOND)
+
+
+def test_poll_beside_work_is_no_event_loop() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(POLL, "interruptible", 9 * SECOND, 50)
+    findings = found(profile)
+    assert findings.waits_beside_work(findings.effects()[0])
+    findings = found(waiting(POLL))
+    assert not findings.waits_beside_work(findings.effects()[0])
+    epoll = (*POLL[:2], *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(epoll, "interruptible", 9 * SECOND, 50)
+    findings = found(profile)
+    assert not findings.waits_beside_work(findings.effects()[0])
+
+
+def test_sleeps_of_several_callers_are_several_waits() -> None:
+    profile = empty()
+    main = Tracee(profile, 1, "app", 1, "app").run(SECOND)
+    for function in ("pace", "retry"):
+        stack = (*user(EXE, "main", function), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+        main.wait(stack, "interruptible", 4 * SECOND, 10)
+    assert [effect.time for effect in found(profile).effects()] == [4 * SECOND, 4 * SECOND]

@@ -4,7 +4,7 @@ import pytest
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.figures import Who
-from stallscope.converters.summary.findings import Finding
+from stallscope.converters.summary.finding import Finding
 from stallscope.converters.summary.phrases import Phrases, chain, people
 from stallscope.converters.summary.wait_sites import Site
 
@@ -45,7 +45,7 @@ def test_some_of_many() -> None:
         (waits("main", "query", "recv"), "spent waiting for its peer in main → query → recv"),
         (waits("main", "join", kind="thread"), "spent waiting for another thread in main → join"),
         (waits("main", "wait4", kind="child"), "spent waiting for a process to end in main → wait4"),
-        (waits("main", "poll", kind="events"), "spent waiting for events in main → poll"),
+        (waits("main", "poll", kind="events"), "spent waiting in main → poll"),
         (waits("main", "nap", kind="sleep"), "spent sleeping in main → nap"),
         (waits("main", "fsync", kind="held"), "blocked in main → fsync, waiting in pipe_read"),
         (waits("main", kind="stopped"), "lost: stopped in main"),
@@ -125,3 +125,27 @@ def test_people_are_told_apart() -> None:
     two = [Who("srv", "pool-1", False, 1, 1, (9,)), Who("srv", "pool-2", False, 1, 1, (8,))]
     assert people(two, apart=True) == "2 × srv/pool-* 8, 9"
     assert people([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"
+
+
+def test_long_ways_to_one_call_are_told_by_the_longest_and_counted() -> None:
+    one, other = ("serve", "load", "openSync", "…", "open"), ("emit", "Open", "…", "uv__fs_work", "open")
+    places = tuple(Place("interruptible", Site(way, "wait_for_partner")) for way in (one, other))
+    assert chain(Finding("peer", (), 1, 1, places)) == "serve → load → openSync → … → open, and by 1 other way"
+
+
+def test_callers_of_one_library_are_told_together() -> None:
+    ways = [(name, "store_put", "…", "fdatasync") for name in ("save_order", "save_invoice")]
+    places = tuple(Place("uninterruptible", Site(way, "folio_wait_bit")) for way in ways)
+    assert chain(Finding("held", (), 1, 1, places)) == "save_order, save_invoice → store_put → … → fdatasync"
+
+
+def test_several_functions_of_the_kernel_are_not_one() -> None:
+    places = tuple(
+        Place("uninterruptible", Site(("save", "fsync"), name)) for name in ("folio_wait_bit", "bit_wait_io")
+    )
+    sentence = phrases(thread(1, 1)).sentence(Finding("held", ((1, 1),), 9 * MS, 10 * MS, places, 3, 5 * MS))
+    assert "is blocked in save → fsync (3 waits" in sentence
+
+
+def test_nobody_knows_whose_time_was_lost() -> None:
+    assert people([Who("[lost]", "[lost]", True, 1, 1, (0,))]) == "not known whose"

@@ -280,6 +280,25 @@ def test_one_process_fits_a_terminal_of_80_columns_and_24_lines() -> None:
     assert "more places" not in shown(many_places(1), width=80, top=12)
 
 
+def test_a_few_processes_fit_too_and_then_without_the_table_of_processes() -> None:
+    for number in (2, 3, 4):
+        text = shown(many_places(number), width=80)
+        assert len(text.splitlines()) <= 23
+        assert "more places" in text
+
+
+def test_many_notes_are_counted_where_they_do_not_fit() -> None:
+    profile = many_places(3)
+    profile.comments = [f"note {number}: " + "words " * 20 for number in range(6)]
+    profile.lost |= {"stacks not complete: no unwind rule": 2, "frames without a name": 5}
+    text = shown(profile, width=80)
+    assert len(text.splitlines()) <= 23
+    assert " not complete. 6 notes not shown (--json).\n" in text
+    assert "10 stacks and frames not complete" not in text
+    assert "7 stacks and frames not complete" in text
+    assert shown(profile).count("Note: note ") == 6
+
+
 def test_a_pipe_has_room_for_more() -> None:
     assert shown(many_places(1)).count(" │ ") == 12
 

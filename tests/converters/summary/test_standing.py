@@ -96,3 +96,52 @@ def test_a_thread_that_has_not_run_yet_is_not_the_kernels() -> None:
     Tracee(profile, 1, "p", 2, "new").run(MS).wait(not_started, "runnable-woken", SECOND)
     Tracee(profile, 3, "child", 3, "child").run(MS).wait(not_started, "runnable-woken", SECOND)
     assert stands(profile).kernel == frozenset()
+
+
+ACCEPT = (*user(EXE, "accept_clients"), *user(LIBC, "accept"), *kernel("__x64_sys_accept", "inet_csk_accept"))
+ACCEPT_LOCAL = (*user(EXE, "accept_local"), *user(LIBC, "accept4"), *kernel("__x64_sys_accept4", "skb_wait_for_more"))
+
+
+def beside_a_disk(*waiting: tuple[str, Stack, int]) -> Standing:
+    """Threads (name, stack, ms that they run) of a process whose main thread works and waits for the disk."""
+    profile = empty()
+    fsync = (*user(EXE, "main", "save"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit"))
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(fsync, "uninterruptible", 9 * SECOND, 100)
+    for tid, (name, stack, runs) in enumerate(waiting, 2):
+        tracee = Tracee(profile, 1, "p", tid, name).run(runs * MS)
+        tracee.wait(stack, "interruptible", 10 * SECOND - runs * MS, 9 if runs else 1)
+    return stands(profile)
+
+
+def test_a_thread_that_waits_for_connections_or_work_that_never_come_is_idle() -> None:
+    assert beside_a_disk(("acceptor", ACCEPT, 0)).idle == {(1, 2)}
+    assert beside_a_disk(("acceptor", ACCEPT_LOCAL, 0)).idle == {(1, 2)}
+    assert beside_a_disk(("helper", POOL, 0)).idle == {(1, 2)}
+    assert beside_a_disk(("reader", READ, 0), ("sleeper", SLEEP, 0)).idle == frozenset()
+
+
+def test_nobody_is_idle_whom_the_main_thread_may_wait_for() -> None:
+    profile = empty()
+    join = (*user(EXE, "main"), *user(LIBC, "pthread_join"), *kernel("__x64_sys_futex", "futex_wait"))
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(join, "interruptible", 9 * SECOND, 9)
+    Tracee(profile, 1, "p", 2, "acceptor").wait(ACCEPT, "interruptible", 10 * SECOND)
+    assert stands(profile).idle == frozenset()
+
+
+def test_threads_in_one_place_are_a_pool_whatever_their_names_are() -> None:
+    assert beside_work(("bio_close", POOL, 1), ("bio_fsync", POOL, 1)).idle == {(1, 2), (1, 3)}
+
+
+def test_one_of_a_pool_that_had_little_to_do_is_idle_too() -> None:
+    pool = ("pool-1", POOL, 0), ("pool-2", POOL, 0)
+    assert (1, 4) in beside_a_disk(*pool, ("pool-3", POOL, 400)).idle
+    assert (1, 4) not in beside_a_disk(*pool, ("pool-3", POOL, 600)).idle
+    assert beside_a_disk(("pool-1", POOL, 400), ("pool-2", POOL, 400)).idle == frozenset()
+
+
+def test_who_is_woken_and_waits_for_a_core_is_quiet_all_the_same() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(10 * SECOND)
+    feeder = Tracee(profile, 1, "p", 2, "feeder").run(10 * MS).wait(POOL, "interruptible", 6_990 * MS, 9)
+    feeder.wait(POOL, "runnable-woken", 3 * SECOND, 9)
+    assert stands(profile).idle == {(1, 2)}

@@ -73,7 +73,7 @@ def test_lost_time_is_a_row_and_no_process() -> None:
     before = summarize(profile)
     row = (SECOND, 12, 1, SECOND)
     labels = {"pid": 0, "process": "[lost]", "tid": 0, "thread": "[lost]", "state": "interruptible"}
-    profile.samples.append(Sample((Frame("[lost]", "other"),), row, labels))
+    profile.samples.append(Sample((Frame("[lost]", "other"),), row, tuple(sorted(labels.items()))))
     summary = summarize(profile)
     assert summary.processes == before.processes
     assert summary.times.threads == before.times.threads

@@ -64,3 +64,25 @@ def test_ids_tell_threads_alike_apart() -> None:
     Console(file=out, width=160).print(waits_table(summarize(profile), 160, 9))
     assert "rank (main) 1 99.0 %" in out.getvalue()
     assert "rank (main) 2 99.0 %" in out.getvalue()
+
+
+def test_steps_of_one_system_call_share_a_row_with_the_longest_ones_function() -> None:
+    profile = empty()
+    main = Tracee(profile, 1, "p", 1, "p").run(SECOND)
+    for number, function in enumerate(("bit_wait_io", "folio_wait_bit", "blkdev_issue_flush"), 1):
+        stack = (*user(EXE, "save"), *kernel("__x64_sys_fdatasync", function))
+        main.wait(stack, "uninterruptible", (number % 3 + 1) * SECOND, 5)
+    (row,) = rows(profile)
+    assert row.split()[:3] == ["6.000", "s", "85.7"]
+    assert "save → fdatasync │ folio_wait_bit" in row
+
+
+def test_the_longest_wait_has_a_row_before_those_of_main_threads() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(SECOND).wait((*user(EXE, "serve"), *READ), "interruptible", 9 * SECOND, 3)
+    for tid in (2, 3):
+        stack = (*user(EXE, "work"), *MUTEX)
+        Tracee(profile, 1, "p", tid, "w").run(SECOND).wait(stack, "uninterruptible", 9 * SECOND, 3)
+    first, second = rows(profile, 1)[:2]
+    assert "work → ioctl" in first
+    assert "serve" in second

@@ -22,6 +22,21 @@ def in_libc(*names: str) -> Stack:
         ((*in_libc("nanosleep"), *kernel("__x64_sys_nanosleep", "do_nanosleep")), "interruptible", "sleep"),
         ((*in_libc("nanosleep"), *kernel("__x64_sys_nanosleep", "hrtimer_nanosleep")), "interruptible", "sleep"),
         ((*in_libc("poll"), *kernel("__x64_sys_poll", "do_sys_poll")), "interruptible", "events"),
+        (
+            (*user(EXE, "main", "sock_recv_into"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll")),
+            "interruptible",
+            "peer",
+        ),
+        (
+            (*user(EXE, "main", "run_threads"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll")),
+            "interruptible",
+            "events",
+        ),
+        (
+            (*in_libc("accept4"), *kernel("__x64_sys_accept4", "unix_accept", "__skb_wait_for_more_packets")),
+            "interruptible",
+            "events",
+        ),
         ((*in_libc("wait4"), *kernel("kernel_wait4", "do_wait")), "interruptible", "child"),
         (TOPK, "uninterruptible", "lock"),
         (TOPK, "interruptible", "lock"),
@@ -56,3 +71,10 @@ def test_the_lock_is_named() -> None:
     assert user_lock(where.frames, where.kernel) == "pthread_rwlock_rdlock"
     assert user_lock(where.frames, "ep_poll") == ""
     assert user_lock(("main", "pthread_cond_wait"), "futex_wait") == ""
+
+
+def test_a_lock_of_a_database_is_a_lock() -> None:
+    frames = ("XactLockTableWait", "…", "ProcSleep", "…", "epoll_wait")
+    assert kind_of("interruptible", frames, "do_epoll_wait") == "lock"
+    assert user_lock(frames, "do_epoll_wait") == "ProcSleep"
+    assert kind_of("interruptible", ("secure_read", "…", "epoll_wait"), "do_epoll_wait") == "events"

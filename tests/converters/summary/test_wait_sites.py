@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
+from stallscope.converters.summary.frame_names import NAME_LIMIT, function_name
 from stallscope.converters.summary.shared_frames import shared_frames
-from stallscope.converters.summary.wait_sites import NAME_LIMIT, function_name, site
+from stallscope.converters.summary.wait_sites import site
 from summary_profiles import (
     CUDA,
     EPOLL,
@@ -93,7 +94,7 @@ def test_python_frames_count_and_its_evaluator_does_not() -> None:
         *user(LIBC, "clock_nanosleep"),
         *SLEEP,
     )
-    assert text(stack) == "step > … > time_sleep > clock_nanosleep | do_nanosleep"
+    assert text(stack) == "train > step > … > time_sleep > clock_nanosleep | do_nanosleep"
     assert text((*stack[:5], *SLEEP)) == "train > step > clock_nanosleep | do_nanosleep"
 
 
@@ -135,38 +136,14 @@ NAP = (*user(EXE, "main", "pg_sleep"), *LATCH[1:], *user(LIBC, "epoll_wait"), *E
 
 def test_what_many_waits_go_through_is_left_out() -> None:
     shared = shared_frames([(ROW, 10), (TUPLE, 10), (NAP, 10)])
-    assert site(ROW, shared).frames == ("XactLockTableWait", "LockAcquire", "ProcSleep", "epoll_wait")
-    assert site(TUPLE, shared).frames == ("LockTuple", "LockAcquire", "ProcSleep", "epoll_wait")
-    assert site(NAP, shared).frames == ("main", "pg_sleep", "epoll_wait")
-    assert site(ROW).frames == ("WaitLatch", "WaitEventSetWait", "epoll_wait")
+    assert site(ROW, shared).frames == ("XactLockTableWait", "LockAcquire", "ProcSleep", "…", "epoll_wait")
+    assert site(TUPLE, shared).frames == ("LockTuple", "LockAcquire", "ProcSleep", "…", "epoll_wait")
+    assert site(NAP, shared).frames == ("main", "pg_sleep", "…", "epoll_wait")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("topk", "topk"),
-        ("topk(at::Tensor const&, long)", "topk"),
-        ("at::native::topk<float, 4>(at::Tensor const&) const", "at::native::topk"),
-        ("std::vector<int> ops::run<float>(std::function<void (int)>) const &", "ops::run"),
-        ("void (anonymous namespace)::f(int)", "{anonymous}::f"),
-        ("Queue::operator()(int) const", "Queue::operator()"),
-        ("operator<<(std::ostream&, A const&)", "operator<<"),
-        ("A::operator bool() const", "A::operator bool"),
-        ("my_operator(int)", "my_operator"),
-        ("f(int)::{lambda(int)#1}::operator()(int) const", "f::{lambda#1}::operator()"),
-        ("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<T> as core::ops::Drop>::drop"),
-        ("alloc::vec::Vec<T>::push", "alloc::vec::Vec::push"),
-        ("main.(*Server).Serve", "main.(*Server).Serve"),
-        ("__mutex_lock.constprop.0", "__mutex_lock"),
-        ("f(int) [clone .isra.0] [clone .cold]", "f"),
-        ("broken(((", "broken((("),
-        ("broken>>", "broken>>"),
-        ("()", "()"),
-        ("", ""),
-    ],
-)
-def test_function_name(name: str, expected: str) -> None:
-    assert function_name(name) == expected
+def test_what_is_known_to_pass_waits_on_is_left_out_of_a_single_one_too() -> None:
+    assert site(ROW).frames == ("LockAcquire", "ProcSleep", "…", "epoll_wait")
+    assert site(NAP).frames == ("main", "pg_sleep", "…", "epoll_wait")
 
 
 def test_endless_name_is_bounded() -> None:
@@ -176,3 +153,38 @@ def test_endless_name_is_bounded() -> None:
     assert name.endswith("z")
     assert function_name("a" * NAME_LIMIT) == "a" * NAME_LIMIT
     assert len(site((Frame("p" * 50_000, "python"),)).frames[0]) == NAME_LIMIT
+
+
+LIBPQ, LIBSSL = Module("/usr/lib/x86_64-linux-gnu/libpq.so.5"), Module("/usr/lib/x86_64-linux-gnu/libssl.so.3")
+NODE = Module("/usr/bin/node")
+RECV = kernel("__x64_sys_recv", "tcp_recvmsg", "sk_wait_data")
+
+
+def test_the_own_function_that_calls_libraries_is_named() -> None:
+    inside = (*user(LIBPQ, "PQexec", "pqReadData"), *user(LIBSSL, "SSL_read", "ssl_read_internal"))
+    stack = (*user(EXE, "main", "serve", "load_session"), *inside, *user(LIBC, "recv"), *RECV)
+    assert text(stack) == "serve > load_session > PQexec > … > recv | sk_wait_data"
+    alone = (*user(EXE, "load_session"), *inside, *user(LIBC, "recv"), *RECV)
+    assert text(alone) == "load_session > PQexec > … > ssl_read_internal > recv | sk_wait_data"
+
+
+def test_it_has_the_same_name_whatever_other_waits_there_are() -> None:
+    inside = (*user(LIBPQ, "PQexec", "pqReadData"), *user(LIBC, "recv"), *RECV)
+    load = (*user(EXE, "main", "load_session"), *inside)
+    others = [((*user(EXE, "main", name), *inside), 10) for name in ("save_session", "find_user")]
+    assert site(load, shared_frames([(load, 10), *others])) == site(load)
+
+
+def test_the_function_of_a_script_is_named_and_the_interpreter_is_not() -> None:
+    stack = (
+        *user(NODE, "main", "node::Start(int, char**)", "uv_run", "Builtins_JSEntry"),
+        Frame("JS:^emit node:events:471:44", "jit"),
+        Frame("JS:^ /srv/app.js:3:27", "jit"),
+        *user(NODE, "Builtins_InterpreterEntryTrampoline"),
+        Frame("JS:^loadSession /srv/app.js:2:21", "jit"),
+        Frame("JS:^openSync node:fs:570:18", "jit"),
+        *user(NODE, "v8::internal::Builtin_HandleApiCall(int, unsigned long*)", "node::fs::Open()", "uv__fs_work"),
+        *user(LIBC, "open"),
+        *kernel("__x64_sys_openat", "do_sys_openat2", "fifo_open", "wait_for_partner"),
+    )
+    assert text(stack) == "app.js:3 > … > loadSession > openSync > … > open | wait_for_partner"

@@ -49,6 +49,17 @@ def test_one_line_is_rewritten_and_cleared(clock: Clock) -> None:
     )
 
 
+def test_what_follows_a_long_trace_is_told_at_once(clock: Clock) -> None:
+    terminal = Terminal()
+    shown = Progress(10.0, file=terminal, clock=clock)
+    shown.update(threads=1, stacks=5000, lost=0)
+    tracing = terminal.getvalue()
+    shown.ended(stacks=4999)
+    assert terminal.getvalue() == tracing
+    shown.ended(stacks=5000)
+    assert terminal.getvalue() == tracing + "\r\x1b[Kreading 5,000 stacks"
+
+
 def test_what_it_waits_for_is_told(clock: Clock) -> None:
     terminal = Terminal()
     Progress(10.0, file=terminal, clock=clock).wait_for("\x1b[31m")

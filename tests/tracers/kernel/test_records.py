@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stallscope.converters.model import processes, states
 from stallscope.tracers.engines.ebpf.probes import object_path
-from stallscope.tracers.kernel import records
+from stallscope.tracers.kernel import ended, records
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import (
     ExecRecord,
@@ -39,12 +39,13 @@ typedef short s16;
 typedef unsigned char u8;
 #include "{HEADER}"
 """
-KEY = Origin(ustack=1 << 63, kstack=12, python=16, tid=13, tgid=14, execs=15, state=6)
-SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, python=26, tid=23, tgid=24, execs=25, state=2)
+KEY = Origin(ustack=1 << 63, kstack=12, python=16, tid=13, tgid=14, life=15, state=6)
+SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, python=26, tid=23, tgid=24, life=25, state=2)
 SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
 THREAD = Thread(
     start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
-    latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31, exiting=True,
+    latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31,
+    exiting=True, lived=9, first=17,
 )  # fmt: skip
 
 
@@ -197,21 +198,22 @@ def test_thread(gcc: str, tmp_path: Path) -> None:
 
 
 def test_packed_thread_is_a_new_one() -> None:
-    data = pack_thread(7, 5, "uninterruptible", records.BLOCKED, 1 << 40)
+    data = pack_thread((7, 5), 4, "uninterruptible", records.BLOCKED, 1 << 40)
     assert len(data) == records.THREAD_SIZE
     thread = parse_thread(data)
     now = 1 << 40
-    key = Origin(0, 0, 0, 7, 5, 0, records.STATES.index("uninterruptible"))
+    key = Origin(0, 0, 0, 7, 5, 4, records.STATES.index("uninterruptible"))
     nothing = Origin(0, 0, 0, 0, 0, 0, 0)
     sums = (0,) * 8, 0, (0,) * 24
-    expected = Thread(now, now, now, 0, 0, 0, *sums, key, nothing, WaitSum(*[0] * 7), records.BLOCKED, 0)
+    waits = WaitSum(*[0] * 7)
+    expected = Thread(now, now, now, 0, 0, 0, *sums, key, nothing, waits, records.BLOCKED, 0, lived=now, first=4)
     assert thread == expected
 
 
 def test_other_records(gcc: str, tmp_path: Path) -> None:
-    execs = {"type": records.RECORD_EXEC, "tgid": 4711, "time": 1 << 50, "execs": 3}
+    execs = {"type": records.RECORD_EXEC, "tgid": 4711, "time": 1 << 50, "lived": 1 << 49, "life": 3, "first": 2}
     data = run_c(gcc, tmp_path, written("exec_record", execs))
-    assert parse_record(data) == ExecRecord(4711, 1 << 50, 3)
+    assert parse_record(data) == ExecRecord(4711, 1 << 50, 1 << 49, 3, 2)
     seeds = run_c(
         gcc, tmp_path, written("seed_record", {"tid": 2, "tgid": 1}) + written("seed_record", {"tid": 1, "tgid": 1})
     )
@@ -258,8 +260,8 @@ def test_sums_add_up() -> None:
         one + 1  # type: ignore[operator]
 
 
-def exit_data(tid: int, start: int, end: int) -> bytes:
-    thread = pack_thread(tid, tid, "preempted", records.ON_CPU, start)
+def exit_data(tid: int, start: int, end: int, *, life: int = 0) -> bytes:
+    thread = pack_thread((tid, tid), life or tid, "preempted", records.ON_CPU, start)
     return records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, end, b"x") + thread
 
 
@@ -267,15 +269,14 @@ def test_sink_keeps_the_last_word_on_a_thread() -> None:
     sink = RecordSink()
     sink(exit_data(7, start=1000, end=1001))
     sink(exit_data(7, start=1000, end=1002))
-    sink(exit_data(7, start=2000, end=2001))  # another thread with the same number
+    sink(exit_data(7, start=2000, end=2001, life=70))  # another thread with the same id
     assert len(sink.threads([])) == 2
     alive = parse_thread_record(exit_data(8, 500, 3000), exited=False)
-    leaving = parse_thread_record(exit_data(7, 2000, 3000), exited=False)
+    leaving = parse_thread_record(exit_data(7, 2000, 3000, life=70), exited=False)
     threads = sink.threads([alive, leaving])
     assert [(r.thread.key.tid, r.thread.start, r.end, r.exited) for r in threads] == [
         (7, 1000, 1002, True), (8, 500, 3000, False), (7, 2000, 3000, False),
     ]  # fmt: skip
-    assert sink.reused == 1
 
 
 def test_sink_knows_who_has_not_left_for_good(gcc: str, tmp_path: Path) -> None:
@@ -292,23 +293,23 @@ def test_sink_keeps_stacks_and_execs() -> None:
     for stack_id, end in ((9, 0), (10, 3)):
         head = struct.pack("<IHHQ", records.RECORD_STACK, 2, end, stack_id)
         sink(head + (5).to_bytes(8, "little") + (6).to_bytes(8, "little"))
-    sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 1, 0))
-    sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 1, 0))
+    sink(records._EXEC.pack(records.RECORD_EXEC, 3, 100, 50, 1, 1))
+    sink(records._EXEC.pack(records.RECORD_EXEC, 4, 200, 60, 2, 2))
     assert sink.stacks.find([9, 10]) == ({9: (5, 6), 10: (5, 6)}, {10: 3})
-    assert sink.take_execs() == [ExecRecord(3, 100, 1), ExecRecord(4, 200, 1)]
+    assert sink.take_execs() == [ExecRecord(3, 100, 50, 1, 1), ExecRecord(4, 200, 60, 2, 2)]
     assert sink.take_execs() == []
     assert len(sink.threads([])) == 0
 
 
 def test_switch_that_was_counted_after_the_end_makes_no_negative_time() -> None:
-    thread = pack_thread(7, 5, "interruptible", records.BLOCKED, 1_000_500)
+    thread = pack_thread((7, 5), 1, "interruptible", records.BLOCKED, 1_000_500)
     data = records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, 1_000_000, b"x") + thread
     assert parse_thread_record(data, exited=False).end == 1_000_500
 
 
 def account(tid: int, start: int, end: int, *, kind: int = records.RECORD_EXIT, exiting: bool = False) -> bytes:
     """A record of a thread that was blocked for 10 ns, and is blocked again."""
-    thread = bytearray(pack_thread(tid, 7, "interruptible", records.BLOCKED, start))
+    thread = bytearray(pack_thread((tid, 7), tid, "interruptible", records.BLOCKED, start))
     thread[64 + 8 : 64 + 16] = (10).to_bytes(8, "little")
     return records._THREAD_RECORD_HEAD.pack(kind, 0, end, b"x") + bytes(thread)
 
@@ -337,17 +338,31 @@ def test_sink_tells_intervals_apart() -> None:
 def test_a_thread_that_is_cut_while_it_exits_is_waited_for_once() -> None:
     sink = RecordSink()
     data = bytearray(account(5, 10, 95))
-    data[32 + records._THREAD.size - 16 + 3] = 1  # exiting
+    data[ended._EXITING_OFFSET] = 1  # exiting
     sink(bytes(data))
     assert sink.exiting == 1
     sink(account(5, 100, 120))
     assert sink.exiting == 0
 
 
-def test_places_that_the_sink_looks_at(gcc: str, tmp_path: Path) -> None:
-    found = offsets(gcc, tmp_path, "thread_record", ["end", "thread.key.tid", "thread.exiting", "thread.start"])
-    places = [records._END_OFFSET, records._TID_OFFSET, records._EXITING_OFFSET, records._THREAD_RECORD_HEAD.size]
-    assert found == [*places, records.THREAD_RECORD_SIZE]
+def test_fields_of_packed_records(gcc: str, tmp_path: Path) -> None:
+    dtype = ended.record_type()
+    names = [name for name in dtype.names or () if name not in ("walk_end", "pad", "type", "cpu", "end", "comm")]
+    members = ["type", "cpu", "end", "comm", *(f"thread.{name}" for name in names), "thread.end"]
+    fields = dtype.fields
+    assert fields is not None
+    found = [fields[name][1] for name in ("type", "cpu", "end", "comm", *names, "walk_end")]
+    assert offsets(gcc, tmp_path, "thread_record", members) == [*found, dtype.itemsize]
+    assert offsets(gcc, tmp_path, "origin", list(fields["key"][0].names)) == [
+        *(place for _, place in fields["key"][0].fields.values()),
+        records.ORIGIN.size,
+    ]
+    assert offsets(gcc, tmp_path, "thread_record", ["thread.start", "thread.exiting", "thread.first"]) == [
+        ended._START_OFFSET,
+        ended._EXITING_OFFSET,
+        ended._FIRST_OFFSET,
+        records.THREAD_RECORD_SIZE,
+    ]
 
 
 def test_account_since_a_boundary() -> None:

@@ -60,3 +60,21 @@ def test_what_is_not_kept_is_gone_and_may_come_again(batch: int) -> None:
     with store.sorting():
         store.keep(np.zeros(0, np.uint64))
     assert len(store) == 0
+
+
+def test_equal_addresses_share_an_object() -> None:
+    """A million frames would otherwise take 32 bytes each."""
+    store = StackStore()
+    store.add(record(1, (1 << 40, 5)))
+    store.add(record(3, (9, 1 << 40)))
+    frames, _ = store.find([1, 3])
+    assert frames[1][0] is frames[3][1]
+
+
+def test_taken_stacks_are_forgotten() -> None:
+    store = StackStore()
+    store.add(record(1, (5, 6), FAULT))
+    store.add(record(3, (7,)))
+    assert (len(store), store.frames) == (2, 3)
+    assert store.take([1]) == ({1: (5, 6)}, {1: FAULT})
+    assert (len(store), store.bytes, store.find([1, 3])) == (0, 0, ({}, {}))

@@ -18,19 +18,24 @@ from stallscope.tracers.measures.oncpu import OnCpu, _Sum
 from stallscope.tracers.measures.protocol import Ended
 
 
-def origin(user: int, tid: int = 8) -> Origin:
-    return Origin(user, 0, 0, tid, 7, 0, RUNNING)
+def origin(user: int, tid: int = 8, *, life: int = 0) -> Origin:
+    return Origin(user, 0, 0, tid, 7, life or tid, RUNNING)
 
 
-def thread(on_cpu: int, tid: int = 8) -> Any:
-    return SimpleNamespace(thread=SimpleNamespace(key=origin(0, tid)), on_cpu=on_cpu)
+def thread(on_cpu: int, tid: int = 8, *, life: int = 0) -> Any:
+    return SimpleNamespace(thread=SimpleNamespace(key=origin(0, tid, life=life), first=life or tid), on_cpu=on_cpu)
+
+
+EARLIER = {40: 20}
+"""A life that ended with an exec."""
 
 
 def rows(
     measure: OnCpu, samples: dict[Origin, _Sum], threads: Iterable[Any] = ()
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     measure._samples = samples
-    made = measure.rows(Ended(0, 1, list(threads)))
+    threads = list(threads)
+    made = measure.rows(Ended(0, 1, threads, {each.thread.key.life: each.thread.first for each in threads} | EARLIER))
     assert {row.state for row in made} <= {"running"}
     assert not any(row.is_open for row in made)
     return [(row.origin.tid, row.origin.ustack, row.values) for row in made]
@@ -51,8 +56,15 @@ def test_of_a_thread_that_is_not_known_each_sample_is_a_period() -> None:
     assert rows(OnCpu(1000), {origin(1): _Sum(3, 0)}) == [(8, 1, (3_000_000, 3))]
 
 
-def test_a_thread_id_that_came_back_has_both_times() -> None:
-    assert rows(OnCpu(), {origin(1): _Sum(1, 0)}, [thread(5), thread(6)]) == [(8, 1, (11, 1))]
+def test_a_thread_id_that_came_back_is_another_thread() -> None:
+    samples = {origin(1, life=20): _Sum(1, 0), origin(1, life=30): _Sum(2, 0)}
+    made = rows(OnCpu(), samples, [thread(5, life=20), thread(6, life=30)])
+    assert made == [(8, 1, (5, 1)), (8, 1, (6, 2))]
+
+
+def test_a_thread_that_executed_a_program_shares_its_time_out_over_both() -> None:
+    samples = {origin(1, life=40): _Sum(1, 0), origin(2, life=20): _Sum(3, 0)}
+    assert rows(OnCpu(), samples, [thread(8, life=20)]) == [(8, 1, (2, 1)), (8, 2, (6, 3))]
 
 
 def test_other_events_are_counted() -> None:

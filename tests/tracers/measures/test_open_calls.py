@@ -16,7 +16,7 @@ def call(began: int, function: int, blocked: int = 0, inner: int = 0, inner_on_c
 
 
 def record(phase: int, out: int, end: int) -> ThreadRecord:
-    thread = parse_thread(pack_thread(8, 7, "uninterruptible", phase, 0))
+    thread = parse_thread(pack_thread((8, 7), 1, "uninterruptible", phase, 0))
     return ThreadRecord(end, b"x", thread._replace(out=out), exited=False)
 
 

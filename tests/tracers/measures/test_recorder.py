@@ -105,7 +105,7 @@ def test_every_kind_of_event() -> None:
     assert [found.lives[row["name"]] for row in events.threads] == lives
     assert events.blocked.tolist() == [(100, 150, 160, 7, 0, 2)]
     (where,) = found.waits
-    assert (where.origin.ustack, where.origin.kstack, where.origin.execs, where.origin.tgid) == (3, 4, 2, 1)
+    assert (where.origin.ustack, where.origin.kstack, where.origin.life, where.origin.tgid) == (3, 4, 2, 1)
     assert not where.is_open
 
 

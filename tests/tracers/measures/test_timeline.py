@@ -16,7 +16,7 @@ ENDED = Ended(0, 10, ())
 
 def exit_record(end: int, cpu: int, tid: int, start: int) -> bytes:
     head = struct.pack("<IIQ16s", records.RECORD_EXIT, cpu, end, b"name")
-    return head + records.pack_thread(tid, 5, "other", records.ON_CPU, start)
+    return head + records.pack_thread((tid, 5), 1, "other", records.ON_CPU, start)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from stallscope.tracers.kernel.records import ORIGIN, OTHER_STACKS, WAIT_SUM, Origin, WaitSum
 from stallscope.tracers.measures import totals as module
-from stallscope.tracers.measures.totals import Totals, fold_all
+from stallscope.tracers.measures.totals import Moved, Totals, fold_all
 
 BIG = (1 << 64) - 1
 
@@ -115,3 +115,42 @@ def test_several_measures_share_the_room() -> None:
     kept = [sum(origin.ustack != OTHER_STACKS for origin in taken(each)) for each in (one, two)]
     assert sum(kept) <= 50
     assert kept[0] > 2 * kept[1] > 0
+
+
+# Rows that get other ids, when the accounts of their threads are added up.
+
+
+def with_maximum(*rows: tuple[Origin, int, int]) -> Totals:
+    """Of origins with a sum and a maximum."""
+    made = Totals((np.add, np.maximum), (0,))
+    keys = b"".join(ORIGIN.pack(*origin) for origin, _, _ in rows)
+    made.add(keys, np.array([values for _, *values in rows], np.uint64).tobytes())
+    return made
+
+
+def test_rows_of_lives_are_put_together() -> None:
+    made = with_maximum(
+        (Origin(5, 6, 0, 11, 10, 1, 3), 100, 10),
+        (Origin(5, 6, 0, 21, 20, 2, 3), 7, 30),
+        (Origin(5, 6, 0, 21, 20, 2, 4), 8, 8),
+        (Origin(7, 6, 0, 31, 30, 3, 3), 9, 9),
+        (Origin(5, 6, 0, 41, 40, 4, 3), 1, 1),
+    )
+    ids = 99 << 32
+    moves = {1: (ids, 1 << 31, False), 2: (ids, 1 << 31, False), 3: (ids, 1 << 31, True), 8: (ids, 77, False)}
+    made.move(Moved.of(moves))
+    assert sorted(made.take()) == [
+        (Origin(OTHER_STACKS, 0, 0, 0, 99, 1 << 31, 3), [9, 9]),
+        (Origin(5, 6, 0, 0, 99, 1 << 31, 3), [107, 30]),
+        (Origin(5, 6, 0, 0, 99, 1 << 31, 4), [8, 8]),
+        (Origin(5, 6, 0, 41, 40, 4, 3), [1, 1]),
+    ]
+
+
+def test_nothing_to_move() -> None:
+    made = with_maximum((Origin(5, 6, 0, 11, 10, 1, 3), 100, 10))
+    made.move(Moved.of({}))
+    made.move(Moved.of({2: (0, 3, False)}))
+    assert list(made.take()) == [(Origin(5, 6, 0, 11, 10, 1, 3), [100, 10])]
+    made.move(Moved.of({2: (0, 3, False)}))
+    assert len(made) == 0

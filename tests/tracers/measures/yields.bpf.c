@@ -34,7 +34,7 @@ static __always_inline int on_enter(struct task_struct *task, u64 number, bool t
 		return 0;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;
-	key.execs = t->key.execs;
+	key.life = t->key.life;
 	if (user_stacks)
 		key.ustack = user_stack(CONTEXT_SYSCALL, task, key.tgid, true, record, &end);
 	sum = bpf_map_lookup_elem(&yields, &key);

@@ -147,16 +147,27 @@ def test_what_was_remapped_is_in_doubt(processes: ProcessSpaces) -> None:
 
 
 def test_a_pid_used_again(processes: ProcessSpaces) -> None:
-    """Both lives count from 0: where they differ neither is believed."""
+    """Each process has its own mappings; the first one gets another number."""
     processes.mmap(NO_PID, A)
     processes.mmap(NO_PID, A._replace(start=0x5000, end=0x6000))
     processes.exit(NO_PID)
     processes.mmap(NO_PID_2, B)
-    processes.fork(NO_PID_2, NO_PID)
-    space = processes.space(NO_PID, 0)
+    number = processes.fork(NO_PID_2, NO_PID, 100)
+    space, before = processes.space(NO_PID, 0), processes.space(number, 0)
     assert space is not None
-    assert [(m.start, m.path) for m in space] == [(0x1000, REMAPPED), (0x5000, A.path)]
+    assert before is not None
+    assert [(m.start, m.path) for m in space] == [(B.start, B.path)]
+    assert [(m.start, m.path) for m in before] == [(A.start, A.path), (0x5000, A.path)]
     assert not processes.processes[NO_PID].exited
+    assert processes.processes[number].exited
+    assert [processes.number(NO_PID, when) for when in (99, 100)] == [number, NO_PID]
+    assert (processes.processes[number].life, processes.processes[NO_PID].life) == (1, 2)
+    assert processes.pids == {number: NO_PID}
+    processes.drop(number)
+    assert (processes.number(NO_PID, 99), processes.came_back) == (NO_PID, 0)
+    processes.drop(NO_PID)
+    processes.fork(NO_PID_2, NO_PID, 200)
+    assert processes.processes[NO_PID].life == 3, "who was forgotten is counted"
 
 
 @pytest.mark.parametrize(

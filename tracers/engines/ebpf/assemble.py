@@ -35,7 +35,7 @@ class Naming:
 def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profile:
     """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time".
 
-    Labels pid, process, tid, thread, state and open, as the model lists them.
+    Labels pid, process, tid, thread, state, open, pid-life and tid-life, as the model lists them.
     """
     recorded = capture.recorded
     completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
@@ -43,7 +43,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     stacks = Stacks(capture, completed, naming.lines)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
-    labels: dict[tuple[int, int, str, bool], Labels] = {}
+    labels: dict[tuple[int, int, int, str, bool], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     cut: Counter[str] = Counter()
@@ -53,11 +53,12 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         reached[stacks.end_of(row)] += weight
         cut[stacks.cut_in(row)] += weight
         late += weight if stacks.is_late(row) else 0
-        who = row.origin.tgid, row.origin.tid, row.state, row.is_open
+        who = row.origin.tgid, row.origin.tid, row.origin.life, row.state, row.is_open
         if who not in labels:
-            labels[who] = names.labels(*who)
+            labels[who] = names.labels(row.origin, row.state, row.is_open)
         samples.append(Sample(stacks.of(row), row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
     if scheduling:
@@ -91,7 +92,7 @@ def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names:
     for thread in found.threads:
         record = recorded.lives[thread["name"]]
         key = record.thread.key
-        name = os.fsdecode(record.comm) or names.thread(key.tgid, key.tid)
+        name = os.fsdecode(record.comm) or names.thread(key.tgid, record.thread.first)
         thread["name"] = numbers.setdefault(name, len(numbers))
         thread["process"] = numbers.setdefault(names.process(key.tgid), len(numbers))
     return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in waits])

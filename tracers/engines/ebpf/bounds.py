@@ -18,8 +18,10 @@ _SHARE = 4
 _MEANWHILE = 0.01
 """Seconds between two looks at the ring buffer."""
 _FEWEST_ROWS = 1 << 12
-_FINISHED_ROW = 4096
-"""Bytes that a row takes while its names are found and the outputs are written."""
+_FINISHED_ROW, _FINISHED_FRAME = 1500, 24
+"""Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
+_WRITER = 64 << 20
+"""Memory that a process that writes a profile takes without rows: what it does not share with its parent."""
 
 
 class Bounds:
@@ -33,7 +35,6 @@ class Bounds:
         self._taken = dict.fromkeys((measure.entries for measure in self._measures), 0)
         self._known = 0
         self._most_bytes = max(options.memory - _OURS, 0) // _SHARE
-        self._most_rows = max((options.memory - _OURS) // _FINISHED_ROW, _FEWEST_ROWS)
 
     def poll(self, counters: Mapping[str, int]) -> None:
         """Drains what fills up. ``counters``: those of the probes, just read."""
@@ -63,10 +64,10 @@ class Bounds:
         with stacks.sorting():
             # A stack that is taken from here on comes once more.
             engine.forget_stacks()
-            self._drain()  # which waits for programs that began before
+            self.drain()  # which waits for programs that began before
             living = [record.thread for record in engine.living()]
             # What a thread has added since then is in a table.
-            self._drain()
+            self.drain()
             held = {stack for thread in living for key in (thread.key, thread.sum_key) for stack in key[:2]}
             rows = sum(map(len, self._totals))
             while True:
@@ -78,7 +79,8 @@ class Bounds:
                 if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
                     return
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Takes out what the tables hold, of all programs that began before."""
         for measure in self._measures:
             self.patiently(measure.drain)
 
@@ -107,4 +109,26 @@ class Bounds:
 
     def finish(self) -> None:
         """Folds the rows that names cannot be found for within the memory. After the measures were read."""
-        fold_all(self._totals, self._most_rows)
+        self._fold(self._room)
+
+    def finish_beside(self, taken: int) -> None:
+        """The same in a process of its own, beside the trace and others that take so many bytes."""
+        self._fold(self._room - _WRITER - taken)
+
+    def size_beside(self, taken: int) -> int:
+        """Bytes that a process takes which calls `finish_beside`."""
+        rows = sum(map(len, self._totals)) * self._row
+        return _WRITER + max(min(rows, self._room - _WRITER - taken), 0)
+
+    def _fold(self, room: int) -> None:
+        fold_all(self._totals, max(room // self._row, _FEWEST_ROWS))
+
+    @property
+    def _room(self) -> int:
+        """Bytes left for what follows."""
+        return self._engine.options.memory - _OURS - self._bytes
+
+    @property
+    def _row(self) -> int:
+        stacks = self._sink.stacks
+        return _FINISHED_ROW + _FINISHED_FRAME * stacks.frames // max(len(stacks), 1)

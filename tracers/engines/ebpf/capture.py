@@ -13,7 +13,7 @@ from ...kernel.records import ThreadRecord
 from ...measures.protocol import Recorded, Row
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
-from .epochs import Epochs
+from .lives import Lives
 
 
 @dataclass
@@ -28,10 +28,11 @@ class Capture:
     losses: dict[str, int]
     """From the measures: number of losses by kind."""
     threads: list[ThreadRecord]
+    """``tgid`` in their keys, and in those of the rows, is the number of a process: see `ProcessSpaces`."""
     stacks: dict[int, tuple[int, ...]]
     counters: dict[str, int]
     lost_process_events: int
-    epochs: Epochs
+    lives: Lives
     spaces: ProcessSpaces
     notes: list[str] = field(default_factory=list)
     exit_status: int | None = None
@@ -40,8 +41,6 @@ class Capture:
     """Why stacks are incomplete: by id, an index into `records.ENDS`."""
     tables: Counts | None = None
     """Counts of the loader of unwind tables."""
-    reused: int = 0
-    """How often a thread id was reused by another thread: their names and times are not separated."""
     recorded: Recorded | None = None
     calls: list[CallTimes] = field(default_factory=list)
     """Without the names of processes."""

@@ -15,11 +15,10 @@ there every time: a complete stack with the same inner part is of another wait."
 
 
 class _Place(NamedTuple):
-    """Where a thread waits, as the kernel knows it: a process's program, one of its threads, and a kernel stack."""
+    """Where a thread waits, as the kernel knows it: a thread that runs one program, and a kernel stack."""
 
     tgid: int
-    execs: int
-    tid: int
+    life: int
     kstack: int
 
 
@@ -69,4 +68,4 @@ def _completed(
 
 def _place(row: Row) -> _Place:
     origin = row.origin
-    return _Place(origin.tgid, origin.execs, origin.tid, origin.kstack)
+    return _Place(origin.tgid, origin.life, origin.kstack)

@@ -21,6 +21,8 @@ _NOTICE = 500_000_000
 if this process has to wait for a core in between."""
 _WRITERS = 2
 """So many processes, at most, write profiles at a time; while they are behind, the interval goes on."""
+_MUCH = 4
+"""Beside a writer that takes 1/this of the memory there is no other one."""
 
 
 class Intervals:
@@ -31,7 +33,8 @@ class Intervals:
         self._engine = engine
         self._memory = mmap.mmap(engine.object.find_map("cuts").fd, mmap.PAGESIZE)
         self._every = round(every * 1e9)
-        self._writers: set[int] = set()
+        self._writers: dict[int, int] = {}
+        """Processes that write profiles, and the bytes that each may take."""
         self.ours: set[int] = set()
         """The processes that write, or wrote, profiles."""
         self.failed = 0
@@ -47,13 +50,28 @@ class Intervals:
         """The boundary that has passed, or 0. To be called often: it announces them."""
         self._reap()
         now = time.monotonic_ns()
-        if not self._next and len(self._writers) < _WRITERS:
+        if not self._next and self._may_write():
             self._number += 1
             at = max((self.boundary or self._engine.began) + self._every, now + _NOTICE)
             self._next = at & ~1 | self._number & 1
             self._announce(self._next)
             self.late = max(self.late, time.monotonic_ns() - self._next)
         return self._next if self._next and now > self._next else 0
+
+    @property
+    def announced(self) -> int:
+        """The boundary that comes next, as the probes know it; 0: none is announced."""
+        return self._next
+
+    @property
+    def taken(self) -> int:
+        """Bytes that the processes may take that are writing profiles."""
+        return sum(self._writers.values())
+
+    def _may_write(self) -> bool:
+        if not self._writers:
+            return True
+        return len(self._writers) < _WRITERS and self.taken * _MUCH < self._engine.options.memory
 
     def passed(self) -> None:
         """The interval that ended at the boundary has been read completely."""
@@ -82,14 +100,14 @@ class Intervals:
     def _announce(self, boundary: int) -> None:
         _CUTS.pack_into(self._memory, _CUTS.size, boundary)
 
-    def write(self, publish: Callable[[], None]) -> None:
-        """Calls ``publish`` in a process of its own."""
+    def write(self, publish: Callable[[], None], size: int = 0) -> None:
+        """Calls ``publish`` in a process of its own, which takes ``size`` bytes at most."""
         for stream in (sys.stdout, sys.stderr):
             if stream:
                 stream.flush()
         pid = os.fork()
         if pid:
-            self._writers.add(pid)
+            self._writers[pid] = size
             self.ours.add(pid)
             return
         status = 1
@@ -114,7 +132,7 @@ class Intervals:
         for pid in list(self._writers):
             done, status = os.waitpid(pid, options)
             if done:
-                self._writers.remove(pid)
+                del self._writers[pid]
                 self.failed += bool(status)
 
     def close(self) -> None:

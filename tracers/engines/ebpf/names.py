@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from ....converters.model import Labels, ThreadTimes
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...base.conditions import Condition
-from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, ThreadRecord
+from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, Origin, ThreadRecord
 from .capture import Capture
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
+
+
+_SUMS = 1 << 24
+"""No id has been used so often."""
 
 
 class Names:
@@ -25,35 +29,67 @@ class Names:
         self._inside = {
             pid: process.nspid for pid, process in processes.items() if container_pids and process.nspid != pid
         }
-        self._threads: dict[tuple[int, int], str] = {}
+        self._pids = {number: (process.pid, process.life) for number, process in processes.items()}
+        self._lives = capture.lives.threads
+        self._threads = {record.thread.first: os.fsdecode(record.comm) for record in capture.threads}
+        self._times_used = self._count_ids()
         for record in capture.threads:
             key = record.thread.key
-            name = os.fsdecode(record.comm)
-            self._threads[key.tgid, key.tid] = name
-            if key.tgid == key.tid and name:
+            name = self._threads[record.thread.first]
+            if self.pid(key.tgid)[0] == key.tid and name:
                 self._processes[key.tgid] = name
+
+    def _count_ids(self) -> dict[int, int]:
+        """For each thread: it is so many-th of its process with its id."""
+        used: Counter[tuple[int, int]] = Counter()
+        found = {}
+        for i, record in enumerate(sorted(self._records, key=lambda record: record.thread.start)):
+            key = record.thread.key
+            if not key.tid:
+                # Main threads have their process's number; others any other one.
+                found[record.thread.first] = self.pid(key.tgid)[1] if record.main else _SUMS + i
+            elif record.thread.first not in found:
+                used[key.tgid, key.tid] += 1
+                found[record.thread.first] = used[key.tgid, key.tid]
+        return found
+
+    def pid(self, number: int) -> tuple[int, int]:
+        """The pid of a process, and the so many-th process with this pid that it is during the trace."""
+        return self._pids.get(number, (number, 1))
 
     def process(self, pid: int) -> str:
         name = self._comm(pid)
         return f"{name} ({self._inside[pid]} inside)" if pid in self._inside else name
 
-    def thread(self, pid: int, tid: int) -> str:
-        return self._threads.get((pid, tid), "") or self._comm(pid)
+    def thread(self, pid: int, first: int) -> str:
+        """``first``: the thread's first life."""
+        return self._threads.get(first, "") or self._comm(pid)
 
     def _comm(self, pid: int) -> str:
         if not pid:
             return "[lost]"  # what was lost is of no process: see `records.LOST`
         return self._processes.get(pid, "") or "[unknown]"
 
-    def labels(self, pid: int, tid: int, state: str, is_open: bool) -> Labels:
+    def labels(self, origin: Origin, state: str, is_open: bool) -> Labels:
+        number, first = origin.tgid, self._lives.get(origin.life, -1)
+        pid, life = self.pid(number)
         pairs: list[tuple[str, str | int]] = [
-            ("pid", pid),
-            ("process", self.process(pid)),
+            ("process", self.process(number)),
             ("state", state),
-            ("thread", self.thread(pid, tid)),
-            ("tid", tid),
+            ("thread", self.thread(number, first)),
         ]
-        return tuple([("open", "yes"), *pairs] if is_open else pairs)
+        is_sum = not origin.tid and first in self._threads
+        if pid or not is_sum:
+            pairs.append(("pid", pid))
+        if not is_sum:
+            pairs.append(("tid", origin.tid))
+        if is_open:
+            pairs.append(("open", "yes"))
+        if life > 1:
+            pairs.append(("pid-life", life))
+        if (life := self._times_used.get(first, 1)) > 1:
+            pairs.append(("tid-life", life))
+        return tuple(sorted(pairs))
 
     def times(self, record: ThreadRecord) -> ThreadTimes:
         """The thread's times, with its current phase counted up to the end."""
@@ -66,11 +102,12 @@ class Names:
         elif thread.phase != ON_CPU:
             runnable += rest
         key = thread.key
+        pid, life = self.pid(key.tgid)
         return ThreadTimes(
-            key.tgid,
+            pid,
             self.process(key.tgid),
             key.tid,
-            self.thread(key.tgid, key.tid),
+            self.thread(key.tgid, thread.first),
             record.end - thread.start,
             record.on_cpu,
             runnable,
@@ -78,6 +115,9 @@ class Names:
             thread.switches,
             record.exited,
             thread.creator,
+            life,
+            self._times_used[thread.first],
+            record.number,
         )
 
     def processes(self, conditions: Mapping[int, Condition]) -> list[ProcessTimes]:
@@ -95,13 +135,14 @@ class Names:
             condition = conditions.get(pid, Condition())
             made.append(
                 ProcessTimes(
-                    pid,
+                    self.pid(pid)[0],
                     self.process(pid),
                     tuple(counts),
                     condition.cpus,
                     condition.limits,
                     condition.environment,
                     condition.script if self.process(pid).startswith(condition.name) else "",
+                    self.pid(pid)[1],
                 )
             )
         return made
@@ -109,6 +150,9 @@ class Names:
     def title(self, what: str) -> str:
         """``what`` and the processes that were traced: "Off-CPU time of 3 × python3"."""
         processes = Counter(self.process(pid) for pid in {record.thread.key.tgid for record in self._records})
+        for record in self._records:
+            if record.main:
+                processes[self.process(record.thread.key.tgid)] += record.number - 1
         if len(processes) > 3:
             return f"{what} of {processes.total()} processes"
         whom = [f"{count} × {name}" if count > 1 else name for name, count in processes.most_common()]

@@ -83,6 +83,7 @@ class Probes:
         privilege.require()
         self.object, self.shape = _load(options)
         self._stack_generation = 0
+        self._life = 1 << 32
         self._ring = RingBuffer(self.object.find_map("records"), on_record)
         self._attach()
 
@@ -149,11 +150,12 @@ class Probes:
         threads += [(tid, tgid) for tid in scope.tids if (tgid := procfs.tgid_of(tid))]
         hash_by_tid = self.object.find_map("thread_hash")
         for tid, tgid in threads:
+            self._life -= 1
             key = tid.to_bytes(4, "little")
             if hash_by_tid.lookup(key) is None:
                 letter = procfs.state(tid)
                 phase, state = (RUNNABLE, "preempted") if letter == "R" else (BLOCKED, BY_LETTER.get(letter, OTHER))
-                hash_by_tid.update(key, pack_thread(tid, tgid, state, phase, time.monotonic_ns()))
+                hash_by_tid.update(key, pack_thread((tid, tgid), self._life, state, phase, time.monotonic_ns()))
         return threads
 
     def restack(self) -> None:
@@ -186,6 +188,8 @@ class Probes:
 
     def stop(self) -> list[ThreadRecord]:
         """Ends the trace; returns the threads that are still there. The programs are detached."""
+        # Only then the clock: until the programs know it, they count what happens, and this process may lose its core.
+        self.object.set_variable("run", self.began | 1 << 64)
         self.stopped = time.monotonic_ns()
         self.object.set_variable("run", self.began | self.stopped << 64)
         self._detach()

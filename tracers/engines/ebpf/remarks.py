@@ -89,8 +89,6 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
     counters = capture.counters
     if unseen := missed_switches(counters):
         comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
-    if capture.reused:
-        comments.append(f"{plural(capture.reused, 'thread id')} came back for other threads: they are told as one")
     for whose, name in (("user", "user_memo"), ("kernel", "memo")):
         if wrong := counters[f"{name}_wrong"]:
             checked = counters[f"{name}_checks"]

@@ -17,16 +17,18 @@ from ...base.launch import Launch
 from ...base.priority import urgent
 from ...base.progress import Progress
 from ...base.scope import Scope
-from ...images.maps import Mapping
-from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap, ProcessEvents
+from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
+from ...measures.offcpu import FOREVER
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
-from ...symbols.process import ProcessSpaces
+from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
-from .epochs import Epochs
+from .folding import Folding
+from .following import Following
 from .intervals import Intervals
+from .lives import Lives
 from .preparing import BRIEF, PATIENCE, READING, Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -58,14 +60,15 @@ class Session:
         for measure in engine.options.measures:
             if type(measure).mapped is not Measure.mapped:
                 self._spaces.listeners.append(measure.mapped)
-        self._epochs = Epochs()
         self._to_adopt: deque[int] = deque()
+        self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[str] = []
         self._next_look = 0.0
         self._ours: set[int] = set()
         """Our own processes, which are not part of what is traced."""
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
+        self._folding: Folding | None = None
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
@@ -123,6 +126,7 @@ class Session:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
             bounds = Bounds(self._engine, sink)
+            self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
@@ -151,7 +155,7 @@ class Session:
                 part = self._cut(sink, bounds, self.intervals, part, at)
             records = self._engine.stop()
             bounds.finish()
-        return self._finish(sink, records, part)
+        return self._finish(sink, records, part, progress)
 
     def _keep_within(
         self, bounds: Bounds, sink: RecordSink, part: Part, on_poll: Callable[[int, int, int], None] | None
@@ -161,17 +165,27 @@ class Session:
         bounds.poll(counters)
         if self.intervals and (at := self.intervals.due()):
             part = self._cut(sink, bounds, self.intervals, part, at)
+        if self._folding:
+            before = self.intervals.announced if self.intervals else 0
+            self._folding.poll(bounds.drain, self._own_processes(), before or FOREVER)
         if on_poll:
             lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
             on_poll(counters["new_threads"], len(sink.stacks), lost)
         return part
 
-    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part) -> Capture:
+    def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part, progress: Progress | None) -> Capture:
+        if progress:
+            progress.ended(stacks=len(sink.stacks))
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
         boundary = self.intervals.boundary if self.intervals else 0
+        if self._folding:
+            # Every row has been taken in.
+            self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
-        capture = self._capture(sink, threads, part, self._engine.stopped)
+        # A program that ran when the others were stopped may have counted a switch that came a little later.
+        end = max(self._engine.stopped, *(record.end for record in threads), 0)
+        capture = self._capture(sink, threads, part, end)
         if self._process_events:
             self._process_events.close()
         return capture
@@ -191,13 +205,16 @@ class Session:
         intervals.passed()
 
         def write() -> None:
-            bounds.finish()
+            bounds.finish_beside(intervals.taken)
             self._publish(self._capture(sink, threads, part, at))
 
-        intervals.write(write)
+        intervals.write(write, bounds.size_beside(intervals.taken))
+        sink.execs = [record for record in sink.execs if record.time >= at]
         self._ours |= intervals.ours
         for measure in measures:
             measure.next()
+        if self._folding:
+            self._folding.reset()
         self._forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -208,7 +225,6 @@ class Session:
         left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
         self._gone = gone - left
         self._spaces.forget(left)
-        self._epochs.forget(left)
         self._conditions.forget(left)
 
     def _await_last_switches(self, sink: RecordSink) -> None:
@@ -291,56 +307,18 @@ class Session:
             self._adopt(self._to_adopt.popleft())
 
     def _adopt(self, pid: int) -> None:
-        self._spaces.adopt(pid)
-        self._conditions.look(pid)
+        self._following.adopt(pid)
 
     def _follow_processes(self) -> None:
         self._follow(self._process_events.poll() if self._process_events else ())
 
     def _follow(self, events: Iterable[Event]) -> None:
-        every = self._scope.everything
-        for event in events:
-            if isinstance(event, Fork):
-                self._forked(event)
-            elif every or event.pid in self._spaces.processes:
-                self._changed(event)
-
-    def _forked(self, event: Fork) -> None:
-        spaces = self._spaces
-        if event.pid == os.getpid() or not (self._scope.everything or event.parent in spaces.processes):
-            return
-        if event.parent in self._to_adopt:
-            self._to_adopt.remove(event.parent)
-            self._adopt(event.parent)
-        spaces.fork(event.parent, event.pid, event.time)
-        self._epochs.forked(event.pid)
-        self._conditions.forked(event.parent, event.pid)
-
-    def _changed(self, event: Exec | Mmap | Exit) -> None:
-        spaces, unwinding = self._spaces, self._unwinding
-        if isinstance(event, Exec):
-            spaces.exec(event.pid, event.time)
-            spaces.processes[event.pid].comm = os.fsdecode(event.comm)
-            self._epochs.seen(event.pid, event.time)
-            self._conditions.look(event.pid)
-            if unwinding:
-                unwinding.began(event.pid)
-        elif isinstance(event, Mmap):
-            mapping = _mapping(event)
-            spaces.mmap(event.pid, mapping, event.time)
-            if unwinding:
-                unwinding.mapped(event.pid, mapping, event.time)
-        else:
-            spaces.exit(event.pid)
-            if unwinding:
-                unwinding.exited(event.pid)
+        self._following.follow(events, self._unwinding)
 
     def _follow_without_events(self, sink: RecordSink) -> None:
         """Without perf events: uses the probes' exec records, and /proc while a process exists."""
         for record in sink.take_execs():
-            self._epochs.counted(record)
             if self._process_events is None:
-                self._epochs.seen(record.tgid, record.time)
                 self._spaces.exec(record.tgid, record.time)
                 self._adopt(record.tgid)
 
@@ -350,20 +328,29 @@ class Session:
         while self._to_adopt:
             self._adopt(self._to_adopt.popleft())
 
+    def _own_processes(self) -> set[int]:
+        return self._ours | (self._unwinding.loader.pids if self._unwinding else set())
+
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """What was traced of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
         engine, measures = self._engine, self._engine.options.measures
-        ours = self._ours | (self._unwinding.loader.pids if self._unwinding else set())
+        ours = self._own_processes()
         threads = [record for record in threads if record.thread.key.tgid not in ours]
-        ended = Ended(part.began, end, threads)
-        rows = [row for row in rows_of(measures, ended) if row.origin.tgid not in ours]
+        execs = sink.execs
+        if self._folding:
+            threads += self._folding.records()
+            execs = execs + self._folding.lives()
+        lives = Lives(threads, execs, self._spaces)
+        threads = lives.records(threads)
+        ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
+        rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        stacks, ends = sink.stacks.find(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
                 self._spaces.refresh(pid)
-            else:
+            elif pid < NO_PID:
                 self._spaces.adopt(pid)
         lost = self._process_events.lost if self._process_events else 0
         remarks = [*self._scope.remarks(), *(self.intervals.remarks() if self.intervals else ())]
@@ -378,20 +365,14 @@ class Session:
             stacks,
             {name: count - part.counters[name] for name, count in engine.counters().items()},
             lost - part.lost_process_events,
-            self._epochs,
+            lives,
             self._spaces,
             [*self._notes, *remarks, *(remark for measure in measures for remark in measure.remarks())],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,
-            sink.reused,
             recorded,
             [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
             frozenset().union(*(measure.functions() for measure in measures)),
             self._conditions.finish(by_demand(threads)),
         )
-
-
-def _mapping(event: Mmap) -> Mapping:
-    path, end = os.fsdecode(event.path), event.start + event.length
-    return Mapping(event.start, end, event.offset, path, event.dev, event.inode, event.build_id)

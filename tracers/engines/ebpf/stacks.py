@@ -51,17 +51,17 @@ class Stacks:
         """Frames without a name in distinct stacks, by the module that they are in."""
         self._capture = capture
         rows = list(rows)
-        progress = Progress()
+        self.progress = Progress()
+        """To be cleared when all stacks are joined, which takes as long as to name their functions."""
         if len(rows) >= MANY:
-            progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
-        symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, progress.show)
+            self.progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
+        symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, self.progress.show)
         known = capture.stacks
         kernel = sorted({row.origin.kstack for row in rows if row.origin.kstack in known})
         named = symboliser.kernel_stacks([known[stack] for stack in kernel])
         self._kernel = dict(zip(kernel, named, strict=True))
         user = sorted({self._space(row) for row in rows if row.origin.ustack in known})
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
-        progress.clear()
         self.problems = symboliser.problems
         marked = _Marked(capture.api)
         self._user = dict(zip(user, map(marked.of, map(_without_strays, frames)), strict=True))
@@ -86,7 +86,7 @@ class Stacks:
         origin = row.origin
         if row.is_open:
             return origin.tgid, NOW, origin.ustack
-        return origin.tgid, self._capture.epochs.epoch(origin.tgid, origin.execs), origin.ustack
+        return origin.tgid, self._capture.lives.epoch(origin), origin.ustack
 
     def of(self, row: Row) -> Stack:
         """User frames, then kernel frames; or one that says why there are none."""

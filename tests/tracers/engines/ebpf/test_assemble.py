@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes
+from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, Stack, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
-from stallscope.tracers.engines.ebpf.epochs import Epochs
+from stallscope.tracers.engines.ebpf.lives import Lives
 from stallscope.tracers.engines.ebpf.remarks import details
 from stallscope.tracers.kernel.records import (
     BLOCKED,
@@ -28,14 +28,14 @@ from stallscope.tracers.kernel.records import (
     PREEMPTED,
     RUNNABLE,
     STATES,
+    ExecRecord,
     Origin,
     Thread,
     ThreadRecord,
     WaitSum,
 )
-from stallscope.tracers.kernel.records import ExecRecord as Executed
 from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Ended, rows_of
+from stallscope.tracers.measures.protocol import Ended, Row, rows_of
 from stallscope.tracers.symbols.process import Process, ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 from stallscope.tracers.unwind.loader import Counts
@@ -79,15 +79,16 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks_module.Kallsyms, "read", lambda: None)
 
 
-def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, execs: int = 0) -> Origin:
-    return Origin(user, kernel, 0, tid, tgid, execs, state)
+def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, life: int = 0) -> Origin:
+    return Origin(user, kernel, 0, tid, tgid, life or tid, state)
 
 
 def thread(tid: int = 8, **given: Any) -> Thread:
     fields: dict[str, Any] = dict.fromkeys(("start", "since", "out", "woken", "on_cpu", "runnable", "switches"), 0)
     fields |= {"latencies": (0,) * 24, "creator": 0}
     fields |= {"blocked": (0,) * 8, "key": key(tid=tid), "sum_key": key(tid=tid), "sum": NO_SUM, "phase": ON_CPU}
-    return Thread(**fields | given)
+    fields |= given
+    return Thread(**{"first": fields["key"].life} | fields)
 
 
 def remaining(comm: bytes = b"worker", **given: Any) -> ThreadRecord:
@@ -100,10 +101,13 @@ def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
     counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
     fields: dict[str, Any] = {
         "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
-        "epochs": Epochs(), "spaces": ProcessSpaces(fd_budget=0),
+        "spaces": ProcessSpaces(fd_budget=0),
     }  # fmt: skip
+    execs = given.pop("execs", ())
     fields |= given
-    rows = rows_of([measure], Ended(1000, END, fields["threads"]))
+    lives = fields["lives"] = Lives(fields["threads"], execs, fields["spaces"])
+    fields["threads"] = lives.records(fields["threads"])
+    rows = lives.rows(rows_of([measure], Ended(1000, END, fields["threads"], lives.threads)))
     return Capture(**fields, columns=measure.columns, rows=rows, losses=dict(measure.losses()), counters=counters)
 
 
@@ -350,7 +354,16 @@ def test_naming_very_many_stacks_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     profile(waits=waits, stacks={5: (1,), 6: (2,)})
     assert terminal.getvalue() == ""
     monkeypatch.setattr(stacks_module, "MANY", 2)
+    shown: list[str] = []
+    join = stacks_module.Stacks.of
+
+    def of(stacks: stacks_module.Stacks, row: Row) -> Stack:
+        shown.append(terminal.getvalue())
+        return join(stacks, row)
+
+    monkeypatch.setattr(stacks_module.Stacks, "of", of)
     profile(waits=waits, stacks={5: (1,), 6: (2,)})
+    assert set(shown) == {"\r\x1b[Knaming the functions of 2 stacks"}
     assert terminal.getvalue() == "\r\x1b[Knaming the functions of 2 stacks\r\x1b[K"
 
 
@@ -370,11 +383,45 @@ def test_problems_of_the_symboliser_are_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_each_program_of_a_process_has_its_own_addresses() -> None:
-    epochs = Epochs()
-    epochs.seen(7, 100)
-    epochs.counted(Executed(7, 101, 1))
-    waits = [(key(user=5, execs=execs), WaitSum(1, 1, 1, 1, 0, 0, 0)) for execs in range(3)]
-    assert frames(profile(waits=waits, stacks={5: (1,)}, epochs=epochs)) == [["main"], ["main'"], ["main?"]]
+    spaces = ProcessSpaces(fd_budget=0)
+    spaces.fork(1, 7, 50)
+    spaces.exec(7, 100)
+    execs = [ExecRecord(7, 101, 51, 20, 20)]  # of the life 20; then came 21
+    waits = [(key(user=5, life=life), WaitSum(1, 1, 1, 1, 0, 0, 0)) for life in (20, 21, 22)]
+    threads = [remaining(key=key(life=21), lived=101, first=20)]
+    made = profile(waits=waits, stacks={5: (1,)}, spaces=spaces, execs=execs, threads=threads)
+    assert frames(made)[:3] == [["main"], ["main'"], ["main?"]]
+
+
+def test_ids_that_came_back_are_told_apart() -> None:
+    spaces = ProcessSpaces(fd_budget=0)
+    for when in (50, 100, 150):
+        spaces.fork(1, 7, when)
+    once = WaitSum(1, 1, 1, 1, 0, 0, 0)
+    lives = {20: 60, 21: 110, 22: 120}
+    threads = [
+        remaining(b"t%d" % life, key=key(tid=7, life=life), lived=when, start=when) for life, when in lives.items()
+    ]
+    threads.append(remaining(b"now", key=key(tid=7, life=23), lived=160))
+    made = profile(waits=[(key(tid=7, life=life), once) for life in (*lives, 23)], threads=threads, spaces=spaces)
+    found = [dict(sample.labels) for sample in made.samples][:4]
+    assert [(of["thread"], of["pid"], of.get("pid-life"), of["tid"], of.get("tid-life")) for of in found] == [
+        ("t20", 7, None, 7, None),
+        ("t21", 7, 2, 7, None),
+        ("t22", 7, 2, 7, 2),
+        ("now", 7, 3, 7, None),
+    ]
+    assert [(times.thread, times.pid, times.pid_life, times.tid_life) for times in made.threads] == [
+        ("t20", 7, 1, 1),
+        ("t21", 7, 2, 1),
+        ("t22", 7, 2, 2),
+        ("now", 7, 3, 1),
+    ]
+    assert [(process.pid, process.pid_life, process.process) for process in made.processes] == [
+        (7, 1, "t20"),
+        (7, 2, "t22"),
+        (7, 3, "now"),
+    ]
 
 
 # Names and times.
@@ -559,7 +606,7 @@ def test_lost_waits_have_a_row_and_their_time() -> None:
 
 
 def test_rare_stacks_have_a_row_of_each_thread() -> None:
-    other = Origin(OTHER_STACKS, 0, 0, 8, 7, 0, SLEEP)
+    other = Origin(OTHER_STACKS, 0, 0, 8, 7, 8, SLEEP)
     made = profile(waits=[(other, WaitSum(3, 70, 1, 50, 0, 0, 0))], threads=[remaining()])
     (sample,) = made.samples
     assert [frame.name for frame in sample.stack] == ["[other stacks]"]

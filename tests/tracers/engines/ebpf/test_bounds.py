@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 import time
 from collections.abc import Callable
@@ -139,15 +140,42 @@ def test_the_rarest_leave(little_room: int) -> None:
     assert 40 * len(kept) < 20_000
 
 
-def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
-    bounds, _, measure, _ = made(module._OURS + 100 * module._FINISHED_ROW)
+def a_thousand_rows(depth: int, more: int = 0) -> tuple[Bounds, Counted]:
+    """The memory is enough for 100 with stacks of three frames, and for ``more`` bytes."""
+    bounds, engine, measure, sink = made(0)
+    sink(struct.pack(f"<IHHQ{depth}Q", 1, depth, 0, 1, *range(depth)))
     measure.table = [(number, 1) for number in range(1, 2001, 2)]
     measure.drain()
-    bounds.finish()
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    engine.options = dataclasses.replace(engine.options, memory=module._OURS + bounds._bytes + 100 * row + more)
+    return bounds, measure
+
+
+def rows_of(measure: Counted) -> int:
     rows = dict(measure.totals().take())
-    assert len(rows) == 101
     assert sum(values[0] for values in rows.values()) == 1000
+    return len(rows) - 1  # [other stacks]
+
+
+def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    for depth, rows in ((3, 100), (100, 40)):  # deep stacks take more
+        bounds, measure = a_thousand_rows(depth)
+        bounds.finish()
+        assert rows_of(measure) == rows
+
+
+def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    bounds, measure = a_thousand_rows(3, module._WRITER + 5000)
+    assert bounds.size_beside(5000) == module._WRITER + 100 * row
+    bounds.finish_beside(5000)
+    assert rows_of(measure) == 100
+    bounds, measure = a_thousand_rows(3, module._WRITER + 1000 * row)
+    assert bounds.size_beside(5000) == module._WRITER + 1000 * row
+    bounds.finish_beside(5000)
+    assert rows_of(measure) == 999
 
 
 def test_records_are_read_while_the_kernel_is_waited_for() -> None:

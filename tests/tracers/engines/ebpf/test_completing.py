@@ -11,8 +11,8 @@ STACKS = {1: (10, 20, 30, 40), 2: (10, 20, 31, 41), 3: (10, 20), 4: (10, 20, 30)
 NO_TABLE = ENDS.index("no unwind table")
 
 
-def row(ustack: int, ns: int = 5, *, tid: int = 7, kstack: int = 100, execs: int = 0, is_open: bool = False) -> Row:
-    return Row(Origin(ustack, kstack, 0, tid, 7, execs, 1), "interruptible", (ns, 1), is_open)
+def row(ustack: int, ns: int = 5, *, tid: int = 7, kstack: int = 100, life: int = 0, is_open: bool = False) -> Row:
+    return Row(Origin(ustack, kstack, 0, tid, 7, life or tid, 1), "interruptible", (ns, 1), is_open)
 
 
 def ids(rows: list[Row]) -> list[int]:
@@ -40,7 +40,7 @@ def test_the_frames_decide() -> None:
     assert ids(complete([row(1), row(5)], STACKS, {5: NO_TABLE})) == [1, 5]
 
 
-@pytest.mark.parametrize("other", [{"tid": 8}, {"kstack": 101}, {"execs": 1}])
+@pytest.mark.parametrize("other", [{"tid": 8}, {"kstack": 101}, {"life": 1}])
 def test_others_do_not_count(other: dict[str, int]) -> None:
     assert ids(complete([row(1, **other), row(4)], STACKS, {4: NO_TABLE})) == [1, 4]
 

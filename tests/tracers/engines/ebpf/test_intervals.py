@@ -110,3 +110,25 @@ def test_failures_are_counted(made: tuple[Intervals, Object], capfd: pytest.Capt
     intervals._reap(0)
     assert intervals.failed == 1
     assert capfd.readouterr().err == ""
+
+
+def test_there_are_few_writers_and_one_that_takes_much_is_alone(made: tuple[Intervals, Object]) -> None:
+    intervals, _ = made
+    intervals._engine.options = SimpleNamespace(memory=400)  # type: ignore[assignment]
+    end, write = os.pipe()
+
+    def wait() -> None:
+        os.close(write)
+        os.read(end, 1)
+
+    for size, more in ((99, True), (1, False)):
+        intervals.write(wait, size)
+        assert intervals._may_write() is more
+    assert intervals.taken == 100
+    os.close(write)
+    intervals._reap(0)
+    assert (intervals.taken, intervals.failed) == (0, 0)
+    intervals.write(lambda: None, 100)
+    assert not intervals._may_write()
+    intervals._reap(0)
+    assert intervals._may_write()

@@ -18,71 +18,16 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.launch import Launch
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing, session
 from stallscope.tracers.engines.ebpf.ends import Ends
-from stallscope.tracers.engines.ebpf.epochs import Epochs
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap
 from stallscope.tracers.kernel.records import ExecRecord, RecordSink
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.unwind.loader import Loader
-
-# Which address space a wait belongs to.
-
-
-def test_epochs_where_both_saw_every_exec() -> None:
-    epochs = Epochs()
-    for count, when in enumerate((100, 200, 300), start=1):
-        epochs.seen(7, when)
-        epochs.counted(ExecRecord(7, when + 5, count))
-    assert [epochs.epoch(7, execs) for execs in range(4)] == [0, 1, 2, 3]
-
-
-def test_epochs_where_the_probes_began_later() -> None:
-    epochs = Epochs()
-    for when in (100, 200, 300):
-        epochs.seen(7, when)
-    epochs.counted(ExecRecord(7, 201, 1))
-    epochs.counted(ExecRecord(7, 301, 2))
-    assert (epochs.epoch(7, 1), epochs.epoch(7, 2)) == (2, 3)
-
-
-def test_epochs_where_the_perf_events_know_nothing() -> None:
-    epochs = Epochs()
-    epochs.counted(ExecRecord(7, 201, 1))
-    assert epochs.epoch(7, 1) == 0
-
-
-def test_epoch_of_an_exec_that_was_lost() -> None:
-    epochs = Epochs()
-    epochs.seen(7, 100)
-    epochs.counted(ExecRecord(7, 105, 1))
-    assert epochs.epoch(7, 2) == -1
-    assert epochs.epoch(8, 1) == -1
-    assert epochs.epoch(8, 0) == 0
-
-
-def test_epochs_of_a_pid_that_is_used_again() -> None:
-    epochs = Epochs()
-    epochs.seen(7, 100)
-    epochs.counted(ExecRecord(7, 105, 1))
-    epochs.forked(7)
-    epochs.seen(7, 300)
-    epochs.counted(ExecRecord(7, 305, 1))
-    assert epochs.epoch(7, 1) == 1
-    epochs.forked(8)
-
-
-def test_epochs_of_processes_that_are_gone() -> None:
-    epochs = Epochs()
-    for pid in (7, 8):
-        epochs.seen(pid, 100)
-        epochs.counted(ExecRecord(pid, 105, 1))
-    epochs.forget({7})
-    assert (epochs.epoch(7, 1), epochs.epoch(8, 1)) == (-1, 1)
-
 
 GONE = 1 << 22
 """Pids from here on belong to nobody."""
@@ -271,8 +216,7 @@ def test_life_of_a_child(make: Callable[..., Session]) -> None:
     assert len(child.epochs[0]) == len(made._spaces.processes[mine].space) > 0
     (found,) = child.epochs[1]
     assert (found.start, found.end, found.path, found.build_id) == (0x1000, 0x3000, "/x\udcff", "ab")
-    made._epochs.counted(ExecRecord(GONE, 21, 1))
-    assert made._epochs.epoch(GONE, 1) == 1
+    assert [made._spaces.epoch(GONE, when) for when in (11, 21)] == [0, 1]
 
 
 def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
@@ -280,9 +224,25 @@ def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
     life = [Fork(10, GONE, 1), Exec(20, GONE, b"first"), Exit(30, GONE)]
     again = [Fork(110, GONE, 1), Exec(120, GONE, b"second"), Exit(130, GONE)]
     made._follow([*life, *again])
-    made._epochs.counted(ExecRecord(GONE, 121, 1))
-    assert made._epochs.epoch(GONE, 1) == made._spaces.processes[GONE].current == 1
-    assert made._spaces.processes[GONE].comm == "second"
+    spaces = made._spaces
+    assert (spaces.number(GONE, 111), spaces.number(GONE, 1 << 62)) == (GONE, GONE)
+    first = spaces.number(GONE, 109)
+    assert [spaces.processes[number].comm for number in (first, GONE)] == ["first", "second"]
+    assert [spaces.processes[number].life for number in (first, GONE)] == [1, 2]
+    assert [spaces.epoch(first, when) for when in (11, 21)] == [0, 1]
+    assert [spaces.epoch(GONE, when) for when in (111, 121)] == [0, 1]
+
+
+def test_pid_of_a_traced_process_that_a_stranger_gets(make: Callable[..., Session]) -> None:
+    made = make(Scope())
+    mine = os.getpid()
+    made._take_in([(mine, mine)])
+    made._follow([Fork(10, GONE, mine), Exit(40, GONE), Fork(50, GONE, GONE + 1), Exec(60, GONE, b"stranger")])
+    assert GONE not in made._spaces.processes
+    assert made._spaces.processes[made._spaces.number(GONE, 11)].exited
+    made._scope.tgids.add(GONE + 2)
+    made._follow([Fork(60, GONE + 2, mine), Exit(70, GONE + 2), Fork(80, GONE + 2, GONE + 1)])
+    assert list(made._to_adopt) == [GONE + 2], "it is in the scope"
 
 
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
@@ -308,9 +268,9 @@ def test_without_perf_events_the_probes_tell_of_execs(make: Callable[..., Sessio
     made, sink = make(Scope()), RecordSink()
     child = sleeper()
     try:
-        sink._execs.append(ExecRecord(child.pid, time.monotonic_ns(), 1))
+        sink._new_execs.append(ExecRecord(child.pid, time.monotonic_ns(), 0, 1, 1))
         made._follow_without_events(sink)
-        assert made._epochs.epoch(child.pid, 1) == made._spaces.processes[child.pid].current == 1
+        assert made._spaces.epoch(child.pid, time.monotonic_ns()) == made._spaces.processes[child.pid].current == 1
         assert len(made._spaces.processes[child.pid].space) > 0
     finally:
         end(child)
@@ -435,6 +395,19 @@ def trace(scope: Scope, launch: Launch | None, duration: float | None, **hooks: 
         engine.close()
         if launch:
             launch.stop()
+
+
+def test_what_follows_the_trace_is_told(root: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    progress = Progress()
+    monkeypatch.setattr(progress, "ended", lambda *, stacks: told.append(f"ended {stacks > 0}"))
+    sink = RecordSink()
+    engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
+    try:
+        Session(engine, None, 0.3).run(sink, progress=progress, wait=False)
+    finally:
+        engine.close()
+    assert told == ["ended True"]
 
 
 def test_command_is_traced_from_exec_to_exit(root: None) -> None:

@@ -1,0 +1,105 @@
+"""Ids of threads and processes that no two of a profile share, though the kernel's ids come back.
+
+Such an id is the kernel's with the so many-th use of it above: the first use has the kernel's own number. A main thread
+has the id of its process. Threads that ended and are added up have 0 as the kernel's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..model import Labels, Profile, Sample, ThreadTimes
+
+_BITS = 32
+_SUMS = 1 << 24
+"""More than processes that have names of their own."""
+_ORDINALS = {1: "second", 2: "third"}
+
+
+def with_own_ids(profile: Profile) -> Profile:
+    """The profile with such ids in ``pid`` and ``tid``."""
+    lives = {key for labels in {sample.labels for sample in profile.samples} for key, _ in labels if "-life" in key}
+    if not lives and all(times.pid_life == times.tid_life == 1 for times in profile.threads):
+        return profile
+    ids = _Ids()
+    known: dict[Labels, Labels] = {}
+    samples = []
+    for sample in profile.samples:
+        if sample.labels not in known:
+            known[sample.labels] = ids.labels(sample.labels)
+        samples.append(Sample(sample.stack, sample.values, known[sample.labels]))
+    threads = []
+    for times in profile.threads:
+        pid, tid = ids.of((times.pid, times.pid_life), (times.tid, times.tid_life), times.process, times.thread)
+        threads.append(replace(times, pid=pid, tid=tid))
+    processes = [
+        replace(process, pid=ids.process(process.pid, process.pid_life, process.process), pid_life=1)
+        for process in profile.processes
+    ]
+    return replace(profile, samples=samples, threads=threads, processes=processes)
+
+
+class _Ids:
+    """Sums are known by their names: the numbers of those of several profiles that were merged mean nothing."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, int] = {}
+        self._sums: dict[tuple[int, str], int] = {}
+
+    def process(self, pid: int, life: int, name: str) -> int:
+        if not pid and life > 1:
+            return self._processes.setdefault(name, len(self._processes) + 1) << _BITS
+        return pid | max(life - 1, 0) << _BITS
+
+    def of(self, pid: tuple[int, int], tid: tuple[int, int], process: str, thread: str) -> tuple[int, int]:
+        """Own ids of a thread, from the kernel's ids and their lives."""
+        own = self.process(*pid, process)
+        # A main thread of a process in which another thread executed a program is the second one: told as one.
+        if tid[0] == pid[0] and (tid[0] or tid[1] == pid[1]):
+            return own, own
+        if not tid[0] and tid[1] > 1:
+            return own, self._sums.setdefault((own, thread), _SUMS + len(self._sums)) << _BITS
+        return own, tid[0] | max(tid[1] - 1, 0) << _BITS
+
+    def labels(self, labels: Labels) -> Labels:
+        found = dict(labels)
+        ids = [found.pop(key, default) for key, default in (("pid", 0), ("pid-life", 1), ("tid", 0), ("tid-life", 1))]
+        pid, pid_life, tid, tid_life = (number if isinstance(number, int) else 0 for number in ids)
+        names = str(found.get("process", "")), str(found.get("thread", ""))
+        found["pid"], found["tid"] = self.of((pid, pid_life), (tid, tid_life), *names)
+        return tuple(sorted(found.items()))
+
+
+def kernel_id(own: int) -> int:
+    """The kernel's id; 0 for threads that are added up."""
+    return own & (1 << _BITS) - 1
+
+
+def kernel_ids(own: Iterable[int]) -> list[int]:
+    """The kernel's ids, each once, without those of threads that are added up."""
+    return sorted({number for each in own if (number := kernel_id(each))})
+
+
+def shown_id(own: int) -> str:
+    """``4711``, or ``4711 (second)`` for the second thread or process that has this id."""
+    life = own >> _BITS
+    return f"{kernel_id(own)} ({_ORDINALS.get(life, f'{life + 1}th')})" if life else str(own)
+
+
+def is_sum(own: int) -> bool:
+    """Whether it is the id of threads that are added up, or of their processes."""
+    return own != 0 and not kernel_id(own)
+
+
+def number_of(threads: Iterable[ThreadTimes]) -> int:
+    """How many threads these are."""
+    return sum(times.count for times in threads)
+
+
+def processes_of(threads: Iterable[ThreadTimes]) -> int:
+    """How many processes they are of: where these are added up, as many as the largest number of threads of a name."""
+    most: dict[int, int] = {}
+    for times in threads:
+        most[times.pid] = max(most.get(times.pid, 1), times.count if is_sum(times.pid) else 1)
+    return sum(most.values())
