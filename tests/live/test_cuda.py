@@ -78,6 +78,7 @@ def check(traced: Traced, probes: int = 2) -> dict[tuple[str, int], CallTimes]:
         if calls == 1:  # cuInit: the first one through code that was not used before
             continue
         slack = CLOCK + probes * probes_cost(traced) + queued_outside(traced, tid) / calls
+        slack += traced.stolen / calls  # 0 on a machine that nothing else uses
         assert call.total / calls == pytest.approx(ns / calls, rel=CLOSE, abs=slack), (name, pid)
         shortest = sum(number * lower_bound(bucket) for bucket, number in enumerate(call.latencies))
         longest = sum(number * lower_bound(bucket + 1) for bucket, number in enumerate(call.latencies))

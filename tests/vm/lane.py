@@ -37,7 +37,7 @@ AT_ONCE = max(os.cpu_count() or 1, 1)
 """Guests that run side by side: each keeps one core busy."""
 
 SHORT = ("load", "doctor", "truth", "stacks")
-LONG = ("wall", "ioctl", "timeline", "quota", "everything", "demo", "storms", "command", "peer", "wheel")
+LONG = ("wall", "ioctl", "calls", "timeline", "quota", "everything", "demo", "storms", "command", "peer", "wheel")
 REFUSED = ("refused",)
 """What there is to check where the probes do not run."""
 TOO_OLD = ("5.10",)

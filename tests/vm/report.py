@@ -18,6 +18,7 @@ TITLES = {
     "wall": "`trace-wall`: running and waiting",
     "timeline": "timelines",
     "ioctl": "ioctl calls, counted and timed",
+    "calls": "calls of functions, counted and timed",
     "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
     "everything": "`trace-offcpu -a`",
