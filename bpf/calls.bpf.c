@@ -154,13 +154,17 @@ static __always_inline void *table_of(void *tables)
 }
 
 /* Adds to what was done at an origin. Only the thread itself, or its switch, does so. */
-__weak int add_call_time(struct origin *key, struct call_time *added)
+__weak int add_call_time(struct origin *at, struct call_time *what)
 {
-	struct call_time *sum = NULL;
+	struct call_time *sum = NULL, copy, *added = &copy;
+	struct origin own, *key = &own;
 	void *table;
 
-	if (!key || !added)
+	if (!at || !what)
 		return 0;
+	/* On 6.1, a map takes no pointers that were passed to a global function. */
+	own = *at;
+	copy = *what;
 	table = table_of(&call_times);
 	if (!table)
 		return 0;
