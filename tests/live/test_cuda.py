@@ -200,7 +200,8 @@ def test_waits_are_whole_beside_calls(trace: Trace) -> None:
     """Off-CPU stacks are complete although the kernel has replaced return addresses in them."""
     traced = trace("cuda_calls", "plain", 1, 30, measures=(OffCpu(), Calls()))
     check(traced)
-    waits = traced.samples("cudaDeviceSynchronize")
+    # A thread can be preempted in the kernel's trampoline itself, which has no unwind table.
+    waits = [s for s in traced.samples("cudaDeviceSynchronize") if s.label("state") != "runnable-preempted"]
     assert waits
     for sample in waits:
         names = [frame.name for frame in sample.stack]
