@@ -130,8 +130,9 @@ struct ioctl_call {
 	u64 runnable;
 	u64 argument; /* of NVIDIA's driver: the parameters */
 	u32 status;   /* place of the RM's status in them; 0: none */
-	u32 target;   /* its number; 0: there were too many */
+	u32 number;   /* of its target; 0: there were too many */
 	struct origin origin;
+	struct ioctl_target target;
 };
 
 /* What a call was when an interval ended. */
@@ -153,7 +154,7 @@ struct ioctl_sum {
 struct ioctl_kind {
 	u32 tid;
 	u32 tgid;
-	u32 pad;
+	u32 life;
 	u32 state; /* like that of an origin */
 };
 
@@ -222,6 +223,36 @@ struct ioctl_scratch_array {
 };
 struct ioctl_scratch_array ioctl_scratch SEC(".maps");
 
+/* A call that returned, or a wait inside a call: for who was inside at the same time. */
+struct ioctl_event {
+	u64 begin;
+	u64 end; /* of a wait: when it could run again */
+	u32 number;
+	u32 tgid;
+	u32 tid;
+	u32 is_wait;
+};
+
+struct ioctl_event_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ioctl_event);
+};
+struct ioctl_event_array ioctl_events SEC(".maps");
+
+/* As in timeline.bpf.c, but two rings per core, one for calls and one for waits: some kernels (see on_exit() in
+ * sched.bpf.c) can switch a thread out while it writes a call. */
+struct ioctl_event_rings {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct event_ring);
+};
+struct ioctl_event_rings ioctl_rings SEC(".maps");
+
 enum ioctl_loss {
 	LOST_IOCTLS,	    /* no room: not counted at all */
 	LOST_IOCTL_STACKS,  /* no room: the time is the call's, but not that of a stack */
@@ -270,15 +301,47 @@ static __always_inline struct file *file_of(struct task_struct *task, u32 fd, bo
 	return file;
 }
 
+/* Fields of one object that are less than WINDOW bytes apart are read together: a read costs as much as a lookup. */
+#define WINDOW 96
+
+struct near {
+	u64 words[WINDOW / sizeof(u64)];
+};
+
+/* The bytes from the field at the lower of the two offsets on, which is returned. */
+static __always_inline u32 read_near(struct near *near, const void *object, u32 one, u32 other)
+{
+	u32 first = one < other ? one : other;
+
+	bpf_probe_read_kernel(near, sizeof(*near), object + first);
+	return first;
+}
+
 static __always_inline void read_file(struct file *file, struct ioctl_file *found)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	u32 ops = bpf_core_field_offset(struct file, f_op), inode_at = bpf_core_field_offset(struct file, f_inode);
+	u32 mode = bpf_core_field_offset(struct inode, i_mode), rdev = bpf_core_field_offset(struct inode, i_rdev);
+	struct near near;
+	struct inode *inode;
+	u32 first;
 
-	found->ops = (u64)BPF_CORE_READ(file, f_op);
-	found->mode = BPF_CORE_READ(inode, i_mode) & S_IFMT;
-	if (found->mode == S_IFCHR || found->mode == S_IFBLK)
+	if (ops < inode_at + WINDOW - 8 && inode_at < ops + WINDOW - 8) {
+		first = read_near(&near, file, ops, inode_at);
+		found->ops = *(u64 *)((void *)&near + (ops - first));
+		inode = *(struct inode **)((void *)&near + (inode_at - first));
+	} else {
+		found->ops = (u64)BPF_CORE_READ(file, f_op);
+		inode = BPF_CORE_READ(file, f_inode);
+	}
+	if (mode < rdev && rdev < mode + WINDOW - 8) {
+		first = read_near(&near, inode, mode, rdev);
+		found->mode = *(u16 *)((void *)&near + (mode - first)) & S_IFMT;
+		found->device = *(u32 *)((void *)&near + (rdev - first));
+	} else {
+		found->mode = BPF_CORE_READ(inode, i_mode) & S_IFMT;
 		found->device = BPF_CORE_READ(inode, i_rdev);
-	else
+	}
+	if (found->mode != S_IFCHR && found->mode != S_IFBLK)
 		found->device = BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
@@ -373,6 +436,12 @@ static __always_inline u32 number_of(const struct ioctl_target *target, struct f
 	return 0;
 }
 
+static __always_inline bool same_target(const struct ioctl_target *a, const struct ioctl_target *b)
+{
+	return a->file.ops == b->file.ops && a->file.device == b->file.device && a->file.mode == b->file.mode &&
+	       a->command == b->command && a->detail == b->detail;
+}
+
 /* The call goes on in the interval that begins at `at`; what it was before is sent. Of a thread that is switched out
  * then, its record knows the wait. */
 static __always_inline void cut_call(struct ioctl_call *call, u64 at)
@@ -452,8 +521,11 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		read_file(file, &target.file);
 	if (file && MAJOR(target.file.device) == nvidia_major)
 		read_nvidia(call, &target);
-	call->target = number_of(&target, file);
-	call->origin.state = RUNNING | call->target << NUMBER_SHIFT;
+	if (!call->number || !same_target(&target, &call->target)) {
+		call->number = number_of(&target, file);
+		call->target = target;
+	}
+	call->origin.state = RUNNING | call->number << NUMBER_SHIFT;
 	if (user_stacks) {
 		record = bpf_map_lookup_elem(&stack_scratch, &slot);
 		if (record)
@@ -514,7 +586,7 @@ static __always_inline void count_new(u32 entries)
 
 static __always_inline void add_failure(const struct ioctl_call *call, u32 error, u32 status, u32 slot)
 {
-	struct ioctl_failure failure = { call->origin.tgid, call->target, error, status };
+	struct ioctl_failure failure = { call->origin.tgid, call->number, error, status };
 	void *table = bpf_map_lookup_elem(&ioctl_failures, &slot);
 	u64 none = 0, *number;
 
@@ -553,7 +625,7 @@ static __always_inline void add_sum(const struct origin *origin, u64 time, u64 r
 /* Also written by the thread alone. */
 static __always_inline struct ioctl_times *times_of(const struct ioctl_call *call, u32 slot)
 {
-	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, 0, call->origin.state };
+	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
 	void *table = bpf_map_lookup_elem(&ioctl_times, &slot);
 	struct ioctl_times *times = table ? bpf_map_lookup_elem(table, &kind) : NULL;
 	struct ioctl_scratch *scratch;
@@ -569,10 +641,37 @@ static __always_inline struct ioctl_times *times_of(const struct ioctl_call *cal
 	return bpf_map_lookup_elem(table, &kind);
 }
 
-static __always_inline void count_call(const struct ioctl_call *call, u64 now, u32 slot)
+static __always_inline void add_event(const struct ioctl_call *call, u64 begin, u64 end, u32 is_wait)
+{
+	u32 place = 2 * bpf_get_smp_processor_id() + is_wait;
+	struct event_ring *ring = bpf_map_lookup_elem(&ioctl_rings, &place);
+	struct ioctl_event *event;
+
+	if (!ring)
+		return;
+	if (ring->head - *(volatile u64 *)&ring->tail >= ring->slots) {
+		ring->lost++;
+		return;
+	}
+	place = ring->first + (ring->head & (ring->slots - 1));
+	event = bpf_map_lookup_elem(&ioctl_events, &place);
+	if (!event)
+		return;
+	event->begin = begin;
+	event->end = end;
+	event->number = call->number;
+	event->tgid = call->origin.tgid;
+	event->tid = call->origin.tid;
+	event->is_wait = is_wait;
+	/* User space reads the slots before the head; x86 keeps stores in order. */
+	barrier();
+	*(volatile u64 *)&ring->head = ring->head + 1;
+}
+
+static __always_inline void count_call(const struct ioctl_call *call, u64 began, u64 now, u32 slot)
 {
 	struct ioctl_times *times = times_of(call, slot);
-	u64 whole = now - call->began, part = now - call->since;
+	u64 whole = now - began, part = now - call->since;
 	u32 bucket;
 
 	if (!times) {
@@ -591,7 +690,9 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 now, u
 	bucket = ioctl_bucket(whole);
 	if (bucket < IOCTL_BUCKETS)
 		times->latencies[bucket]++;
-	add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
+	add_event(call, began, now, 0);
+	if (user_stacks) /* else it follows from these times */
+		add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
 
 static __always_inline void count_failure(const struct ioctl_call *call, s64 result, u32 slot)
@@ -607,26 +708,31 @@ static __always_inline void count_failure(const struct ioctl_call *call, s64 res
 	}
 }
 
-/* A thread that is not traced has no call. */
+/* A thread that is not traced has no call. Some kernels (see on_exit() in sched.bpf.c) can switch the thread out in the
+ * middle of this: no wait may be added to the call that is not in its time. */
 static __always_inline int on_return(struct exit_context *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), at;
 	u32 tid = bpf_get_current_pid_tgid();
 	struct ioctl_call *call;
+	u64 began, now;
 	u32 slot;
 
 	if (!running()) /* it goes on at the trace's end */
 		return 0;
 	call = bpf_map_lookup_elem(&ioctl_calls, &tid);
-	if (!call || !call->began) /* begun before the trace */
+	if (!call)
 		return 0;
-	at = interval_at(now);
-	cut_call(call, at);
-	slot = at & (SUM_TABLES - 1);
-	count_call(call, now, slot);
-	count_failure(call, ctx->result, slot);
-	barrier();
+	began = call->began;
+	if (!began) /* begun before the trace */
+		return 0;
+	if (intervals)
+		cut_call(call, interval_at(bpf_ktime_get_ns()));
 	*(volatile u64 *)&call->began = 0;
+	barrier();
+	now = bpf_ktime_get_ns();
+	slot = call->cut & (SUM_TABLES - 1);
+	count_call(call, began, now, slot);
+	count_failure(call, ctx->result, slot);
 	return 0;
 }
 
@@ -672,9 +778,11 @@ int ioctl_waited(struct thread *t, u64 now)
 	runnable = now - t->out - blocked;
 	call->blocked += blocked;
 	call->runnable += runnable;
+	if (blocked)
+		add_event(call, t->out, t->out + blocked, 1);
 	origin = call->origin;
 	origin.kstack = t->key.kstack;
-	origin.state = t->key.state | call->target << NUMBER_SHIFT;
+	origin.state = t->key.state | call->number << NUMBER_SHIFT;
 	add_sum(&origin, blocked, runnable, 0, call->cut & (SUM_TABLES - 1));
 	return 0;
 }

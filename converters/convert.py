@@ -16,7 +16,7 @@ from .base.collection import no_collection
 from .base.errors import StallscopeError
 from .base.safefile import sudo_owner
 from .base.text import printable
-from .base.units import count, counted, plural
+from .base.units import BILLIONTHS, count, counted, plural
 from .readers import detect, parallel
 from .readers.base.options import ReadOptions
 from .transforms import diff, labels
@@ -100,7 +100,7 @@ _BARE = frozenset({"perf", "dtrace"})
 )
 @click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process.")
 @click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: their sum).")
-@click.option("--normalize", is_flag=True, help="With --diff: scale BASE to the total of IN.")
+@click.option("--normalize", is_flag=True, help="With --diff: show shares of the total of each side.")
 @transform_options.options
 @picture_options.options
 @click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not one per name.")
@@ -291,8 +291,12 @@ def _report(profile: Profile, options: WriteOptions) -> None:
         raise StallscopeError(f"the input has no samples{left_out}", "was anything recorded, and is it the format?")
     value_type = profile.value_types[value_index(profile, options)]
     total = count(profile.total(value_type.name))
-    line = f"{plural(len(profile.samples), 'distinct stack')}, total {total} {value_type.unit} ({value_type.name})"
-    if diff.is_differential(profile):
+    line = plural(len(profile.samples), "distinct stack")
+    if value_type.unit == BILLIONTHS:
+        line += ", as shares of their sides"
+    else:
+        line += f", total {total} {value_type.unit} ({value_type.name})"
+    if diff.is_differential(profile) and value_type.unit != BILLIONTHS:
         other = diff.AFTER if value_type.name == diff.BEFORE else diff.BEFORE
         line += f", {count(profile.total(other))} ({other})"
     print(f"trace-convert: {printable(line)}; skipped: {printable(skipped) or 'nothing'}", file=sys.stderr)

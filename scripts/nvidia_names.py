@@ -2,7 +2,7 @@
 
 Usage: ``nvidia_names.py FOLDER >tracers/ioctls/nvidia.tsv``, with a checkout of NVIDIA/open-gpu-kernel-modules. The
 table has names and numbers: escapes (by `_IOC_NR` of the command), UVM's commands, RM controls, classes of RM objects,
-and the RM's status codes.
+the locks that RM controls take, and the RM's status codes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ _UVM = re.compile(r"#define (UVM_\w+)\s+(?:UVM_IOCTL_BASE\((\d+)\)|(0x[0-9A-Fa-f
 _CONTROL = re.compile(r"#define\s+(NV(\w{4})_CTRL_CMD_\w+)\s+\(?(0x[0-9A-Fa-f]+)U?\)?\s")
 _CLASS = re.compile(r"#define\s+(\w+)\s+\(?(0x[0-9A-Fa-f]+)U?\)?\s")
 _STATUS = re.compile(r"NV_STATUS_CODE\((\w+),\s+(0x[0-9A-Fa-f]+),")
+_METHOD = re.compile(
+    r"/\*flags=\*/\s+(0x[0-9A-Fa-f]+)u,\s+/\*accessRight=\*/\S+\s+/\*methodId=\*/\s+(0x[0-9A-Fa-f]+)u,"
+)
+_NO_GPUS, _ONE_GPU, _TO_PHYSICAL, _READ_ONLY, _NO_API = 0x1, 0x10, 0x40, 0x100, 0x400000
+"""RMCTRL_FLAGS_NO_GPUS_LOCK, _GPU_LOCK_DEVICE_ONLY, _ROUTE_TO_PHYSICAL, _API_LOCK_READONLY and _NO_API_LOCK of
+src/nvidia/inc/kernel/rmapi/control.h."""
 _VERSION = re.compile(r"NVIDIA_VERSION = (\S+)")
 
 Entry = tuple[str, int, str]
@@ -66,6 +72,16 @@ def statuses(root: Path) -> Iterator[Entry]:
         yield "status", int(number, 16), name
 
 
+def locks(root: Path) -> Iterator[Entry]:
+    """Of each control, by the flags of its method: the API's lock, those of GPUs, and whether the GSP is asked."""
+    for path in sorted((root / "src/nvidia/generated").glob("g_*_nvoc.c")):
+        for flags, number in _METHOD.findall(path.read_text()):
+            bits = int(flags, 16)
+            api = "no API lock" if bits & _NO_API else f"API lock {'read' if bits & _READ_ONLY else 'write'}"
+            gpus = "no GPU" if bits & _NO_GPUS else "one GPU" if bits & _ONE_GPU else "all GPUs"
+            yield "locks", int(number, 16), ", ".join([api, gpus, *(["GSP"] if bits & _TO_PHYSICAL else [])])
+
+
 def main() -> int:
     """Prints the table."""
     if len(sys.argv) != 2:
@@ -74,10 +90,10 @@ def main() -> int:
     root = Path(sys.argv[1])
     version = _VERSION.findall((root / "version.mk").read_text())[0]
     entries: dict[tuple[str, int], str] = {}
-    for each in (escapes, uvm, controls, classes, statuses):
+    for each in (escapes, uvm, controls, classes, locks, statuses):
         for kind, number, name in each(root):
             entries.setdefault((kind, number), name)
-    print("# Kind, number, name. From the headers of NVIDIA/open-gpu-kernel-modules", end=" ")
+    print("# Kind, number, name. From the headers and generated sources of NVIDIA/open-gpu-kernel-modules", end=" ")
     print(f"{version}; made by scripts/nvidia_names.py")
     for (kind, number), name in sorted(entries.items()):
         print(f"{kind}\t{number:#x}\t{name}")

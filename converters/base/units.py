@@ -39,6 +39,11 @@ def _long_duration(seconds: int) -> str:
     return f"{hours // 24} d {hours % 24:02d} h"
 
 
+BILLIONTHS = "ppb"
+"""The unit of shares: a whole has a billion of them."""
+BILLION = 1_000_000_000
+
+
 def share(part: int, whole: int) -> str:
     """``part`` of ``whole``: ``84.2 %``; ``0.0 %`` and ``100.0 %`` only if exact; "-" if ``whole`` is 0."""
     if whole <= 0:

@@ -41,6 +41,8 @@ class CallTimes:
     open_count: int = 0
     open_time: int = 0
     earlier: int = 0
+    locks: str = ""
+    """The locks that the call is known to take; "" if nothing is known."""
     inner: int = 0
     """Time in other calls that these made."""
     open_inner: int = 0
@@ -97,6 +99,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         sum(call.open_count for call in calls),
         sum(call.open_time for call in calls),
         sum(call.earlier for call in calls),
+        first.locks,
         sum(call.inner for call in calls),
         sum(call.open_inner for call in calls),
         first.library,

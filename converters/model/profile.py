@@ -9,6 +9,7 @@ from .calls import CallTimes
 from .details import Details
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
+from .sharing import SharedCall
 from .timeline import Timeline
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Profile:
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)
     """Calls that were timed one by one; dropped when samples are left out."""
+    shared: list[SharedCall] = field(default_factory=list)
+    """Calls in which several processes were at the same time; dropped when samples are left out."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

@@ -8,6 +8,10 @@ from typing import NamedTuple
 
 from .samples import Frame, Labels, Sample, Stack
 
+CORES = 1 << 22
+"""The process whose threads are the cores, in Chrome traces that we write: the kernel's PID_MAX_LIMIT, from which on no
+process or thread has an id."""
+
 
 class Span(NamedTuple):
     """``frame`` was on the stack from ``start`` to ``end``, in the timeline's unit, relative to its beginning."""

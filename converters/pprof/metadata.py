@@ -1,12 +1,12 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` (those of CallTimes;
-omitted if there are none), ``scripts`` (one per process; omitted if there are none), ``lives`` (of threads and of
-processes: the index, and the fields with a default, of those that have other values; omitted if none has),
-``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
-which load() removes again) and ``foreign`` (whether the profile has `Details`). Files of version 0.1 have it in their
-last comment, behind the word ``stallscope:``.
+``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` and ``shared`` (those of
+CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` (one per process; omitted
+if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
+other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
+``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
+Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import BUCKETS, CallTimes
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
+from ..model.sharing import SharedCall
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -68,6 +69,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["lives"] = lives
     if profile.calls:
         meta["calls"] = [asdict(call) for call in profile.calls]
+    if profile.shared:
+        meta["shared"] = [_shared_fields(call) for call in profile.shared]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -116,6 +119,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
+    profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -177,11 +181,32 @@ def _call(entry: Any) -> CallTimes:
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, BUCKETS), "latencies of calls")
     errors = _counts(entry["errors"])
-    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "library")}
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library")}
     numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
     figures = [*latencies, *errors.values(), *numbers.values()]
     _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
     return CallTimes(**texts, **numbers, latencies=latencies, errors=errors)  # type: ignore[arg-type]  # by name
+
+
+def _shared_fields(call: SharedCall) -> dict[str, Any]:
+    turns, waits = list(call.turns.items()), [(*pair, ns) for pair, ns in call.waits.items()]
+    return asdict(call) | {"turns": turns, "waits": waits}
+
+
+def _shared(entry: Any) -> SharedCall:
+    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(SharedCall)}, "shared call")
+    rows = {key: [tuple(map(_integer, _list(row))) for row in _list(entry[key])] for key in ("turns", "waits")}
+    _require(all(len(row) == size for key, size in (("turns", 2), ("waits", 3)) for row in rows[key]), "turns")
+    numbers = {key: _integer(value) for key, value in entry.items() if key not in ("name", "device", *rows)}
+    figures = [*numbers.values(), *(number for each in rows.values() for row in each for number in row)]
+    _require(all(0 <= figure < _MOST for figure in figures), "figures of shared calls")
+    return SharedCall(
+        name=_text(entry["name"]),
+        device=_text(entry["device"]),
+        **numbers,
+        turns={row[0]: row[1] for row in rows["turns"]},
+        waits={row[:2]: row[2] for row in rows["waits"]},  # type: ignore[misc]  # of 3
+    )
 
 
 def _limit(entry: Any) -> CpuLimit:

@@ -40,6 +40,7 @@ def merge(profiles: Sequence[Profile], value: str = "") -> Profile:
         merged.threads += profile.threads
         merged.processes += profile.processes
         merged.calls += profile.calls
+        merged.shared += profile.shared
         merged.comments += [text for text in profile.comments if text not in merged.comments]
         for kind, count in profile.lost.items():
             merged.lost[kind] = merged.lost.get(kind, 0) + count

@@ -63,6 +63,7 @@ class Calls:
                 "open_count": call.open_count,
                 "open_ns": call.open_time,
                 "earlier_ns": call.earlier,
+                "locks": call.locks,
             }
             for call in self.each
         ]

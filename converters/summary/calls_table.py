@@ -84,6 +84,8 @@ def _call(of: Calls, *, with_figures: bool) -> Text:
         details.append(f"{on_core} on a core, {blocked} blocked, {queued} queued")
     if total.inner:
         details.append(f"{duration(total.total)} with the calls that it makes")
+    if total.locks:
+        details.append(f"takes {printable(total.locks)}")
     if total.open_count:
         details.append(f"{count(total.open_count)} not ended: {duration(total.open_time)}")
     details += [f"{count(number)} {printable(error)}" for error, number in _most_first(total.errors)]

@@ -15,13 +15,18 @@ from ..model import ValueType
 from .calls import Calls
 from .contention import Contention
 from .identity import kernel_ids
+from .sharing import Shared
 from .wait_kinds import CORE
 
 SCHEMA_VERSION = 2
 
 
+NAMELESS = "[unknown]"
+"""The name of processes that ended before their name was known."""
 TIDS = 4
 """Maximum number of thread ids kept per thread name."""
+QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
+"""A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
 _NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
 
 
@@ -91,6 +96,19 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
+class Takers:
+    """Why cores were not free."""
+
+    kind: str
+    names: tuple[tuple[str, float], ...] = ()
+    """The processes (hostile) that used most of these cores' time, with the average number of cores."""
+    cores: int = 0
+    """How many cores the waiting threads may use."""
+    cgroup: str = ""
+    """The control group (hostile) whose quota stopped them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
@@ -123,6 +141,10 @@ class Wait:
     """Number of traced threads with these names (see `thread_pattern`), waiting here or not."""
     who: tuple[Who, ...]
     """The thread with the most time here first."""
+    takers: Takers | None = None
+    """What had the cores that these threads waited for, if it is known."""
+    mostly: tuple[tuple[str, ...], int] = ((), 0)
+    """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
 
     @property
     def runnable(self) -> bool:
@@ -189,6 +211,8 @@ class Summary:
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
     """Calls that were timed one by one, by time."""
+    shared: tuple[Shared, ...] = ()
+    """Calls in which several processes were at the same time, by their time together."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
@@ -219,6 +243,7 @@ class Summary:
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "calls": [entry for each in self.calls for entry in each.to_json()],
+            "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],
@@ -261,6 +286,24 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_wall_ns": wait.threads_wall,
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
+        **(_core_json(wait) if wait.runnable else {}),
+    }
+
+
+def _core_json(wait: Wait) -> dict[str, Any]:
+    return {
+        "cores_had_by": wait.takers and _takers_json(wait.takers),
+        "mostly_in": [json_text(frame) for frame in wait.mostly[0]],
+        "mostly_ns": wait.mostly[1],
+    }
+
+
+def _takers_json(takers: Takers) -> dict[str, Any]:
+    return {
+        "kind": takers.kind,
+        "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
+        "cores": takers.cores,
+        "cgroup": json_text(takers.cgroup),
     }
 
 

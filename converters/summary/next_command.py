@@ -6,29 +6,45 @@ import re
 from collections.abc import Sequence
 
 from .answer import NO_WAIT, Answer
-from .figures import NextStep, Process
+from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
 from .finding import CPU
 from .identity import kernel_ids
-from .wait_kinds import CHILD, HALTED, PEER
+from .wait_kinds import CHILD, HALTED, PEER, THREAD
 
 _FEW = 4
 """Maximum number of processes given by id."""
+_RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
+"""Kinds of first sentences for which a lack of cores may be the cause."""
+_MUCH = 0.1
+"""Others that have the cores are looked for from this share of the threads' time on."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 
 
-def next_command(told: Answer, has_samples: bool, processes: Sequence[Process]) -> NextStep | None:
-    """None if no command shows more. ``has_samples``: what runs is known already. ``processes``: all traced."""
+def next_command(
+    told: Answer, has_samples: bool, processes: Sequence[Process], waits: Sequence[Wait] = ()
+) -> NextStep | None:
+    """None if no command shows more. ``has_samples``: what runs is known already. ``processes``: all traced. ``waits``:
+    theirs."""
     if not processes or told.kind == HALTED:
         return None
     whom = _scope(processes)
     if told.deadlock:
         return NextStep(f"trace-offcpu {whom} -d 1 --per-thread -o stacks.html", "whole stacks")
+    if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits):
+        return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
     if told.kind in (CPU, NO_WAIT) and not has_samples:
         return NextStep(f"trace-wall {whom} -d 5", "what runs on the cores, too")
     if told.kind in (PEER, CHILD) and not told.explained and whom != "-a":
         return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
     return NextStep(f"trace-offcpu {whom} -d 2 -o when.pftrace", "who wakes whom, and when")
+
+
+def _others_had_the_cores(waits: Sequence[Wait]) -> bool:
+    longest = max((wait for wait in waits if wait.runnable), key=lambda wait: wait.time, default=None)
+    if not longest or not longest.takers or longest.time < _MUCH * longest.threads_wall:
+        return False
+    return longest.takers.kind in (OTHERS, UNCLEAR)
 
 
 def _scope(processes: Sequence[Process]) -> str:

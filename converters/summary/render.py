@@ -15,6 +15,7 @@ from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
 from .identity import shown_id
+from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
 """Most and fewest waits on such a screen, and how many are more important than the table of processes."""
 _HISTOGRAMS = 2
 """How many calls are shown with the distribution of their latencies."""
+_SHARED = 2
+"""How many calls are shown with who was inside while whom waited."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
@@ -162,6 +165,7 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
+    blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

@@ -15,13 +15,15 @@ from .answer import answer
 from .calls import CALLS, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
-from .figures import Process, Summary, Times, Wait, Who, thread_pattern
+from .core_takers import Cores
+from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
 from .next_command import next_command
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
+from .sharing import serialised, shared_calls
 from .standing import Standing, standing
 from .trouble import trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
@@ -54,8 +56,10 @@ def summarize(profile: Profile) -> Summary:
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
     stands = standing(sums, threads)
     findings = Findings(sums, threads, stands, profile.duration_ns)
-    waits = _group(sums, threads, stands, findings.still_pids)
     contention = contention_of(profile)
+    # Kernel threads are only traced with the whole host.
+    cores = Cores(contention, whole_host=bool(stands.kernel))
+    waits = _group(sums, threads, stands, findings.still_pids, cores)
     troubles = trouble(contention, profile.threads)
     summary = Summary(
         title=profile.title,
@@ -74,13 +78,14 @@ def summarize(profile: Profile) -> Summary:
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
         calls=add_up_calls(profile),
+        shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
-        return replace(summary, answer=answer_of_calls(summary.calls))
+        return replace(summary, answer=(*answer_of_calls(summary.calls), *serialised(summary.shared)))
     told = answer(summary, findings, troubles)
     own = [process for process in summary.processes if not process.in_kernel]
-    step = next_command(told, bool(running), own) if profile.duration_ns else None
+    step = next_command(told, bool(running), own, summary.waits) if profile.duration_ns else None
     return replace(summary, answer=told.sentences, next_step=step)
 
 
@@ -91,7 +96,9 @@ _Flags = tuple[bool, bool, bool]
 _Member = tuple[Thread, Place, Sum]
 
 
-def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, still: frozenset[int]) -> list[Wait]:
+def _group(
+    sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, still: frozenset[int], cores: Cores
+) -> list[Wait]:
     """Groups equal waits of all threads; idle threads, processes that did not move and kernel threads are separate
     from others in the same place. Waits for a core are one group per thread name."""
     groups: dict[tuple[object, _Flags], list[_Member]] = defaultdict(list)
@@ -109,7 +116,11 @@ def _group(sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, sti
     waits = []
     while groups:  # Each is taken out, from the end: there may be very many.
         (_, flags), members = groups.popitem()
-        waits.append(_wait(members, whose, flags))
+        made = _wait(members, whose, flags)
+        if made.runnable and not made.in_kernel:
+            pids = {thread[0] for thread, _, _ in members}
+            made = replace(made, takers=cores.takers(pids, made.time, made.threads_wall, made.threads))
+        waits.append(made)
     return waits[::-1]
 
 
@@ -160,7 +171,9 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
     of = whose.of(times)
     _, place, _ = max(members, key=lambda member: member[2].time)
     runnable = place.kind == CORE
-    where = _common(members) if runnable else place.site
+    lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
+    nearly_always = lost_time * 100 >= _MOSTLY * total.time
+    where = place.site if not runnable else lost_in if nearly_always else _NOWHERE
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,
         kind=place.kind,
@@ -181,16 +194,22 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         threads_wall=of.wall,
         threads_alike=of.alike,
         who=of.who,
+        mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
     )
 
 
-def _common(members: list[_Member]) -> Site:
-    """The place where threads lost their core, if it is nearly always the same."""
+def _most_often(members: list[_Member]) -> tuple[Site, int]:
+    """The place where threads lost their core for longest, and that time."""
     times: dict[Site, int] = defaultdict(int)
     for _, place, total in members:
         times[place.site] += total.time
     most = max(times, key=lambda where: (times[where], where))
-    return most if times[most] * 100 >= _MOSTLY * sum(times.values()) else _NOWHERE
+    return most, times[most]
+
+
+def _is_placeholder(site: Site) -> bool:
+    """``[other stacks]``, ``[no stack]``: a text in place of functions."""
+    return all(frame[:1] == "[" and " " in frame for frame in site.frames)
 
 
 def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:
@@ -209,7 +228,10 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dic
             pids[pid in kernel, name] += []
         else:
             pids[pid in kernel, name].append(pid)
-    by_number = sorted(pids.items(), key=lambda entry: (entry[0][0], -len(entry[1]) - ended[entry[0]], entry[1]))
+    by_number = sorted(
+        pids.items(),
+        key=lambda entry: (entry[0][0], entry[0][1] == NAMELESS, -len(entry[1]) - ended[entry[0]], entry[1]),
+    )
     return tuple(
         Process(name, tuple(numbers), in_kernel, before.get(name, ""), ended[in_kernel, name])
         for (in_kernel, name), numbers in by_number

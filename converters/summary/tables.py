@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
-from .figures import Running, Summary, Times, Wait
+from .core_takers import sentence
+from .figures import NAMELESS, Running, Summary, Times, Wait
 from .phrases import people
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _LITTLE = 1_000
 """Rows with less than 1/this of all time are folded into one."""
 _STILL = 2
 """Up to this many places of processes that did not move have their own rows."""
+_OFTEN = 0.2
+"""The place where threads lost their core most often is named from this share of the wait on."""
 _SAMPLES = 3
 """Work with fewer samples is folded, too: its share means nothing."""
 
@@ -97,7 +100,7 @@ def _first_of_mains(waits: Sequence[Wait]) -> list[Wait]:
     seen: set[str] = set()
     first = []
     for wait in waits:
-        names = {entry.process for entry in wait.who if entry.main} - seen
+        names = {entry.process for entry in wait.who if entry.main} - seen - {NAMELESS}
         if names and not wait.still:
             seen |= names
             first.append(wait)
@@ -133,6 +136,10 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
         details += f" {share(wait.time, wait.threads_wall)}"
     if with_statistics:
         details += f", {count(wait.count)} × {duration(wait.mean)}, max {duration(wait.max)}"
+    if wait.mostly[1] >= _OFTEN * wait.time and wait.mostly[0]:
+        details += f", {share(wait.mostly[1], wait.time)} of it in {' → '.join(map(printable, wait.mostly[0]))}"
+    if wait.takers:
+        details += f"; {printable(sentence(wait.takers))}"
     return text.append("\n" + details, style="not italic dim")
 
 

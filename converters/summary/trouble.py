@@ -19,6 +19,10 @@ _MOST = 2
 _CROWDED, _WAITING, _CORE = 1.2, 0.2, 0.05
 """Threads outnumber cores from these values on: threads that want a core, per core; their waits for one as a share of
 the time in which they could run, and of one core's time."""
+_MATTERS = 0.02
+"""A problem is told from this share of the time on that all traced threads ran or waited for a core."""
+_POOL = 1.5
+"""Variables that set the number of threads are a hint if a process wants more cores than this on average."""
 _HAVE = 0.6
 """Threads that get less than this share of their cores are crowded out by others."""
 _THROTTLED = 0.02
@@ -37,6 +41,8 @@ class Trouble(NamedTuple):
     time: int
     """ns lost or spent because of it: the larger, the more important."""
     pids: frozenset[int]
+    cost: int
+    """The part of ``time`` in which threads ran, waited for a core, or were stopped."""
 
 
 def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[Trouble, ...]:
@@ -46,7 +52,9 @@ def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> 
     throttled = {pid for quota in quotas for pid in quota.pids}
     # Throttled threads wait for cores anyway: that they outnumber the cores adds nothing.
     crowds = [crowd for crowd in _crowds(groups) if not crowd.pids <= throttled]
-    return (*quotas, *crowds, *_pools(processes, threads))
+    # Of a whole host, a small process with a problem is none of the host's.
+    enough = _MATTERS * sum(process.on_cpu + process.runnable for process in processes)
+    return tuple(each for each in (*quotas, *crowds, *_pools(processes, threads)) if each.cost >= enough)
 
 
 def _quotas(groups: Sequence[Contention]) -> list[Trouble]:
@@ -54,7 +62,7 @@ def _quotas(groups: Sequence[Contention]) -> list[Trouble]:
     whom: dict[str, list[Contention]] = defaultdict(list)
     for group in groups:
         for limit in group.limits:
-            if _throttles(limit, group.duration):
+            if throttles(limit, group.duration):
                 found[limit.cgroup] = limit
                 whom[limit.cgroup].append(group)
     worst = sorted(found.values(), key=lambda limit: (-limit.throttled_ns, limit.cgroup))[:_MOST]
@@ -63,10 +71,11 @@ def _quotas(groups: Sequence[Contention]) -> list[Trouble]:
 
 def _throttled(limit: CpuLimit, groups: Sequence[Contention]) -> Trouble:
     time = max(limit.throttled_ns, sum(group.runnable for group in groups))
-    return Trouble(_quota_sentence(limit, groups), time, frozenset(pid for group in groups for pid in group.pids))
+    return Trouble(_quota_sentence(limit, groups), time, frozenset(pid for group in groups for pid in group.pids), time)
 
 
-def _throttles(limit: CpuLimit, trace: int) -> bool:
+def throttles(limit: CpuLimit, trace: int) -> bool:
+    """Whether a quota matters in a trace of so many ns."""
     periods = limit.throttled_periods > 0 and limit.throttled_periods >= _THROTTLED * limit.periods
     return periods or limit.throttled_ns > _THROTTLED * trace > 0
 
@@ -91,7 +100,8 @@ def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
     crowds += [crowd for cluster in clusters.values() if (crowd := _crowd_of(cluster))]
     crowds.sort(key=lambda crowd: -crowd[0].runnable)
     return [
-        Trouble(_crowd_sentence(group, whom), group.runnable, frozenset(group.pids)) for group, whom in crowds[:_MOST]
+        Trouble(_crowd_sentence(group, whom), group.runnable, frozenset(group.pids), group.runnable)
+        for group, whom in crowds[:_MOST]
     ]
 
 
@@ -134,8 +144,7 @@ def _crowd_sentence(group: Contention, whom: str) -> str:
     return (
         f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
         f"{_cores(group.allowed)} may be used{quota}; {share(group.runnable, group.wall)} of their time they wait for "
-        "one. "
-        f"{_environment(group)}"
+        f"one.{f' {_environment(group)}' if group.wanted >= _POOL * len(group.pids) else ''}"
     )
 
 
@@ -165,6 +174,7 @@ class _Pool:
 
     threads: int = 0
     wall: int = 0
+    busy: int = 0
     creators: set[str] = field(default_factory=set)
     pids: set[int] = field(default_factory=set)
 
@@ -179,11 +189,14 @@ def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> l
             pool = pools[key]
             pool.threads += times.count
             pool.wall += times.wall
+            pool.busy += times.on_cpu + times.runnable
             pool.pids.add(times.pid)
             pool.creators.add(names.get((times.pid, times.creator), ""))
     most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))
     anew = [(name, pool) for name, pool in most if _is_made_anew(pool, trace)][:_MOST]
-    return [Trouble(_pool_sentence(*name, pool, trace), pool.wall, frozenset(pool.pids)) for name, pool in anew]
+    return [
+        Trouble(_pool_sentence(*name, pool, trace), pool.wall, frozenset(pool.pids), pool.busy) for name, pool in anew
+    ]
 
 
 def _is_made_anew(pool: _Pool, trace: int) -> bool:

@@ -6,11 +6,12 @@ A differential profile has exactly two values, ``after`` and ``before``, in this
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ..base.errors import StallscopeError
+from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
@@ -30,7 +31,7 @@ def is_differential(profile: Profile) -> bool:
 
 
 def differential(before: Profile, after: Profile, value: str = "", *, normalise: bool = False) -> Profile:
-    """Both weights of every stack, 0 where it is missing; ``normalise`` scales ``before`` to the total of ``after``.
+    """Both weights of every stack, 0 where it is missing; with ``normalise`` as shares of the total of their side.
 
     ``value`` chooses what is compared, see `compared`. Stacks are those of functions: addresses, lines, folders,
     build-ids and the versions of libraries belong to one build; ids of processes and threads and the host to one run.
@@ -39,7 +40,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
     """
     base_name, name = compared(before, after, value)
     column = after.index(name)
-    unit = after.value_types[column].unit
+    unit = BILLIONTHS if normalise else after.value_types[column].unit
     cells = _Cells()
     cells.add(after, column, 0)
     cells.add(before, before.index(base_name), 1)
@@ -54,6 +55,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         threads=[],
         processes=[],
         calls=[],
+        shared=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,
@@ -62,7 +64,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         details=None,
     )
     if normalise:
-        changed.comments.append("before is scaled to the total of after")
+        changed.comments.append(f"shares of all {name}: before and after may have had different totals")
     return changed
 
 
@@ -120,22 +122,28 @@ class _Cells:
 
 
 def _normalised(samples: list[Sample]) -> list[Sample]:
-    total = sum(sample.values[0] for sample in samples)
-    base = sum(sample.values[1] for sample in samples)
-    if base <= 0:
+    if sum(sample.values[1] for sample in samples) <= 0:
         raise StallscopeError(
             "there is nothing before that could be scaled to what is after", "compare without --normalize", exit_code=2
         )
-    scaled = []
+    after, before = (_shares([sample.values[side] for sample in samples]) for side in (0, 1))
+    return [
+        Sample(sample.stack, values, sample.labels)
+        for sample, values in zip(samples, zip(after, before, strict=True), strict=True)
+        if any(values)
+    ]
+
+
+def _shares(values: Sequence[int]) -> Iterator[int]:
+    """Each in billionths of their sum; all of them together are the whole."""
+    total = sum(values)
     exact = written = 0
-    for sample in samples:
+    for value in values:
         # Rounds the sums, rather than adding rounded parts, to arrive at the exact total.
-        exact += sample.values[1] * total
-        part = (2 * exact + base) // (2 * base) - written
+        exact += value * BILLION
+        part = (2 * exact + total) // (2 * total) - written if total > 0 else 0
         written += part
-        if part or sample.values[0]:
-            scaled.append(Sample(sample.stack, (sample.values[0], part), sample.labels))
-    return scaled
+        yield part
 
 
 def _title(before: Profile, after: Profile) -> str:

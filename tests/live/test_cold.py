@@ -13,7 +13,20 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from commands import TRACE_OFFCPU, Finished, Tracer, alive, environment, load, open_folder_of, run, sudo
+from commands import (
+    PATIENCE,
+    TRACE_OFFCPU,
+    Finished,
+    Tracer,
+    alive,
+    command_line,
+    environment,
+    load,
+    open_folder_of,
+    run,
+    sudo,
+)
+from default_signals import in_child
 from runner import FOLDER, SYSTEM_PYTHON, Workload
 from stallscope.converters.model import Profile
 from stallscope.tracers.images.elf import ElfFile, FileSource
@@ -322,6 +335,37 @@ def test_ctrl_c_while_a_command_is_held_begins_it(cache: Path, held: Held, tmp_p
     assert finished.status == 3  # it ended by itself
     assert marker.exists()
     assert "the command ended with status 3" in finished.out
+
+
+def test_ctrl_c_without_a_terminal_ends_the_command(
+    workload: Workload, cache: Path, held: Held, tmp_path: Path
+) -> None:
+    """Nobody was told that it begins the trace."""
+    path = tmp_path / "out.pb.gz"
+    with held():
+        command = subprocess.Popen(
+            command_line("-p", workload.pid, "-o", path),
+            stderr=subprocess.PIPE,
+            env=environment(STALLSCOPE_CACHE=str(cache)),
+            text=True,
+            preexec_fn=in_child,  # noqa: PLW1509  # it only sets signals
+        )
+        try:
+            until = time.monotonic() + PATIENCE
+            while not compilers(command.pid):
+                assert time.monotonic() < until, "nothing is compiled"
+                time.sleep(0.02)
+            time.sleep(0.3)
+            command.send_signal(signal.SIGINT)
+            err = command.communicate(timeout=PATIENCE)[1]
+        finally:
+            command.kill()
+            command.wait()
+    cause, remedy = err.splitlines()
+    assert cause.startswith("trace-offcpu: ended by SIGINT before the trace began")
+    assert "--no-wait" in remedy
+    assert command.returncode == 130
+    assert not path.exists()
 
 
 def test_after_preparing_nothing_is_waited_for(

@@ -114,6 +114,20 @@ def test_calls_of_a_terminal(trace: Trace, shape: Shape) -> None:
         assert call.blocked == 0
 
 
+def test_calls_as_fast_as_they_come(trace: Trace) -> None:
+    """Eight processes that do nothing else: every call is counted, and what is left out of the rest is, too."""
+    traced = trace("ioctls", "tty", 8, 20_000, measures=(Ioctl(),))
+    lost = {kind: traced.profile.lost[kind] for kind in Ioctl().losses()}
+    left_out = lost.pop("calls and waits left out of who was inside")
+    assert not any(lost.values()), lost
+    truths = traced.truth["waits"]
+    for truth in truths:
+        call = call_of(traced, truth["function"], truth["pid"])
+        assert call.count == truth["calls"] == 20_000
+    (null,) = [shared for shared in traced.profile.shared if shared.device == "/dev/null"]
+    assert 160_000 - left_out <= null.count <= 160_000
+
+
 @pytest.mark.parametrize("processes", [1, 2, 8])
 def test_a_lock_of_the_kernel(network: None, trace: Trace, processes: int) -> None:
     traced = trace("ioctls", "tun", processes, 100, measures=(Ioctl(),))
@@ -149,6 +163,37 @@ def test_the_drivers_own_status_is_an_error(fuse: None, trace: Trace) -> None:
         HELD["FREE"]: {},
         HELD["UNKNOWN"]: {"EINVAL": 7},
     }
+
+
+def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
+    """Eight processes, one server that takes a call at a time; it takes ten times as long for the calls of one."""
+    traced = trace("ioctls", "slow", 8, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    (slow,) = {truth["pid"] for truth in traced.truth["waits"] if truth["function"] == "SLOW"}
+    (shared,) = traced.profile.shared
+    assert (shared.name, shared.device) == (HELD["CONTROL"], "file (fuse)")
+    calls = traced.profile.calls
+    assert shared.count == sum(call.count for call in calls) == 160
+    assert shared.time == sum(call.total for call in calls)
+    assert shared.mean_inside == pytest.approx(sum(call.total for call in calls) / shared.busy, rel=1e-6)
+    assert shared.turns_factor is not None
+    assert shared.turns_factor == pytest.approx(8, rel=0.2)
+    assert 0.9 < shared.shared / shared.busy <= 1
+    assert shared.turns[slow] >= 20 * 10 * 1_000_000 * 0.99
+    others = [ns for pid, ns in shared.turns.items() if pid != slow]
+    assert shared.turns[slow] > 4 * max(others)
+    held = shared.held()
+    assert max(held, key=lambda pid: held[pid]) == slow
+    for waiter in {call.pid for call in calls} - {slow}:
+        by = {pid: ns for (who, pid), ns in shared.waits.items() if who == waiter}
+        assert max(by, key=lambda pid: by[pid]) == slow
+        (call,) = [call for call in calls if call.pid == waiter]
+        # It is blocked in its own turns, too.
+        assert call.blocked * 0.5 < sum(by.values()) <= call.blocked
+
+
+def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
+    traced = trace("ioctls", "slow", 1, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    assert traced.profile.shared == []
 
 
 def test_beside_waits(fuse: None, trace: Trace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -376,6 +377,33 @@ def test_what_a_process_had_forked_before(tmp_path: Path, option: tuple[str, ...
         assert {script for _, script in found if script} == scripts
         assert all(not script for process, script in found if process == "sleep")
         assert all((f"python3 {name}" in finished.out) is bool(option) for name in ("load.py", "train.py"))
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
+
+
+@pytest.mark.parametrize("option", [(), ("--children",)], ids=["alone", "children"])
+def test_what_a_process_with_a_name_had_forked_before(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """As for `-p`; the recommended command has `--children`, for the child that was left out has run."""
+    path = tmp_path / "out.pb.gz"
+    (tmp_path / "load.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    script = f"{sys.executable} {tmp_path}/load.py & echo; wait"
+    parent = subprocess.Popen(["sh", "-c", script, mark], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert parent.stdout
+        parent.stdout.readline()
+        (child,) = map(int, Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split())
+        name = Path(sys.executable).name
+        while Path(f"/proc/{child}/comm").read_text() != f"{name}\n":
+            time.sleep(0.01)
+        finished = run("-n", f"{mark}$", *option, "-d", 0.5, "-o", path).check_succeeded()
+        assert pids(load(path)) == {parent.pid, *([child] if option else [])}
+        told = f"1 process ({name}) forked by what -n matches before it was traced, but not matched: not traced"
+        assert (told in finished.out) is not bool(option)
+        wider = f"Next: trace-offcpu -n '{mark}$' --children -d 0.5  # also 1 process that was left out"
+        assert (wider in finished.out) is not bool(option)
     finally:
         os.killpg(parent.pid, signal.SIGKILL)
         parent.wait()

@@ -92,6 +92,27 @@ def test_a_process_that_runs_already(tmp_path: Path) -> None:
     assert any("outnumber" in sentence for sentence in told["trouble"])
 
 
+def test_who_has_the_core_that_a_process_waits_for(tmp_path: Path) -> None:
+    """Two busy threads share one core. If only one is traced, the other is found with `-a`."""
+    with Workload("crowd", 60_000, 1, 1) as workload, Workload("crowd", 60_000, 1, 1) as rival:
+        workload.release()
+        rival.release()
+        alone = summary_of("trace-offcpu", "-p", workload.pid, "-d", 1, path=tmp_path / "alone.pb.gz")
+        host = summary_of("trace-offcpu", "-a", "-d", 1, path=tmp_path / "host.pb.gz")
+    (wait,) = [each for each in alone["waits"] if each["state"] == "runnable" and not each["who"][0]["main"]]
+    assert wait["cores_had_by"] == {"kind": "others", "processes": [], "cores": 1, "cgroup": ""}
+    assert alone["next"] == {"command": "trace-offcpu -a -d 5", "tells": "what else has the cores"}
+    waits = [each for each in host["waits"] if each["state"] == "runnable" and each["who"][0]["process"] == "crowd"]
+    taken = max(waits, key=lambda each: int(each["time_ns"]))["cores_had_by"]
+    assert (taken["kind"], taken["cores"]) == ("traced", 1)
+    listed = {each["process"]: each["cores"] for each in taken["processes"]}
+    used = sum(each["on_cpu_ns"] for each in host["contention"] if each["process"] == "crowd") / host["duration_ns"]
+    if "2 × crowd" in listed:
+        assert listed["2 × crowd"] == pytest.approx(used, abs=0.001)
+    else:  # the machine is busy: others had more of it, or both had little
+        assert used < 0.05 or (len(listed) == 3 and min(listed.values()) >= used)
+
+
 def cpu_hierarchy() -> tuple[Path, int] | None:
     """Where groups with quotas can be made, and the version."""
     for line in Path("/proc/mounts").read_text().splitlines():

@@ -20,6 +20,10 @@ FILES = {
     "#define NV2080_CTRL_CMD_GPU_GET_PARAMS_MESSAGE_ID (0x2U)\n"
     "#define NV2080_CTRL_CMD_GPU_SOME_FLAG (0x00000001)\n"
     "#define NV5070_CTRL_CMD_SYSTEM_GET (0x50700709U)\n",
+    "src/nvidia/generated/g_x_nvoc.c": "".join(
+        f"/*flags=*/      {flags:#x}u,\n        /*accessRight=*/0x0u,\n        /*methodId=*/   {number:#x}u,\n"
+        for flags, number in ((0x118, 0x20800102), (0x48, 0x2080012F), (0x400109, 0x201))
+    ),
     "src/common/sdk/nvidia/inc/class/cl0080.h": "#define NV01_DEVICE_0      (0x80U) /* x */\n"
     "#define NV0080_ALLOC_PARAMETERS_MESSAGE_ID (0x0080U)\n",
 }
@@ -39,6 +43,9 @@ def test_names_and_numbers_of_headers(tmp_path: Path) -> None:
         ["escape", "0x2a", "NV_ESC_RM_CONTROL"],
         ["escape", "0xc8", "NV_ESC_CARD_INFO"],
         ["escape", "0xd7", "NV_ESC_NUMA_INFO"],
+        ["locks", "0x201", "no API lock, no GPU"],
+        ["locks", "0x20800102", "API lock read, one GPU"],
+        ["locks", "0x2080012f", "API lock write, all GPUs, GSP"],
         ["status", "0x0", "NV_OK"],
         ["uvm", "0x22", "UVM_FREE"],
         ["uvm", "0x30000001", "UVM_INITIALIZE"],

@@ -38,6 +38,10 @@ static void serve_ioctl(int fuse, const struct fuse_in_header *head, long hold_u
 	struct fuse_ioctl_out out = { 0 };
 	char answer[256];
 
+	if (in->cmd == RM_CONTROL && ((const struct control *)(in + 1))->object == SLOW_PROCESS) {
+		hold.tv_sec = hold_us * SLOWER / 1000000;
+		hold.tv_nsec = hold_us * SLOWER % 1000000 * 1000;
+	}
 	nanosleep(&hold, NULL);
 	if (in->cmd == UNKNOWN) {
 		reply(fuse, head->unique, -EINVAL, NULL, 0);

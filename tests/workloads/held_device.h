@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
+#define SLOW_PROCESS 3 /* a control of an object with this number is held SLOWER times as long */
+#define SLOWER 10
 #define FAILED_CONTROL 0x20801303 /* answered with status 0x1f */
 
 /* NVOS54, NVOS64, NVOS00 (nvos.h) and the argument of NV_ESC_IOCTL_XFER_CMD (nv-ioctl.h). */

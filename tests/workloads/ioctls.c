@@ -1,6 +1,6 @@
 /* Processes call ioctl on a terminal, on the host's network devices, or on a file that a process of ours serves.
  *
- *	ioctls [--wait] [--linger] tty|tun|held [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
+ *	ioctls [--wait] [--linger] tty|tun|held|slow [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
  *
  * Truth: a record per command and process with its number of calls and their time, measured around each.
  *	tty: TIOCGWINSZ succeeds; TCGETS, on /dev/null, fails with ENOTTY.
@@ -8,7 +8,9 @@
  *	held: the file is served through FUSE by one thread, which takes HOLD_US for each call: the others wait. The calls
  *	and their parameters are like those of NVIDIA's driver: this is a stand-in, which says nothing about the driver.
  *	CONTROL (status 0), FAILED (a control whose status is 0x1f), ALLOC, FREE, XFER (a control behind the argument), and
- *	UNKNOWN, which fails with EINVAL. */
+ *	UNKNOWN, which fails with EINVAL.
+ *	slow: the same file; every process calls the same control, but those of the fourth process, SLOW, take ten times
+ *	as long. */
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -91,6 +93,20 @@ static void use_held(long calls, const char *path)
 	}
 }
 
+static void use_slow(long calls, const char *path, uint32_t process)
+{
+	struct wait_truth *wait = new_wait(process == SLOW_PROCESS ? "SLOW" : "CONTROL");
+	struct control control = { .command = 0x20800102, .object = process };
+	int fd;
+
+	await_start();
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		die(path);
+	for (long i = 0; i < calls; i++)
+		call(wait, fd, RM_CONTROL, &control, 0);
+}
+
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/ioctls.XXXXXX", path[64];
@@ -103,7 +119,7 @@ int main(int argc, char **argv)
 	what = workload_argc > 0 ? workload_argv[0] : "tty";
 	processes = workload_number(1, 1, MAX_PROCESSES);
 	calls = workload_number(2, 100, 1000000);
-	if (strcmp(what, "held") == 0)
+	if (strcmp(what, "held") == 0 || strcmp(what, "slow") == 0)
 		server = start_held_device(folder, workload_number(3, 2000, 9999999));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	for (int i = 0; i < processes; i++) {
@@ -113,7 +129,9 @@ int main(int argc, char **argv)
 		if (pids[i])
 			continue;
 		workload_child();
-		if (server)
+		if (strcmp(what, "slow") == 0)
+			use_slow(calls, path, i);
+		else if (server)
 			use_held(calls, path);
 		else if (strcmp(what, "tun") == 0)
 			use_tun(calls);

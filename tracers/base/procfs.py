@@ -87,6 +87,11 @@ def in_host_pid_namespace() -> bool:
         return False
 
 
+def cpu_times(pid: int) -> dict[int, bytes]:
+    """What each thread of a process has had of the cores, and how often: it differs if the thread ran in between."""
+    return {tid: _read(PROC / str(pid) / "task" / str(tid) / "schedstat") for tid in tids(pid)}
+
+
 def _read(path: Path) -> bytes:
     try:
         with open(path, "rb") as file:

@@ -49,6 +49,11 @@ class Progress:
         self._shown = False
         self._enabled = _is_capable(self._file)
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether somebody may see it: there is a terminal."""
+        return self._enabled
+
     def restart(self) -> None:
         """Restarts the clock: the trace begins now."""
         self._start = self._next = self._clock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,15 +32,16 @@ class Scope:
     children: bool = True
     """What traced processes fork during the trace."""
     descendants: bool = False
-    """What ``pids`` have forked before."""
+    """What ``pids``, and processes that match ``name``, have forked before."""
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)
     """Processes that work for the tracer; always excluded."""
     waits: bool = False
     """No process has matched so far: the scope waits for processes by ``name``."""
-    left_out: set[int] = field(default_factory=set, compare=False)
-    """Processes that ``pids`` had forked before the trace, if these are not traced."""
+    left_out: dict[int, dict[int, bytes]] = field(default_factory=dict, compare=False)
+    """Processes that those of the scope had forked before they were traced, and that are not traced: what they had of
+    the cores by then (`procfs.cpu_times`)."""
     _callers: set[int] = field(default_factory=lambda: procfs.ancestors(os.getpid()), repr=False, compare=False)
 
     def resolve(self) -> None:
@@ -64,40 +66,52 @@ class Scope:
             self.tids.add(tid)
         if self.cgroup is not None:
             self.cgroup = _cgroup_folder(self.cgroup)
-        self._add_descendants()
+        if self.pids:
+            self.tgids |= self._descendants(self.tgids)
         self.tgids |= self.newcomers()
         self.waits = self.name is not None and not (self.tgids or self.tids or self.cgroup or self.everything)
 
-    def _add_descendants(self) -> None:
-        if not self.pids or not self.children:
-            return
-        found = procfs.descendants(self.pids) - self.tgids
+    def _descendants(self, of: set[int]) -> set[int]:
+        """What ``of`` have forked so far and is to be traced; what is not goes to ``left_out``."""
+        if not of or not self.children:
+            return set()
+        found = procfs.descendants(of) - self.tgids - of
         if os.getpid() in found:  # its shell is traced
             found -= {os.getpid(), *self._callers, *procfs.descendants([os.getpid()])}
         found -= self.ours
         if self.descendants:
-            self.tgids |= found
-        else:
-            self.left_out = found
+            return found
+        self.left_out |= {pid: procfs.cpu_times(pid) for pid in found - self.left_out.keys()}
+        return set()
 
-    def remarks(self) -> list[str]:
-        """What the reader should know about what was not traced."""
-        left_out = self.left_out - self.tgids
-        if not left_out:
+    def remarks(self, traced: Collection[int] = ()) -> list[str]:
+        """What the reader should know about what was not traced. ``traced``: processes that were."""
+        for pid in {*traced, *self.tgids} & self.left_out.keys():
+            del self.left_out[pid]  # it was forked by a process that was traced, or matches by now
+        if not self.left_out:
             return []
-        number = plural(len(left_out), "process")
-        names = sorted({procfs.comm(pid) for pid in left_out} - {""})
+        number = plural(len(self.left_out), "process")
+        names = sorted({procfs.comm(pid) for pid in self.left_out} - {""})
         whom = f" ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})" if names else ""
-        return [f"{number}{whom} that -p had forked before the trace: not traced; --children traces them, too"]
+        if self.name is None:
+            return [f"{number}{whom} that -p had forked before the trace: not traced; --children traces them, too"]
+        why = "forked by what -n matches before it was traced, but not matched"
+        return [f"{number}{whom} {why}: not traced; --children traces them, too"]
+
+    def busy_left_out(self) -> set[int]:
+        """Those of ``left_out`` that have run since."""
+        return {pid for pid, before in self.left_out.items() if procfs.cpu_times(pid) != before}
 
     def newcomers(self) -> set[int]:
-        """Processes that match the scope by name or cgroup and are not in it yet."""
+        """Processes that match the scope by name or cgroup and are not in it yet, with their children if wanted."""
         found: set[int] = set()
         if self.name is not None:
             found |= {pid for pid in procfs.pids() if pid not in self.tgids and self.matches(pid)}
         if self.cgroup is not None:
             found |= _members(self.cgroup) - self.tgids
         found -= {os.getpid(), *self.ours}
+        if self.name is not None:
+            found |= self._descendants(found)
         self.waits = self.waits and not found
         return found
 

@@ -52,7 +52,7 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--cgroup", type=click.Path(path_type=Path), help="Trace the processes of a control group."),
         click.option("-a", "--all", "everything", is_flag=True, help="Trace the whole host, but not this command."),
-        click.option("--children", is_flag=True, help="With -p: also trace what these processes forked before."),
+        click.option("--children", is_flag=True, help="With -p, -n: also trace what these processes forked before."),
         click.option("--no-children", is_flag=True, help="Do not trace processes that traced ones fork."),
         cli.seconds_option(
             "-d", "--duration", help="Stop after this many seconds. Default: on Ctrl-C, or when the target ends."
@@ -72,9 +72,9 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
         raise click.UsageError("give either a COMMAND or processes that run already, not both")
     if everything and (pids or tids or name or cgroup):
         raise click.UsageError("-a is everything: leave out -p, -t, -n and --cgroup, or leave out -a")
-    if given["children"] and (given["no_children"] or not pids):
+    if given["children"] and (given["no_children"] or not (pids or name)):
         raise click.UsageError(
-            "--children adds to -p PID the processes that it has forked before: give it with -p only"
+            "--children adds to -p PID and -n REGEX the processes that these have forked before: give it with them only"
         )
     try:
         pattern = re.compile(name) if name else None

@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...converters.base.collection import no_collection
@@ -22,6 +22,7 @@ from ..base.progress import MANY, Progress
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.summary.figures import NextStep
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,13 @@ class Results:
         self._write_files(profile, sys.stdout or io.StringIO())
 
     @no_collection()
-    def write(self, profile: Profile, details: Iterable[str] = ()) -> None:
+    def write(self, profile: Profile, details: Iterable[str] = (), step: NextStep | None = None) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
-        -v also prints the ``details``."""
+        -v also prints the ``details``. ``step`` replaces the command that the summary recommends."""
         # Standard output may be closed (>&-): the files are still written.
         stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
-            self._print_summary(profile, stream)
+            self._print_summary(profile, stream, step)
         finally:  # the summary may not be read to its end: the files are still written
             self._write_files(profile, stream)
         for line in details if self.verbose else ():
@@ -98,13 +99,15 @@ class Results:
                 if not output.is_stdout(path) and _identity(path) not in (None, before[path]):
                     print(f"wrote {printable(path)}", file=listing)
 
-    def _print_summary(self, profile: Profile, stream: TextIO) -> None:
+    def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None) -> None:
         from ...converters.summary.summarize import summarize
 
         with Progress() as progress:
             if len(profile.samples) >= MANY:
                 progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
             summary = summarize(profile)
+        if step:
+            summary = replace(summary, next_step=step)
         if self.as_json:
             import json
 

@@ -58,6 +58,11 @@ def name(file: File, command: int, detail: int = 0) -> str:
     return found or f"{command:#x}"
 
 
+def locks(file: File, command: int, detail: int) -> str:
+    """The locks that the command is known to take; "" if nothing is known."""
+    return nvidia.locks(command, detail) if family_of(file) == NVIDIA else ""
+
+
 @lru_cache(maxsize=1)
 def _names() -> dict[tuple[str, int], str]:
     return read(_FILE)

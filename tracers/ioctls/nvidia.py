@@ -23,6 +23,12 @@ def escape(command: int, detail: int) -> str:
     return called
 
 
+def locks(command: int, detail: int) -> str:
+    """The locks that a control takes by its flags: of the API, which is one for all GPUs and processes, and of GPUs;
+    and whether the GPU's firmware (GSP) is asked. "" if that is not known."""
+    return _names().get(("locks", detail), "") if command & 0xFF == RM_CONTROL else ""
+
+
 def uvm(command: int) -> str:
     """The name on nvidia-uvm, whose commands are plain numbers."""
     return _names().get(("uvm", command), f"{command:#x}")

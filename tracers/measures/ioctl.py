@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import struct
-from collections import Counter
+import threading
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
 from ...converters.model import ValueType
 from ...converters.model.calls import BUCKETS, CallTimes
-from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
-from ..ioctls import commands, nvidia
-from ..ioctls.devices import Device, device_of
+from ...converters.model.sharing import SharedCall
+from ...converters.model.states import RUNNING
+from ..ioctls import nvidia
+from ..kernel import perf_events
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.records import (
-    BLOCKED,
-    NEW,
-    ON_CPU,
-    ORIGIN,
-    RECORD_IOCTL,
-    STATES,
-    Origin,
-    ThreadRecord,
-)
-from ..kernel.records import PREEMPTED as SWITCHED_OUT
+from ..kernel.records import RECORD_IOCTL, Origin, ThreadRecord
+from ..kernel.records import RUNNING as RUNNING_STATE
 from ..kernel.sum_table import SumTable
+from .ioctl_records import (
+    CALL,
+    FAILURE,
+    KIND,
+    NUMBER_SHIFT,
+    NVIDIA_MAJOR,
+    SUM,
+    TIMES,
+    Open,
+    Targets,
+    add_times,
+    as_origins,
+    open_call,
+    open_calls,
+    plain,
+    present_wait,
+    wait_rows,
+)
 from .protocol import SCHEDULER, Ended, Row
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .totals import Totals
+    from .sharing import Sharing
+    from .totals import Moved, Totals
 
 TIME = ValueType("ioctl", "nanoseconds")
 CALLS = ValueType("calls", "count")
@@ -47,19 +61,15 @@ _TARGETS = 1 << 14
 _SMALL = 32
 """Tables of kinds of calls have so many times fewer entries than that of stacks: SMALL_TABLE of bpf/ioctl.bpf.c."""
 _NAMES = 1 << 12
-_NVIDIA_MAJOR = 195
-_NUMBER_SHIFT = 8
-"""The number of a target is above the state of an origin."""
+_EVENTS = 1 << 18
+"""Calls and waits that were not read yet, of all cores."""
+_FEWEST = 1 << 11
+"""… and at least of a core."""
+_EVENT_SIZE, _RING_SIZE = 32, 64
+_PLACE = struct.Struct("<2Q")
+_PLACE_OFFSET = 32
+"""Of ``first`` and ``slots`` in struct event_ring."""
 
-_TARGET = struct.Struct("<QIIII")
-_SUM = struct.Struct("<3Q")
-_KIND = struct.Struct("<4I")
-_TIMES = struct.Struct(f"<{7 + BUCKETS}Q")
-_FAILURE = struct.Struct("<4I")
-_CALL_HEAD = struct.Struct("<6QII")
-_CALL = _CALL_HEAD.size + ORIGIN.size
-_NAME = struct.Struct("<16s32s")
-_FILE = struct.Struct("<QII")
 _LOSSES = (
     "ioctls",
     "ioctls without a stack",
@@ -76,28 +86,7 @@ _UNREPORTED = "ioctls not reported by the kernel"
 interrupted. Kernels that preempt themselves do that."""
 
 
-class Target(NamedTuple):
-    """struct ioctl_target: a command on a kind of file. ``ops``, ``device`` and ``mode`` are of the file."""
-
-    ops: int
-    device: int
-    mode: int
-    command: int
-    detail: int
-
-
-class Open(NamedTuple):
-    """A call that has not returned: struct ioctl_call. Waits are those since ``since`` that have ended."""
-
-    began: int
-    since: int
-    cut: int
-    blocked: int
-    runnable: int
-    argument: int
-    status: int
-    target: int
-    origin: Origin
+_LEFT_OUT = "calls and waits left out of who was inside"
 
 
 class Ioctl(Summed):
@@ -109,25 +98,31 @@ class Ioctl(Summed):
     placed = ("ioctl_enter", "ioctl_return")
     entries = "new_ioctls"
     table = "ioctl_sums"
-    value_size = _SUM.size
+    value_size = SUM.size
     weights = (0, 1)
+    period = 0.05
 
-    def __init__(self, *, nvidia_major: int = _NVIDIA_MAJOR) -> None:
+    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR) -> None:
         """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
         self._nvidia_major = nvidia_major
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None
+        self._all_times: list[tuple[Origin, list[int]]] | None = None
         self._failures: Counter[tuple[int, int, str]] = Counter()
         """By process, target and error."""
         self._open: list[Open] = []
         self._cut: list[tuple[int, Open]] = []
         """Calls that went on at the end of an interval, which was then, from the ring buffer."""
-        self._targets: dict[int, Target] = {}
-        self._devices: dict[tuple[int, int, int], Device] = {}
-        self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED), 0)
+        self._targets = Targets(nvidia_major)
+        self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED, _LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
+        online = len(perf_events.online_cpus())
+        self._slots = max(_FEWEST, 1 << (_EVENTS // (2 * online)).bit_length() - 1)
+        self._memory: list[mmap.mmap] = []
+        self._sharing: Sharing | None = None
+        self._reading = threading.Lock()
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
@@ -137,6 +132,8 @@ class Ioctl(Summed):
             "ioctl_calls": _INSIDE,
             "ioctl_targets": _TARGETS,
             "ioctl_names": _NAMES,
+            "ioctl_events": 2 * len(perf_events.online_cpus()) * self._slots,
+            "ioctl_rings": 2 * perf_events.possible_cpus(),
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
 
@@ -150,14 +147,54 @@ class Ioctl(Summed):
         few = max(entries // _SMALL, 16)
         self._object = loaded
         self._small = {
-            "times": SumTable(loaded, "ioctl_times", _TIMES.size, few, key_size=_KIND.size),
-            "failures": SumTable(loaded, "ioctl_failures", 8, few, key_size=_FAILURE.size),
+            "times": SumTable(loaded, "ioctl_times", TIMES.size, few, key_size=KIND.size),
+            "failures": SumTable(loaded, "ioctl_failures", 8, few, key_size=FAILURE.size),
         }
+        sizes = self.sizes(entries)
+        for name, size in (("ioctl_events", _EVENT_SIZE), ("ioctl_rings", _RING_SIZE)):
+            self._memory.append(mmap.mmap(loaded.find_map(name).fd, sizes[name] * size))
+        places = [2 * cpu + kind for cpu in perf_events.online_cpus() for kind in (0, 1)]
+        for i, place in enumerate(places):
+            _PLACE.pack_into(self._memory[1], place * _RING_SIZE + _PLACE_OFFSET, i * self._slots, self._slots)
+
+    def consume(self) -> None:
+        # While a boundary passes, another thread reads it.
+        if not self._memory or not self._reading.acquire(blocking=False):
+            return
+        try:
+            if self._events().take() >= self._events().SETTLED_FROM:
+                self._settle()
+        finally:
+            self._reading.release()
+
+    def _events(self) -> Sharing:
+        if self._sharing is None:
+            # It needs numpy, which takes longer to import than the probes to attach.
+            from .sharing import Sharing
+
+            self._sharing = Sharing(*self._memory)
+        return self._sharing
+
+    def _settle(self, *, final: bool = False) -> None:
+        """Works on the calls that were read, and on those that go on."""
+        assert self._object, "it was not opened"
+        now, going_on = time.monotonic_ns(), dict[tuple[int, int], int]()
+        for call in open_calls(self._object).values():
+            if 0 < call.began < now:
+                who = call.target, call.origin.tgid
+                going_on[who] = min(call.began, going_on.get(who, now))
+        self._events().take()
+        self._events().settle(now, going_on, final=final)
 
     def close(self) -> None:
         super().close()
         for table in self._small.values():
             table.close()
+        if self._sharing:
+            self._sharing.close()
+        for memory in self._memory:
+            memory.close()
+        self._memory = []
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         links: list[Link] = []
@@ -176,15 +213,15 @@ class Ioctl(Summed):
     def on_record(self, data: bytes) -> bool:
         if int.from_bytes(data[:4], "little") != RECORD_IOCTL:
             return False
-        self._cut.append((int.from_bytes(data[8:16], "little"), _open(data[16 : 16 + _CALL])))
+        self._cut.append((int.from_bytes(data[8:16], "little"), open_call(data[16 : 16 + CALL])))
         return True
 
     def drain(self) -> None:
         super().drain()
         keys, values = self._small["times"].drain(self.slot)
-        self._times_totals().add(_as_origins(keys), values)
+        self._times_totals().add(as_origins(keys), values)
         keys, values = self._small["failures"].drain(self.slot)
-        for key, value in zip(_FAILURE.iter_unpack(keys), struct.iter_unpack("<Q", values), strict=True):
+        for key, value in zip(FAILURE.iter_unpack(keys), struct.iter_unpack("<Q", values), strict=True):
             tgid, target, code, status = key
             error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
             self._failures[tgid, target, error] += value[0]
@@ -198,47 +235,60 @@ class Ioctl(Summed):
             self._times = Totals((*(np.add,) * 5, np.minimum, np.maximum, *(np.add,) * BUCKETS), (0,))
         return self._times
 
+    def move(self, moved: Moved) -> None:
+        super().move(moved)
+        self._times_totals().move(moved)
+
     def stacks(self) -> list[int]:
         assert self._object, "it was not opened"
-        calls = [*_calls(self._object).values(), *(call for _, call in self._cut)]
+        calls = [*open_calls(self._object).values(), *(call for _, call in self._cut)]
         return [call.origin.ustack for call in calls]
 
     def read(self, loaded: Object) -> None:
         self.drain()
-        calls = _calls(loaded)
+        with self._reading:
+            self._settle(final=True)
+        calls = open_calls(loaded)
         # Of one that an event has cut meanwhile, what was read may be of two intervals; its record is in the ring.
-        after = _calls(loaded)
+        after = open_calls(loaded)
         self._open = [
             call
             for tid, call in calls.items()
             if call.began and tid in after and (after[tid].began, after[tid].cut) == (call.began, call.cut)
         ]
-        for key, value in loaded.find_map("ioctl_targets").items():
-            self._targets[int.from_bytes(value, "little")] = Target(*_TARGET.unpack(key))
-        for key, value in loaded.find_map("ioctl_names").items():
-            ops, device, mode = _FILE.unpack(key)
-            kind, name = (text.split(b"\0")[0] for text in _NAME.unpack(value))
-            self._devices[ops, device, mode] = device_of(mode, device, kind, name)
+        self._targets.read(loaded)
         losses = loaded.find_map("ioctl_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
+        self._lost[_LEFT_OUT] = self._events().lost
         programs = [loaded.programs[name + suffix] for name in self.placed for suffix in ("", "_raw")]
         self._lost[_UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
 
     def next(self) -> None:
         super().next()
         self._times_totals().clear()
+        self._all_times = None
         self._failures.clear()
+        self._events().found.clear()
         self._open, self._cut = [], []
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
-        for origin, (time, runnable, count) in self.totals().take():
-            name, origin = self._call(origin.state >> _NUMBER_SHIFT), _plain(origin)
-            if origin.state == len(STATES):
-                rows.append(Row(origin, RUNNING, (time, count), call=name))
+        ran = self._ran()
+        for origin, (length, runnable, count) in self.totals().take():
+            number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
+            name = self._call(number)
+            if origin.state == RUNNING_STATE:
+                rows.append(Row(origin, RUNNING, (length, count), call=name))
+                left = ran[origin.tid, origin.tgid, origin.life, number]
+                left[0] -= length
+                left[1] -= count
             else:
-                rows += _wait_rows(origin, time, runnable, name)
+                rows += wait_rows(origin, length, runnable, name)
+        for (tid, tgid, life, number), (length, count) in ran.items():
+            if count:
+                origin = Origin(0, 0, 0, tid, tgid, life, RUNNING_STATE)
+                rows.append(Row(origin, RUNNING, (length, count), call=self._call(number)))
         going_on = self._going_on(ended)
         self._unfinished = len(going_on)
         threads = {record.thread.key.tid: record for record in ended.threads if not record.exited}
@@ -247,11 +297,28 @@ class Ioctl(Summed):
                 rows += self._open_rows(call, record)
         return rows
 
+    def _returned(self) -> list[tuple[Origin, list[int]]]:
+        """The values of struct ioctl_times."""
+        if self._all_times is None:
+            self._all_times = list(self._times_totals().take())
+        return self._all_times
+
+    def _ran(self) -> defaultdict[tuple[int, int, int, int], list[int]]:
+        """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there
+        was no room, they are not among the sums."""
+        ran: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(lambda: [0, 0])
+        for origin, values in self._returned():
+            count, total, _, blocked, runnable, *_ = values
+            left = ran[origin.tid, origin.tgid, origin.life, origin.state >> NUMBER_SHIFT]
+            left[0] += total - blocked - runnable
+            left[1] += count
+        return ran
+
     def calls(self, ended: Ended) -> list[CallTimes]:
         """Per process, device and command. Processes have no name yet."""
         found: dict[tuple[str, str, int], CallTimes] = {}
-        for origin, values in self._times_totals().take():
-            _add(self._entry(found, origin.state >> _NUMBER_SHIFT, origin.tgid), values)
+        for origin, values in self._returned():
+            add_times(self._entry(found, origin.state >> NUMBER_SHIFT, origin.tgid), values)
         for call in self._going_on(ended):
             entry = self._entry(found, call.target, call.origin.tgid)
             entry.open_count += 1
@@ -274,6 +341,14 @@ class Ioctl(Summed):
             found[call.origin.tid, call.began] = call
         return list(found.values())
 
+    def shared(self) -> list[SharedCall]:
+        found = []
+        for number, call in self._events().found.items():
+            call.name, call.device, _ = self._targets.described(number)
+            if call.shared:
+                found.append(call)
+        return found
+
     def losses(self) -> Mapping[str, int]:
         return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
 
@@ -286,98 +361,20 @@ class Ioctl(Summed):
 
     def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device = self._names(target)
+        name, device, locks = self._targets.described(target)
         key = name, device, tgid
         if key not in found:
-            found[key] = CallTimes(name, device, tgid, "")
+            found[key] = CallTimes(name, device, tgid, "", locks=locks)
         return found[key]
 
-    def _names(self, number: int) -> tuple[str, str]:
-        """Names of the command and of what it is called on."""
-        target = self._targets.get(number)
-        if target is None:
-            return _NO_NAMES
-        device = self._devices.get((target.ops, target.device, target.mode))
-        if device is None:
-            device = device_of(target.mode, target.device, b"", b"")
-        file = device.file
-        if target.device >> 20 == self._nvidia_major != _NVIDIA_MAJOR:
-            file = file._replace(major=_NVIDIA_MAJOR, mode=commands.CHARACTER)
-        return commands.name(file, target.command, target.detail), device.name
-
     def _call(self, number: int) -> str:
-        return " ".join(self._names(number))
+        return " ".join(self._targets.described(number)[:2])
 
     def _open_rows(self, call: Open, record: ThreadRecord) -> Iterator[Row]:
         """Of a call that goes on: its time on a core, and the wait that it is in. Earlier waits have rows already."""
-        present, name, origin = _present_wait(record, call.since), self._call(call.target), _plain(call.origin)
+        present, name, origin = present_wait(record, call.since), self._call(call.target), plain(call.origin)
         waited = call.blocked + call.runnable + sum(present or ())
         yield Row(origin, RUNNING, (max(record.end - call.since - waited, 0), 0), True, name)
         if present:
             key = record.thread.key
-            yield from _wait_rows(origin._replace(kstack=key.kstack, state=key.state), *present, name, is_open=True)
-
-
-_NO_NAMES = "[other ioctls]", "[other devices]"
-"""Of targets that found no room."""
-
-
-def _plain(origin: Origin) -> Origin:
-    """Without the number of a target."""
-    return origin._replace(state=origin.state & (1 << _NUMBER_SHIFT) - 1)
-
-
-def _as_origins(kinds: bytes) -> bytes:
-    """struct ioctl_kind is the end of a struct origin."""
-    size = _KIND.size
-    nothing = bytes(ORIGIN.size - size)
-    return b"".join(nothing + kinds[i : i + size] for i in range(0, len(kinds), size))
-
-
-def _wait_rows(origin: Origin, blocked: int, runnable: int, call: str, *, is_open: bool = False) -> Iterator[Row]:
-    """The two parts of a wait, or of several. Times in ns."""
-    if origin.state in (SWITCHED_OUT, NEW):
-        yield Row(origin, PREEMPTED, (runnable, 0), is_open, call)
-        return
-    yield Row(origin, STATES[origin.state], (blocked, 0), is_open, call)
-    if runnable:
-        yield Row(origin, WOKEN, (runnable, 0), is_open, call)
-
-
-def _present_wait(record: ThreadRecord, since: int) -> tuple[int, int] | None:
-    """The wait that the thread is in, up to the end: its blocked and its runnable part. None if it is in none that
-    began after ``since``."""
-    thread = record.thread
-    if thread.phase == ON_CPU or thread.out < since:
-        return None
-    whole = record.end - thread.out
-    blocked = 0
-    if thread.phase == BLOCKED:
-        blocked = whole
-    elif thread.key.state not in (SWITCHED_OUT, NEW) and thread.woken:
-        blocked = thread.woken - thread.out
-    return blocked, whole - blocked
-
-
-def _add(entry: CallTimes, values: Sequence[int]) -> None:
-    """``values``: those of struct ioctl_times."""
-    count, total, earlier, blocked, runnable, least, most, *latencies = values
-    entry.min = min(entry.min, least) if entry.count else least
-    entry.max = max(entry.max, most)
-    entry.count += count
-    entry.total += total
-    entry.earlier += earlier
-    entry.blocked += blocked
-    entry.runnable += runnable
-    known = entry.latencies or (0,) * BUCKETS
-    entry.latencies = tuple(map(sum, zip(known, latencies, strict=True)))
-
-
-def _calls(loaded: Object) -> dict[bytes, Open]:
-    """By thread; of calls that have returned, ``began`` is 0."""
-    return {key: _open(value) for key, value in loaded.find_map("ioctl_calls").items()}
-
-
-def _open(data: bytes) -> Open:
-    origin = Origin(*ORIGIN.unpack_from(data, _CALL_HEAD.size))
-    return Open._make((*_CALL_HEAD.unpack_from(data), origin))
+            yield from wait_rows(origin._replace(kstack=key.kstack, state=key.state), *present, name, is_open=True)

@@ -14,7 +14,8 @@ from ..kernel.records import Origin, ThreadRecord
 if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
-    from .totals import Totals, Words
+    from ...converters.model.sharing import SharedCall
+    from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
 """Programs that keep the threads' accounts, and call the enabled measures."""
@@ -115,6 +116,11 @@ class Measure(Protocol):
         """What it has taken out of its tables; its rare rows may be folded. None without tables."""
         return None
 
+    def move(self, moved: Moved) -> None:
+        """Rows of these lives get other ids."""
+        if totals := self.totals():
+            totals.move(moved)
+
     def stacks(self) -> Sequence[int] | Words:
         """The ids of the stacks that its other records refer to."""
         return ()
@@ -153,6 +159,10 @@ class Measure(Protocol):
     def functions(self) -> frozenset[tuple[str, str]]:
         """The functions whose calls it times, as (path of the file, name). After `read`."""
         return frozenset()
+
+    def shared(self) -> Sequence[SharedCall]:
+        """Who was inside these calls at the same time. After `read`."""
+        return ()
 
     def losses(self) -> Mapping[str, int]:
         """Number of losses by kind, zeros included. After `read`."""

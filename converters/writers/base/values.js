@@ -12,6 +12,9 @@ function amount(value, unit, nanoseconds) {
         const scale = BYTES.find((candidate) => value >= candidate[1]);
         return scale ? grouped((value / scale[1]).toFixed(1)) + " " + scale[0] : value.toFixed(0) + " B";
     }
+    if (unit === "ppb") {
+        return share(Math.round(value), 1e9);
+    }
     return grouped(value.toFixed(0)) + (unit === "count" ? "" : " " + unit);
 }
 

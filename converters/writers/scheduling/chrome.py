@@ -18,12 +18,9 @@ from ...model.cores import LOST, OTHERS, tenants
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads
 from ...model.states import BLOCKED, RUNNING
+from ...model.timeline import CORES
 from ..base.wait_names import wait_name
 
-_FREE_ID = 1 << 22
-"""The kernel's PID_MAX_LIMIT: no thread has this id or a higher one."""
-_CORES = _FREE_ID
-"""The process whose threads are the cores."""
 _PART = 1 << 16
 _BLOCKED = {STATES.index(state) for state in BLOCKED}
 _RUNNING = STATES.index(RUNNING)
@@ -73,7 +70,7 @@ def _parts(array: Array) -> Iterator[Array]:
 
 def _places(threads: Array) -> list[tuple[int, int]]:
     """Process and thread id of each row. A thread whose id was used before gets a free one."""
-    free = count(_FREE_ID + (1 << 20))
+    free = count(CORES + (1 << 20))
     taken: set[tuple[int, int]] = set()
     places = [(0, 0)] * len(threads)
     for row in np.argsort(threads["begin"], kind="stable").tolist():
@@ -136,11 +133,11 @@ def _arrows(scheduling: Scheduling, found: Array, places: list[tuple[int, int]])
 
 
 def _core_names(cpus: Iterable[int]) -> Iterator[str]:
-    yield _metadata("process_name", _CORES, None, name="cores")
-    yield _metadata("process_sort_index", _CORES, None, sort_index=-1)
+    yield _metadata("process_name", CORES, None, name="cores")
+    yield _metadata("process_sort_index", CORES, None, sort_index=-1)
     for cpu in cpus:
-        yield _metadata("thread_name", _CORES, _CORES + 1 + cpu, name=f"core {cpu}")
-        yield _metadata("thread_sort_index", _CORES, _CORES + 1 + cpu, sort_index=cpu)
+        yield _metadata("thread_name", CORES, CORES + 1 + cpu, name=f"core {cpu}")
+        yield _metadata("thread_sort_index", CORES, CORES + 1 + cpu, sort_index=cpu)
 
 
 def _cores(scheduling: Scheduling, cores: Array) -> Iterator[str]:
@@ -158,7 +155,7 @@ def _cores(scheduling: Scheduling, cores: Array) -> Iterator[str]:
             if (tid, row) not in names:
                 names[tid, row] = json.dumps(_tenant(scheduling, tid, row))
             times = f'"ts":{_micros(begin)},"dur":{_micros(end - begin)}'
-            yield f'{{"ph":"X","name":{names[tid, row]},"cat":"core",{times},"pid":{_CORES},"tid":{_CORES + 1 + cpu}}}'
+            yield f'{{"ph":"X","name":{names[tid, row]},"cat":"core",{times},"pid":{CORES},"tid":{CORES + 1 + cpu}}}'
 
 
 def _tenant(scheduling: Scheduling, tid: int, row: int) -> str:

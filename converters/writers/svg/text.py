@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ...base.text import printable
-from ...base.units import counted, duration, share
+from ...base.units import BILLION, BILLIONTHS, counted, duration, share
 
 CHAR_WIDTH = 0.62
 """Upper bound, in em, of a character's advance: the common monospace fonts have 0.55 to 0.62."""
@@ -35,7 +35,7 @@ def markup(text: str) -> str:
 
 
 def human(value: float, unit: str) -> str:
-    """``value`` in a suitable unit: ``1.24 ms``, ``1.5 GiB``, ``12,345``, ``7 joules``."""
+    """``value`` in a suitable unit: ``1.24 ms``, ``1.5 GiB``, ``12,345``, ``7 joules``, ``12.3 %``."""
     if unit in _NANOSECONDS:
         return duration(_whole(value * _NANOSECONDS[unit]))
     if unit == "bytes":
@@ -43,6 +43,8 @@ def human(value: float, unit: str) -> str:
             if value >= size:
                 return f"{value / size:,.1f} {name}"
         return f"{_whole(value)} B"
+    if unit == BILLIONTHS:
+        return share(_whole(value), BILLION)
     number = f"{_whole(value):,}"
     return number if unit == "count" else f"{number} {printable(unit)}".rstrip()
 

@@ -71,7 +71,10 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
 def _graph(profile: Profile, options: WriteOptions) -> Graph:
     _check(options)
     drawn = profile.value_types[value_index(profile, options)].name
-    palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
+    name = options.palette
+    if not name and options.flamechart and flame_chart.shows_states(profile.timeline):
+        name = "state"
+    palette = palettes.choose(name, profile, drawn, negate=options.negate, roots=options.roots)
     minimum = max(options.min_width / (options.width - 2 * PAD), options.min_share)
     build = flame_chart.build if options.flamechart else flame.build
     tree = build(profile, options, minimum=minimum, label=palette.label, whole=options.total)

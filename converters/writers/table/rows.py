@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...base.errors import StallscopeError
 from ...base.text import printable
-from ...base.units import counted, plural, share, time_scale
+from ...base.units import BILLIONTHS, counted, plural, share, time_scale
 from ...flame.tree import Key, Node, Tree, build
 from ...model import Frame, Labels, Profile
 from ...transforms.diff import is_differential
@@ -65,6 +65,8 @@ class _Sums(NamedTuple):
     total: int
     own_before: int
     total_before: int
+    charged: int = 0
+    """By how much ``own`` has changed, for a function of a program including what the kernel did for it."""
 
 
 def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:
@@ -107,10 +109,12 @@ def _functions(profile: Profile, options: WriteOptions, whole: int, write: Calla
     sums = _by_function(profile, value_index(profile, options), changed)
     least = _cutoff(options) * whole
     kept = {key: each for key, each in sums.items() if max(each.total, each.total_before) >= max(least, 1)}
-    ordered = sorted(kept, key=lambda key: (*_weight(kept[key], changed), key))[: options.rows]
+    # What changed is looked for in programs: the kernel's functions come after theirs.
+    ordered = sorted(kept, key=lambda key: (changed and key.kind == "kernel", *_weight(kept[key], changed), key))
+    ordered = ordered[: options.rows]
     rows = []
     for key in ordered:
-        own, total, own_before, total_before = kept[key]
+        own, total, own_before, total_before, _ = kept[key]
         if changed:
             cells = _change(own_before, own, write) + _change(total_before, total, write)
         else:
@@ -131,7 +135,7 @@ def _cutoff(options: WriteOptions) -> float:
 def _weight(sums: _Sums, changed: bool) -> tuple[int, int]:
     """Sort key, the most important first."""
     if changed:
-        return -abs(sums.own - sums.own_before), -abs(sums.total - sums.total_before)
+        return -abs(sums.charged), -abs(sums.total - sums.total_before)
     return -sums.own, -sums.total
 
 
@@ -146,6 +150,7 @@ def _by_function(profile: Profile, column: int, changed: bool) -> dict[Key, _Sum
     keys: dict[Frame, Key] = {}
     own: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
     total: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    charged: defaultdict[Key, int] = defaultdict(int)
     for sample in profile.samples:
         if not sample.stack:
             continue
@@ -154,13 +159,17 @@ def _by_function(profile: Profile, column: int, changed: bool) -> dict[Key, _Sum
                 keys[frame] = Key(frame.name, frame.kind, frame.module.path if frame.module else "")
         path = {keys[frame] for frame in sample.stack}
         leaf = keys[sample.stack[-1]]
+        if changed:
+            user = next((keys[frame] for frame in reversed(sample.stack) if frame.kind != "kernel"), leaf)
+            for key in {leaf, user}:
+                charged[key] += max(sample.values[_AFTER], 0) - max(sample.values[_BEFORE], 0)
         for side, i in enumerate(columns):
             if (value := sample.values[i]) > 0:
                 own[leaf][side] += value
                 for key in path:
                     total[key][side] += value
     # In a differential profile 0 is after and 1 before.
-    return {key: _Sums(own[key][0], total[key][0], own[key][1], total[key][1]) for key in total}
+    return {key: _Sums(own[key][0], total[key][0], own[key][1], total[key][1], charged[key]) for key in total}
 
 
 def _calls(profile: Profile, options: WriteOptions, form: str, write: Callable[[int], str]) -> Table:
@@ -278,6 +287,8 @@ def summary(profile: Profile, options: WriteOptions) -> list[str]:
     lines = []
     if options.subtitle:
         lines.append(options.subtitle)
+    elif is_differential(profile) and unit == BILLIONTHS:
+        lines.append("shares of what is before, and of what is after")
     elif is_differential(profile):
         lines.append(f"{human(_total(profile, 1), unit)} before, {human(_total(profile, 0), unit)} after")
     else:

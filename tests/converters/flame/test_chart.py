@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.flame.chart import build
+from stallscope.converters.flame.chart import build, shows_states
 from stallscope.converters.flame.tree import Tree
 from stallscope.converters.model import Frame, Profile, ValueType
-from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.model.timeline import CORES, Span, Timeline, Track, add_up
 from stallscope.converters.writers.base.options import WriteOptions
 
 A, B, C = Frame("a"), Frame("b", "kernel"), Frame("c")
 MAIN = (("pid", 7), ("process", "job"), ("thread", "main"), ("tid", 8))
+
+THREAD = (("pid", 7), ("process", "sh"), ("thread", "sh"), ("tid", 7))
+CORE = (("pid", CORES), ("process", "cores"), ("thread", "core 1"), ("tid", CORES + 2))
 
 
 def timed(*tracks: Track) -> Profile:
@@ -54,12 +57,53 @@ def test_tracks_share_the_axis_and_lie_one_above_the_other() -> None:
         (Track(MAIN), ("thread",), "main-8"),
         (Track(MAIN), (), "all"),
         (Track((("pid", 7),)), None, "[unknown]-7"),
+        (Track((("pid", 7), ("process", "sh"), ("thread", "sh"), ("tid", 7))), None, "sh-7"),
+        (
+            Track((("pid", 7), ("process", "sh"), ("thread", "sh (9 again)"), ("tid", CORES + 9))),
+            None,
+            "sh-7 · sh (9 again)",
+        ),
+        (Track((("pid", CORES), ("process", "cores"), ("thread", "core 1"), ("tid", CORES + 2))), None, "core 1"),
+        (Track((("pid", CORES),)), None, "cores"),
         (Track(), None, "all"),
     ],
 )
 def test_names_of_tracks(track: Track, roots: tuple[str, ...] | None, name: str) -> None:
     track.spans = [Span(0, 5, A)]
     assert build(timed(track), WriteOptions(roots=roots)).nodes[0].key.name == name
+
+
+def states_of(*tracks: Track) -> list[tuple[str, str]]:
+    tree = build(timed(*tracks), WriteOptions(), label="state")
+    return [(node.key.name, node.label) for node in tree.nodes]
+
+
+def test_states_of_threads_and_cores_have_labels() -> None:
+    names = ["running", "runnable-woken", "wait4: do_wait", "uninterruptible", "ended"]
+    spans = [Span(i * 10, i * 10 + 10, Frame(name)) for i, name in enumerate(names)]
+    spans.insert(1, Span(2, 5, Frame("inner")))
+    cores = [Span(0, 10, Frame("sh 7")), Span(10, 20, Frame("[not traced]"))]
+    tracks = Track(THREAD, spans=spans), Track(CORE, spans=cores), Track(MAIN, spans=[Span(0, 5, A)])
+    assert shows_states(Timeline(list(tracks)))
+    assert states_of(*tracks) == [
+        ("sh-7", ""),
+        ("running", "running"),
+        ("inner", "running"),
+        ("runnable-woken", "runnable-woken"),
+        ("wait4: do_wait", "interruptible"),
+        ("uninterruptible", "uninterruptible"),
+        ("ended", "ended"),
+        ("core 1", ""),
+        ("sh 7", "running"),
+        ("[not traced]", "other"),
+        ("job-7 · main-8", ""),
+        ("a", ""),
+    ]
+
+
+def test_calls_are_no_states() -> None:
+    assert not shows_states(None)
+    assert not shows_states(timed(Track(MAIN, spans=[Span(0, 9, A), Span(1, 3, Frame("running"))])).timeline)
 
 
 def test_short_calls_go_with_all_that_they_call() -> None:

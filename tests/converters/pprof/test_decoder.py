@@ -125,6 +125,7 @@ def forged(**changes: Any) -> str:
         '{"version":1,"value_types":[],"threads":[{"pid":1}]}',
         '{"version":1,"value_types":[],"processes":[{"pid":1}]}',
         '{"version":1,"value_types":[],"calls":[{"pid":1}]}',
+        '{"version":1,"value_types":[],"shared":[{"name":"x"}]}',
         forged(cpus="1-x"),
         forged(cpus="7-3"),
         forged(latencies=[1]),

@@ -19,6 +19,7 @@ from stallscope.converters.model.processes import (
     ProcessTimes,
     cpu_list,
 )
+from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.pprof.schema import STALLSCOPE
 from stallscope.converters.writers import pprof as pprof_writer
 from stallscope.converters.writers.base.options import WriteOptions
@@ -62,6 +63,15 @@ PROCESSES = st.builds(
     TEXT,
 )
 
+SHARED = st.builds(
+    SharedCall,
+    TEXT,
+    TEXT,
+    *[UINT64] * 7,
+    st.dictionaries(UINT64, UINT64, max_size=3),
+    st.dictionaries(st.tuples(UINT64, UINT64), UINT64, max_size=3),
+)
+
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
@@ -79,6 +89,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         threads=draw(st.lists(THREADS, max_size=2)),
         processes=draw(st.lists(PROCESSES, max_size=2)),
         calls=draw(st.lists(CALLS, max_size=2)),
+        shared=draw(st.lists(SHARED, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

@@ -75,7 +75,7 @@ def test_json_has_an_entry_per_process() -> None:
         "name": "0x1", "device": "/dev/\\xff", "process": "a\x1b[31m", "pid": 7, "count": 1, "errors": {"EIO": 1},
         "total_ns": 10, "self_ns": 10, "min_ns": 10, "mean_ns": 10, "p50_ns": None, "p99_ns": None, "max_ns": 10,
         "on_cpu_ns": 5, "blocked_ns": 4, "runnable_ns": 1, "open_count": 0, "open_ns": 0,
-            "earlier_ns": 0,
+            "earlier_ns": 0, "locks": "",
     }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ def call(name: str, count: int, total: int, bucket: int, pid: int = 1) -> CallTi
 def test_figures_have_columns_where_there_is_room() -> None:
     failing = call("A", 4, 20 * MS, 17)
     failing.errors["EIO"] = 3
+    failing.locks = "API lock read, all GPUs"
     lines = shown(failing, call("B", 1, 5 * MS, 17))
     assert (
         "Time Share Count Errors Mean p50 p99 Max On core Blocked Queued Call (Share: of the time in all calls)"
@@ -36,7 +37,7 @@ def test_figures_have_columns_where_there_is_room() -> None:
     (row,) = [line for line in lines if line.startswith(("20.0 ms", "20.00 ms"))]
     assert "80.0 % 4 3 5.00 ms" in row
     assert row.endswith("50.0 % 50.0 % 0.0 % A /dev/x")
-    assert "3 EIO; train (1)" in lines
+    assert "takes API lock read, all GPUs; 3 EIO; train (1)" in lines
 
 
 def test_and_are_below_the_name_where_there_is_not() -> None:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
-from stallscope.converters.summary.figures import Process
+from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
 from stallscope.converters.summary.next_command import next_command
+from stallscope.converters.summary.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
 RANKS = [Process("train", tuple(range(10, 18)))]
@@ -39,3 +40,29 @@ def test_a_name_that_needs_care_is_not_put_into_a_command(name: str) -> None:
 def test_nothing_tells_more() -> None:
     assert next_command(Answer(()), False, []) is None
     assert next_command(Answer((), "stopped"), False, ONE) is None
+
+
+def waiting_for_a_core(kind: str, time: int = 20) -> Wait:
+    flags = dict.fromkeys(("idle", "still", "in_kernel", "told_by_others"), False)
+    return Wait(
+        "runnable", CORE, (), "", time, 1, 1, 1, 0, 0, **flags, processes=1, threads=1, threads_wall=100,
+        threads_alike=1, who=(), takers=Takers(kind) if kind else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [OTHERS, UNCLEAR])
+def test_who_else_has_the_cores(kind: str) -> None:
+    waits = [waiting_for_a_core(TRACED, 5), waiting_for_a_core(kind)]
+    for has_samples, command in ((False, "trace-offcpu -a -d 5"), (True, "trace-wall -a -d 5")):
+        step = next_command(Answer((), NO_WAIT), has_samples, ONE, waits)
+        assert step == NextStep(command, "what else has the cores")
+    step = next_command(Answer((), "lock"), False, ONE, waits)
+    assert step
+    assert "-p 7" in step.command
+
+
+@pytest.mark.parametrize("wait", [waiting_for_a_core(TRACED), waiting_for_a_core(""), waiting_for_a_core(OTHERS, 9)])
+def test_cores_are_no_question(wait: Wait) -> None:
+    step = next_command(Answer((), NO_WAIT), True, ONE, [wait])
+    assert step
+    assert "-a" not in step.command.split()

@@ -6,6 +6,7 @@ import io
 
 from rich.console import Console
 from stallscope.converters.model import Profile
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.summary.tables import waits_table
 from summary_profiles import EXE, MS, MUTEX, SECOND, Tracee, empty, kernel, user
@@ -64,6 +65,39 @@ def test_ids_tell_threads_alike_apart() -> None:
     Console(file=out, width=160).print(waits_table(summarize(profile), 160, 9))
     assert "rank (main) 1 99.0 %" in out.getvalue()
     assert "rank (main) 2 99.0 %" in out.getvalue()
+
+
+def test_who_had_the_cores_and_where_they_were_lost() -> None:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").wait((*user(EXE, "often"), *READ), "runnable-preempted", 6 * SECOND).wait(
+        (*user(EXE, "seldom"), *READ), "runnable-preempted", 4 * SECOND
+    )
+    Tracee(profile, 2, "burn\x1b[2J", 2, "burn").run(9 * SECOND)
+    profile.processes = [ProcessTimes(pid, name, cpus="0") for pid, name in ((1, "p"), (2, "burn\x1b[2J"))]
+    out = io.StringIO()
+    Console(file=out, width=160).print(waits_table(summarize(profile), 160, 15))
+    assert "p (main) 100.0 %, 60.0 % of it in often → read; cores had by burn\\x1b[2J 0.90 of 1" in out.getvalue()
+
+
+def test_processes_without_a_name_get_no_row_before_others() -> None:
+    profile = empty()
+    for tid in range(2, 12):
+        stack = (*user(EXE, f"f{tid}"), *MUTEX)
+        Tracee(profile, 1, "p", tid, f"name{chr(97 + tid)}").run(SECOND).wait(stack, "uninterruptible", 9 * SECOND, 3)
+    for pid in range(20, 24):
+        Tracee(profile, pid, "[unknown]", pid, "x").wait((*user(EXE, "g"), *READ), "interruptible", SECOND // 4, 3)
+    assert not any(" g" in row for row in rows(profile, 2))
+    assert [process.name for process in summarize(profile).processes] == ["p", "[unknown]"]
+
+
+def test_a_text_in_place_of_functions_is_no_place() -> None:
+    profile = empty()
+    for name in ("[other stacks]", "seldom"):
+        Tracee(profile, 1, "p", 1, "p").wait((*user(EXE, name),), "runnable-preempted", 5 * SECOND)
+    profile.threads = profile.threads[:1]
+    (wait,) = summarize(profile).waits
+    assert wait.mostly[0] in ((), ("seldom",))
+    assert "[other" not in rows(profile)[0]
 
 
 def test_steps_of_one_system_call_share_a_row_with_the_longest_ones_function() -> None:

@@ -45,6 +45,28 @@ def test_others_have_the_cores() -> None:
     )
 
 
+def test_numbers_of_threads_are_no_hint_where_each_process_has_one() -> None:
+    made = profile()
+    for pid in range(10, 22):
+        process(made, pid, "cc1", environment={})
+        threads(made, pid, "cc1", "cc1", on_cpu=3 * SECOND, runnable=6 * SECOND)
+    (sentence,) = told(made)
+    assert sentence.endswith("60.0 % of their time they wait for one.")
+
+
+def test_a_small_problem_is_none_of_a_whole_host() -> None:
+    made = crowd(2)
+    pools_of = pools()
+    process(made, 7, "serve")
+    made.threads += pools_of.threads
+    assert len(told(made)) == 1, "the pool had 2 s of 290"
+    process(made, 9, "little", limits=(replace(HALF, cgroup="/little", throttled_ns=SECOND),))
+    threads(made, 9, "little", "little", on_cpu=SECOND)
+    assert len(told(made)) == 1, "it was stopped for a second"
+    made.threads = made.threads[34:]
+    assert len(told(made)) == 2, "alone, both are worth a sentence"
+
+
 @pytest.mark.parametrize(
     ("environments", "expected"),
     [

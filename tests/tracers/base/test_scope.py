@@ -116,7 +116,8 @@ def test_name_that_nobody_has_yet() -> None:
         for pid in (child, later.pid):
             os.kill(pid, 9)
         later.wait()
-    assert made.newcomers() == set()
+    while made.newcomers() & {child}:  # it may not have ended, or not have begun its program
+        time.sleep(0.001)
     made.check_met()  # it was there
 
 
@@ -226,6 +227,8 @@ def family() -> Iterator[tuple[int, set[int]]]:
     made = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
     assert made.stdout
     made.stdout.readline()
+    while "sleep" not in map(procfs.comm, procfs.descendants([made.pid])):
+        time.sleep(0.001)
     yield made.pid, procfs.descendants([made.pid])
     os.killpg(made.pid, signal.SIGKILL)
     made.wait()
@@ -262,3 +265,62 @@ def test_the_tracer_is_no_child_that_is_missed() -> None:
     made = Scope(pids=[os.getppid()], descendants=True)
     made.resolve()
     assert os.getpid() not in made.tgids
+
+
+def shells(family: tuple[int, set[int]]) -> re.Pattern[str]:
+    """Matches the outermost process of the family, and only that: by its whole command line."""
+    return re.compile(f"^{re.escape(procfs.command_line(family[0]))}$")
+
+
+def test_children_that_a_name_does_not_match_are_said(family: tuple[int, set[int]]) -> None:
+    made = Scope(name=shells(family))
+    made.resolve()
+    assert made.tgids == {family[0]}
+    assert made.remarks() == [
+        "2 processes (sh, sleep) forked by what -n matches before it was traced, but not matched: not traced; "
+        "--children traces them, too"
+    ]
+    assert made.remarks(traced=family[1]) == []
+
+
+def test_children_that_a_name_does_not_match_can_be_traced(family: tuple[int, set[int]]) -> None:
+    made = Scope(name=shells(family), descendants=True)
+    made.resolve()
+    assert made.tgids == {family[0], *family[1]}
+    assert made.remarks() == []
+    without = Scope(name=shells(family), children=False)
+    without.resolve()
+    assert (without.tgids, without.remarks()) == ({family[0]}, [])
+
+
+def test_children_of_a_process_that_matches_later_are_said() -> None:
+    made = Scope(name=re.compile("0[.]07103$"))
+    made.resolve()
+    assert made.waits
+    later = subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo; wait", "0.07103"], stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert later.stdout
+        later.stdout.readline()
+        # A fork that has not executed sleep yet still has the shell's command line.
+        while len(made.newcomers() | {later.pid}) != 1:
+            time.sleep(0.001)
+        assert not made.waits
+        (remark,) = made.remarks()
+        assert remark.startswith("1 process (sleep) forked by what -n matches")
+    finally:
+        os.killpg(later.pid, signal.SIGKILL)
+        later.wait()
+        later.stdout.close()  # type: ignore[union-attr]
+
+
+def test_which_children_have_run(family: tuple[int, set[int]]) -> None:
+    made = Scope(pids=[family[0]])
+    made.resolve()
+    assert made.busy_left_out() == set()
+    (sleeper,) = (pid for pid in family[1] if procfs.comm(pid) == "sleep")
+    os.kill(sleeper, signal.SIGKILL)  # it runs to its end, and so does the shell that waits for it
+    while procfs.command_line(sleeper):
+        time.sleep(0.001)
+    assert sleeper in made.busy_left_out()

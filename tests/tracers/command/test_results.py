@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
+from stallscope.converters.summary.figures import NextStep
 from stallscope.converters.writers import output
 from stallscope.tracers.command.results import Results
 from stallscope.tracers.measures.offcpu import OffCpu
@@ -59,6 +60,11 @@ def test_summary_then_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "topk" in out.out
     assert out.err == ""
     assert Path(paths[1]).read_text() == "demo-7;main;topk 5000\n"
+
+
+def test_another_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Results.plan("offcpu", given(str(tmp_path / "a.svg"))).write(profile(), (), NextStep("trace-x", "more"))
+    assert "\nNext: trace-x  # more\n" in capsys.readouterr().out
 
 
 def test_per_thread(tmp_path: Path) -> None:

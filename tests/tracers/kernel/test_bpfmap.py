@@ -118,7 +118,7 @@ def test_ring_is_read_round_and_round(root: None) -> None:
     made = probes.Probes(ProbeOptions(Scope(everything=True), (), buffer_bytes=4096), execs.append)
     try:
         made.begin()
-        for i in range(160):  # records of 24 bytes, with their heads 32
+        for i in range(160):  # records of 32 bytes, with their heads 40
             subprocess.run(["true"], check=True)
             if i % 16 == 0:
                 made.consume()
@@ -129,4 +129,4 @@ def test_ring_is_read_round_and_round(root: None) -> None:
     ours = [data for data in execs if data[:4] == number(2, 4)]
     assert len(ours) + lost >= 160
     assert len(set(ours)) == len(ours)
-    assert all(len(data) == 24 for data in ours)
+    assert all(len(data) == 32 for data in ours)

@@ -16,7 +16,10 @@ from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
 from stallscope.tracers.measures import ioctl
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.ioctl_records import CALL, CALL_HEAD, FAILURE, FILE, KIND, NAME, SUM, TARGET, TIMES
 from stallscope.tracers.measures.protocol import Ended
+from stallscope.tracers.measures.recorder import RING
+from stallscope.tracers.measures.sharing import EVENT, Sharing
 
 TUN = (0xFFFF, 10 << 20 | 200, stat.S_IFCHR)
 """ops, device, mode."""
@@ -30,7 +33,7 @@ def origin(state: int = RUNNING, kstack: int = 0, tgid: int = 7) -> Origin:
 
 
 def target(file: tuple[int, int, int], command: int, detail: int = 0) -> bytes:
-    return ioctl._TARGET.pack(*file, command, detail)
+    return TARGET.pack(*file, command, detail)
 
 
 CONTROLLED = target(CONTROL, RM_CONTROL, 0x20800102)
@@ -44,20 +47,20 @@ def times(of: Origin, count: int, ns: int, *, number: int = 1, bucket: int = 0, 
     """An entry of calls of ``ns`` in all, all of them in one bucket."""
     latencies = [count if i == bucket else 0 for i in range(BUCKETS)]
     earlier, blocked, runnable = (parts.get(name, 0) for name in ("earlier", "blocked", "runnable"))
-    key = ioctl._KIND.pack(of.tid, of.tgid, 0, numbered(of, number).state)
-    return key, ioctl._TIMES.pack(count, ns, earlier, blocked, runnable, 1, ns, *latencies)
+    key = KIND.pack(of.tid, of.tgid, 0, numbered(of, number).state)
+    return key, TIMES.pack(count, ns, earlier, blocked, runnable, 1, ns, *latencies)
 
 
 def goes_on(tid: int = 8, **fields: int) -> Row:
     """The entry of a thread's call: of TUNSETQUEUE, begun at 200."""
     began = fields.get("began", 200)
     since, cut, blocked, runnable = (fields.get(name, 0) for name in ("since", "cut", "blocked", "runnable"))
-    head = ioctl._CALL_HEAD.pack(began, since or began, cut, blocked, runnable, 0, 0, 1)
+    head = CALL_HEAD.pack(began, since or began, cut, blocked, runnable, 0, 0, 1)
     return tid.to_bytes(4, "little"), head + ORIGIN.pack(*numbered(origin()._replace(tid=tid), 1))
 
 
-class Twice:
-    """What a map has when it is read for the first time, and for the second."""
+class Each:
+    """What a map has each time when it is read: for who is inside, and twice for the calls that go on."""
 
     def __init__(self, *reads: list[Row]) -> None:
         self._reads = list(reads)
@@ -77,7 +80,7 @@ class Kernel:
 
     def find_map(self, name: str) -> Any:
         rows = self._maps.get(name, [])
-        items = rows.pop if isinstance(rows, Twice) else lambda: rows
+        items = rows.pop if isinstance(rows, Each) else lambda: rows
         return SimpleNamespace(items=items, lookup_percpu_u64=lambda i: self._losses[i])
 
 
@@ -99,7 +102,10 @@ def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> Ioctl:
     measure._table = table.pop("sums")  # type: ignore[assignment]
     measure._small = table  # type: ignore[assignment]
     targets = [(target(TUN, SETQUEUE), (1).to_bytes(4, "little")), (CONTROLLED, (2).to_bytes(4, "little"))]
-    measure.read(Kernel({"ioctl_targets": targets, **maps}, losses))  # type: ignore[arg-type]
+    kernel: Any = Kernel({"ioctl_targets": targets, **maps}, losses)
+    measure._object = kernel
+    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize))
+    measure.read(kernel)
     return measure
 
 
@@ -108,9 +114,9 @@ def test_layouts_are_those_of_the_probes() -> None:
     try:
         maps = {name: opened.find_map(f"ioctl_{name}") for name in ("calls", "targets", "names")}
         assert {name: (each.key_size, each.value_size) for name, each in maps.items()} == {
-            "calls": (4, ioctl._CALL),
-            "targets": (ioctl._TARGET.size, 4),
-            "names": (ioctl._FILE.size, ioctl._NAME.size),
+            "calls": (4, CALL),
+            "targets": (TARGET.size, 4),
+            "names": (FILE.size, NAME.size),
         }
         assert opened.find_map("ioctl_losses").max_entries == len(ioctl._LOSSES)
     finally:
@@ -121,9 +127,10 @@ def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
     """A kernel refuses tables whose entries have another size than the probes' structs: tests/live/test_ioctl.py."""
     measure = measured(
         {
+            "ioctl_times": [times(origin(), 3, 1000, blocked=600, runnable=100)],
             "ioctl_sums": [
-                (ORIGIN.pack(*numbered(origin(), 1)), ioctl._SUM.pack(300, 0, 3)),
-                (ORIGIN.pack(*numbered(origin(2, 99), 1)), ioctl._SUM.pack(600, 100, 0)),
+                (ORIGIN.pack(*numbered(origin(), 1)), SUM.pack(300, 0, 3)),
+                (ORIGIN.pack(*numbered(origin(2, 99), 1)), SUM.pack(600, 100, 0)),
             ],
         }
     )
@@ -136,6 +143,21 @@ def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
     assert {row.call for row in rows} == {"TUNSETQUEUE /dev/net/tun"}
 
 
+def test_calls_without_a_stack_have_rows() -> None:
+    """Of 5 calls, which ran for 700 ns, 3 are among the sums."""
+    measure = measured(
+        {
+            "ioctl_times": [times(origin(), 5, 1000, blocked=250, runnable=50)],
+            "ioctl_sums": [(ORIGIN.pack(*numbered(origin(), 1)), SUM.pack(300, 0, 3))],
+        }
+    )
+    ended = Ended(0, 1, [])
+    rows = [(row.origin.ustack, row.state, row.values) for row in measure.rows(ended)]
+    assert rows == [(5, "running", (300, 3)), (0, "running", (400, 2))]
+    (call,) = measure.calls(ended)
+    assert (call.count, call.on_cpu) == (5, 700)
+
+
 def test_calls_are_added_up_by_process() -> None:
     other = Origin(6, 0, 0, 9, 7, 0, RUNNING)
     measure = measured(
@@ -145,7 +167,7 @@ def test_calls_are_added_up_by_process() -> None:
                 times(other, 1, 50),
                 times(origin(tgid=77), 1, 5),
             ],
-            "ioctl_failures": [(ioctl._FAILURE.pack(7, 1, 22, 0), (2).to_bytes(8, "little"))],
+            "ioctl_failures": [(FAILURE.pack(7, 1, 22, 0), (2).to_bytes(8, "little"))],
         }
     )
     one, two = sorted(measure.calls(Ended(0, 1, [])), key=lambda call: call.pid)
@@ -159,7 +181,7 @@ def test_nvidias_controls_and_its_own_errors_have_names() -> None:
     measure = measured(
         {
             "ioctl_times": [times(origin(), 3, 9, number=2)],
-            "ioctl_failures": [(ioctl._FAILURE.pack(7, 2, 0, 0x1F), (3).to_bytes(8, "little"))],
+            "ioctl_failures": [(FAILURE.pack(7, 2, 0, 0x1F), (3).to_bytes(8, "little"))],
             "ioctl_names": [(CONTROLLED[:16], b"devtmpfs".ljust(16, b"\0") + b"nvidiactl".ljust(32, b"\0"))],
         }
     )
@@ -209,7 +231,7 @@ def test_a_call_that_an_interval_ends_is_told_once() -> None:
 
 
 def test_a_call_that_changes_while_it_is_read_is_left_to_its_record() -> None:
-    measure = measured({"ioctl_calls": Twice([goes_on()], [goes_on(since=1000, cut=1000)])})
+    measure = measured({"ioctl_calls": Each([], [goes_on()], [goes_on(since=1000, cut=1000)])})
     assert measure.calls(Ended(100, 1000, [])) == []
 
 
@@ -236,6 +258,7 @@ def test_losses_have_names() -> None:
         "ioctls at the end of an interval": 5,
         "returns from ioctls": 6,
         "ioctls not reported by the kernel": 7,
+        "calls and waits left out of who was inside": 0,
     }
     measure.next()
     assert set(measure.losses().values()) == {0}

@@ -81,7 +81,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,
-        calls=[replace(call, process=names.process(call.pid)) for call in capture.calls],
+        calls=[replace(call, pid=names.pid(call.pid)[0], process=names.process(call.pid)) for call in capture.calls],
+        shared=capture.shared,
     )
 
 

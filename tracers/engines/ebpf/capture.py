@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
 from ....converters.model.calls import CallTimes
+from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
 from ...measures.protocol import Recorded, Row
@@ -46,6 +47,7 @@ class Capture:
     """Without the names of processes."""
     api: frozenset[tuple[str, str]] = frozenset()
     """Functions whose calls were timed: path of the file, name."""
+    shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
 

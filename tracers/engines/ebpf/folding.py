@@ -173,8 +173,7 @@ class Folding:
             self._sums[name].add(records[indices])
         moved = Moved.of(moves)
         for measure in self._measures:
-            if totals := measure.totals():
-                totals.move(moved)
+            measure.move(moved)
         self._forget()
 
     def _fold_sums(self, moves: dict[int, tuple[int, int, bool]]) -> None:

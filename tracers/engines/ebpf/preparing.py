@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ...base import procfs
@@ -19,6 +20,8 @@ from ...symbols.process import ProcessSpaces
 
 if TYPE_CHECKING:
     from ...base.interrupts import Interrupts
+    from ...base.launch import Launch
+    from ...base.progress import Progress
     from ...base.scope import Scope
     from ...unwind.compiling import State
     from .unwinding import Unwinding
@@ -29,6 +32,8 @@ BRIEF = 1.0
 """The same for the whole host: other tables come during the trace."""
 READING = 20.0
 """Seconds for loading tables compiled earlier, for the whole host even beyond `BRIEF`."""
+_INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C ended before there were results."""
 _STEP, _SLICE = 0.1, 0.05
 """Seconds between two looks at process events; of these, seconds for reading mappings."""
 _LOOK = 1.0
@@ -51,16 +56,41 @@ class Preparation:
         scope: Scope,
         follow: Callable[[], None],
         *,
-        reading: float = READING,
+        wait: bool = True,
     ) -> None:
-        """``follow`` handles the process events since the last time. ``reading``: instead of `READING`."""
-        self._end_of_reading = time.monotonic() + reading
+        """``follow`` handles the process events since the last time. Without ``wait`` tables are only asked for."""
+        self._is_patient = wait
+        now = time.monotonic()
+        self._until = now + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
+        self._end_of_reading = now + (READING if wait else 0)
         self._unwinding = unwinding
         self._spaces = spaces
         self._scope = scope
         self._follow = follow
         self._to_take: deque[int] = deque()
         self._next_look = 0.0
+
+    def run(self, launch: Launch | None, interrupts: Interrupts, progress: Progress | None) -> None:
+        """Asks for the tables of all first processes, or of the command that ``launch`` holds, and waits for them.
+
+        Ctrl-C begins the trace at once for a user whom ``progress`` told what is waited for. For others it is the end:
+        StallscopeError.
+        """
+        if interrupts.requested:
+            return
+        if launch:
+            self.command(launch.command, os.environ)
+        elif self._scope.everything:
+            self.everything(self._until)
+        else:
+            self.targets()
+        self.wait(self._until, interrupts, progress.show if progress else lambda _line: None)
+        if self._is_patient and interrupts.take() and not (progress and progress.is_seen):
+            raise StallscopeError(
+                "ended by SIGINT before the trace began: unwind tables were still being prepared",
+                "give --no-wait to begin without them; on a terminal, Ctrl-C does that",
+                exit_code=_INTERRUPTED,
+            )
 
     def command(self, words: list[str], environ: Mapping[str, str]) -> None:
         """Requests tables for what a command, held before its exec, will map."""

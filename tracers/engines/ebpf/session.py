@@ -7,7 +7,7 @@ import functools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from ....converters.base.errors import StallscopeError
 from ...base import procfs
@@ -29,7 +29,7 @@ from .folding import Folding
 from .following import Following
 from .intervals import Intervals
 from .lives import Lives
-from .preparing import BRIEF, PATIENCE, READING, Preparation, expect_files
+from .preparing import Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
 
@@ -41,6 +41,8 @@ _LAST_SWITCH = 0.5
 """Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
+_MEANWHILE = 0.05
+"""Maximum seconds spent on following processes between two looks at the rings and tables."""
 _ADOPT_SLICE = 0.05
 """Seconds spent on reading maps of processes between two looks at the rings."""
 
@@ -64,6 +66,8 @@ class Session:
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[str] = []
         self._next_look = 0.0
+        self._bounds: Bounds | None = None
+        """Once the trace begins."""
         self._ours: set[int] = set()
         """Our own processes, which are not part of what is traced."""
         self._gone: set[int] = set()
@@ -87,23 +91,12 @@ class Session:
         self.intervals = Intervals(self._engine, seconds)
         self._publish = publish
 
-    def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, show: Callable[[str], None], wait: bool) -> None:
-        """Prepares tables for the first processes before the trace begins. Ctrl-C starts it at once."""
-        if interrupts.requested:
-            return
-        scope = self._scope
-        until = time.monotonic() + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
-        reading = READING if wait else 0.0
-        preparation = Preparation(unwinding, self._spaces, scope, self._follow_processes, reading=reading)
-        if self._launch:
+    def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
+        """Prepares tables for the first processes before the trace begins."""
+        preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
+        if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
-            preparation.command(self._launch.command, os.environ)
-        elif scope.everything:
-            preparation.everything(until)
-        else:
-            preparation.targets()
-        preparation.wait(until, interrupts, show)
-        interrupts.take()
+        preparation.run(self._launch, interrupts, progress)
 
     def run(
         self,
@@ -124,8 +117,8 @@ class Session:
             stack.callback(ends.close)
             if self._unwinding:
                 stack.callback(self._unwinding.close)
-                self._prepare(self._unwinding, interrupts, progress.show if progress else lambda _line: None, wait)
-            bounds = Bounds(self._engine, sink)
+                self._prepare(self._unwinding, interrupts, progress, wait)
+            bounds = self._bounds = Bounds(self._engine, sink)
             self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
             if self.intervals:
@@ -310,10 +303,22 @@ class Session:
         self._following.adopt(pid)
 
     def _follow_processes(self) -> None:
-        self._follow(self._process_events.poll() if self._process_events else ())
+        self._follow(self._process_events.poll() if self._process_events else (), consuming=True)
 
-    def _follow(self, events: Iterable[Event]) -> None:
-        self._following.follow(events, self._unwinding)
+    def _follow(self, events: Iterable[Event], *, consuming: bool = False) -> None:
+        self._following.follow(self._meanwhile(events) if consuming else events, self._unwinding)
+
+    def _meanwhile(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The events. While they are taken in, the rings are read and the tables drained: files of processes that begin
+        or end are slow to read, and there may be thousands."""
+        due = time.monotonic() + _MEANWHILE
+        for event in events:
+            if time.monotonic() >= due:
+                self._engine.consume()
+                if self._bounds:
+                    self._bounds.poll(self._engine.counters())
+                due = time.monotonic() + _MEANWHILE
+            yield event
 
     def _follow_without_events(self, sink: RecordSink) -> None:
         """Without perf events: uses the probes' exec records, and /proc while a process exists."""
@@ -353,7 +358,8 @@ class Session:
             elif pid < NO_PID:
                 self._spaces.adopt(pid)
         lost = self._process_events.lost if self._process_events else 0
-        remarks = [*self._scope.remarks(), *(self.intervals.remarks() if self.intervals else ())]
+        traced = {record.thread.key.tgid for record in threads}
+        remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
         return Capture(
             part.began,
             end,
@@ -374,5 +380,6 @@ class Session:
             recorded,
             [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
             frozenset().union(*(measure.functions() for measure in measures)),
+            [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
         )

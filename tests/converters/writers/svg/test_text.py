@@ -40,6 +40,7 @@ def test_hostile_text(text: str, escaped: str) -> None:
         (12, "milliseconds", "12.0 ms"),
         (125, "seconds", "2 min 05 s"),
         (1023, "bytes", "1023 B"),
+        (123_456_789, "ppb", "12.3 %"),
         (3 * 2**19, "bytes", "1.5 MiB"),
         (5000 * 2**30, "bytes", "5,000.0 GiB"),
         (31204, "count", "31,204"),

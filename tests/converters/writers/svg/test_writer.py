@@ -470,6 +470,18 @@ CALLS = Timeline(
 TIMED = Profile([ValueType("wall", "nanoseconds"), ValueType("count", "count")], add_up(CALLS), timeline=CALLS)
 
 
+def test_flame_chart_of_states_has_their_colours() -> None:
+    spans = [
+        Span(0, 8, Frame("running")),
+        Span(8, 16, Frame("futex: futex_wait")),
+        Span(16, 20, Frame("runnable-woken")),
+    ]
+    data = one_track("nanoseconds", *spans)
+    told = text_of(data, flamechart=True)
+    assert all(f">{state}</text>" in told for state in ("interruptible", "runnable-woken"))
+    assert ">interruptible</text>" not in text_of(data, flamechart=True, palette="warm")
+
+
 def test_a_flame_chart_shows_calls_where_they_were() -> None:
     root = ET.fromstring(text_of(TIMED, flamechart=True))
     boxes = [

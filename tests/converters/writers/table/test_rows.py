@@ -4,6 +4,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
+from stallscope.converters.transforms.diff import differential
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.table.rows import FORMS, Table, summary, tables
 
@@ -54,6 +55,27 @@ def test_what_is_small_or_too_much_is_left_out_and_counted() -> None:
     assert ([row.name for row in small.rows], small.left_out) == (["lock", "call", "main"], "1 more function")
     few = one(profile(), "functions", min_share=1e-9, rows=1)
     assert ([row.name for row in few.rows], few.left_out) == (["lock"], "3 more functions")
+
+
+def test_what_changed_in_programs_comes_before_the_kernel() -> None:
+    """Also where their own time is that of the kernel's functions below them."""
+    ioctl, read = Frame("ioctl"), Frame("read")
+    stacks = {
+        (MAIN, ioctl, LOCK): (900, 100),
+        (MAIN, read, LOCK): (50, 100),
+        (MAIN, read): (5, 35),
+        (MAIN, CALL): (9, 8),
+    }
+    sides = [
+        Profile([OFF_CPU], [Sample(stack, (values[side] * MS,), WHO) for stack, values in stacks.items()])
+        for side in (1, 0)
+    ]
+    table = one(differential(*sides), "functions", min_share=1e-9)
+    assert [row.name for row in table.rows] == ["ioctl", "read", "call", "main", "lock"]
+    assert table.rows[0].cells == ["0", "0", "0", "100.00 ms", "900.00 ms", "+800.00 ms"]
+    shares = one(differential(*sides, normalise=True), "functions", min_share=1e-9)
+    assert shares.rows[0].name == "ioctl"
+    assert shares.rows[0].cells[3:] == ["41.2 %", "93.4 %", "+52.2 %"]
 
 
 def test_calls_from_the_outside_in() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -10,7 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.interrupts import Interrupts
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing as module
 from stallscope.tracers.engines.ebpf.preparing import Preparation, line
@@ -74,7 +77,9 @@ def tracer() -> Tracer:
 
 
 def preparation(tracer: Tracer, scope: Scope | None = None, reading: float = 0) -> Preparation:
-    return Preparation(tracer, tracer, scope or Scope(), lambda: None, reading=reading)  # type: ignore[arg-type]
+    made = Preparation(tracer, tracer, scope or Scope(), lambda: None)  # type: ignore[arg-type]
+    made._end_of_reading = time.monotonic() + reading
+    return made
 
 
 def silent(_line: str) -> None:
@@ -219,3 +224,48 @@ def test_line() -> None:
         line(State(37, 12, "/usr/lib/libtorch_cpu.so")) == "compiling unwind tables: 12 of 37 files, libtorch_cpu.so …"
     )
     assert line(State(1, 0, "[vdso]")) == "compiling unwind tables: 0 of 1 file, [vdso] …"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def interrupted(tracer: Tracer) -> Tracer:
+    """It has tables to wait for, and gets Ctrl-C meanwhile."""
+    tracer.left = 1 << 30
+    tracer.on_poll = lambda: os.kill(os.getpid(), signal.SIGINT)
+    return tracer
+
+
+def test_ctrl_c_begins_the_trace_for_who_was_told(interrupted: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with Interrupts() as interrupts:
+        preparation(interrupted).run(None, interrupts, Progress(file=Terminal()))
+        assert not interrupts.requested
+
+
+@pytest.mark.parametrize("progress", [None, Progress(file=io.StringIO())], ids=["none", "no terminal"])
+def test_ctrl_c_ends_it_for_others(interrupted: Tracer, progress: Progress | None) -> None:
+    with Interrupts() as interrupts, pytest.raises(StallscopeError) as caught:
+        preparation(interrupted).run(None, interrupts, progress)
+    assert caught.value.cause.startswith("ended by SIGINT before the trace began")
+    assert "--no-wait" in caught.value.remedy
+    assert caught.value.exit_code == 130
+
+
+def test_a_request_to_end_is_left_to_the_trace(interrupted: Tracer) -> None:
+    interrupted.on_poll = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    with Interrupts() as interrupts:
+        preparation(interrupted).run(None, interrupts, None)
+        assert interrupts.requested
+        told = list(interrupted.told)
+        preparation(interrupted, Scope(tgids={7})).run(None, interrupts, None)
+        assert interrupted.told == told, "it came before"
+
+
+def test_ctrl_c_where_nothing_is_waited_for_ends_the_trace(interrupted: Tracer) -> None:
+    with Interrupts() as interrupts:
+        Preparation(interrupted, interrupted, Scope(), lambda: None, wait=False).run(None, interrupts, None)  # type: ignore[arg-type]
+        assert interrupts.requested

@@ -245,6 +245,25 @@ def test_pid_of_a_traced_process_that_a_stranger_gets(make: Callable[..., Sessio
     assert list(made._to_adopt) == [GONE + 2], "it is in the scope"
 
 
+def test_the_rings_are_read_while_many_processes_are_followed(
+    make: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_MEANWHILE", 0.0)
+    made, consumed = make(Scope(everything=True)), []
+    monkeypatch.setattr(made._engine, "consume", lambda: consumed.append(len(made._spaces.processes)), raising=False)
+    forks = [Fork(10 + i, GONE + i, 1) for i in range(3)]
+    monkeypatch.setattr(made, "_process_events", SimpleNamespace(poll=lambda: forks, close=lambda: None))
+    made._follow_processes()
+    assert consumed == [0, 1, 2]
+    polled: list[object] = []
+    monkeypatch.setattr(made._engine, "counters", dict, raising=False)
+    monkeypatch.setattr(made, "_bounds", SimpleNamespace(poll=polled.append))
+    made._follow_processes()
+    assert (len(consumed), polled) == (6, [{}] * 3)
+    made._follow(forks)  # when the trace has ended, they are read for the last time
+    assert len(consumed) == 6
+
+
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
     events = [Fork(10, GONE + 1, GONE), Exec(20, GONE, b"x"), Mmap(30, GONE, 0, 1, 0, b"/x", 0, 0, ""), Exit(40, GONE)]
     made = make(Scope())
@@ -359,7 +378,7 @@ def test_targets_that_end_while_tables_are_compiled(cold: Path, monkeypatch: pyt
 
 def test_processes_that_compile_for_us_are_not_told(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole host, in which they are."""
-    monkeypatch.setattr(session, "BRIEF", 0.0)
+    monkeypatch.setattr(preparing, "BRIEF", 0.0)
     seen: set[int] = set()
     made = Loader.pids.fget
     assert made is not None

@@ -1,0 +1,59 @@
+"""Who was inside a call at the same time, and who waited meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class SharedCall:
+    """One call on one device, as in `CallTimes`, by all processes. Times in ns.
+
+    Calls leave one after the other. The turn of a call is the time before its end in which no other call left: if the
+    calls queue for one lock, it is the time for which this one had the lock.
+    """
+
+    name: str
+    device: str
+    busy: int = 0
+    """Time in which a process was inside."""
+    shared: int = 0
+    """… in which two processes were, or more."""
+    inside: int = 0
+    """The processes' times inside, added up."""
+    count: int = 0
+    """Calls that returned."""
+    time: int = 0
+    """Their latencies."""
+    alone: int = 0
+    """Of these, calls during which no other process was inside."""
+    alone_time: int = 0
+    turns: dict[int, int] = field(default_factory=dict)
+    """Time of the turns, by process."""
+    waits: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By (process, process): for how long the first was blocked inside during turns of the second."""
+
+    @property
+    def mean_inside(self) -> float:
+        """Number of processes inside, while there was one; 0 if there never was."""
+        return self.inside / self.busy if self.busy else 0.0
+
+    @property
+    def factor(self) -> float | None:
+        """The mean latency in terms of that without another process inside; None if there was no such call."""
+        if not (self.alone_time and self.count):
+            return None
+        return self.time / self.count / (self.alone_time / self.alone)
+
+    @property
+    def turns_factor(self) -> float | None:
+        """The mean latency in terms of the mean turn; None without calls."""
+        turns = sum(self.turns.values())
+        return self.time / turns if turns else None
+
+    def held(self) -> dict[int, int]:
+        """By process: for how long others were blocked during its turns."""
+        found: dict[int, int] = {}
+        for (_, holder), ns in self.waits.items():
+            found[holder] = found.get(holder, 0) + ns
+        return found

@@ -1,0 +1,71 @@
+"""What had the cores while threads waited for one: a quota, their own process, others that were traced, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from .contention import Contention
+from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
+from .people import by_name
+from .trouble import throttles
+
+_TOLD = 0.01
+"""Minimum share of their threads' time for waits to be explained: every wake-up takes a moment."""
+_SHOWN, _MOST = 0.05, 3
+"""Processes are named from this share of the cores' time on, and so many of them."""
+_FULL, _WANTED, _HAVE = 0.8, 1.2, 0.6
+"""Traced processes had the cores if they used this share of them. Others had them if threads wanted so many, as a
+share of the cores, and got less than that."""
+
+
+class Cores:
+    """Knows which processes used the cores."""
+
+    def __init__(self, processes: Sequence[Contention], *, whole_host: bool) -> None:
+        self._processes = processes
+        self._by_pid = {pid: process for process in processes for pid in process.pids}
+        self._groups = by_name(processes)
+        self._whole_host = whole_host
+
+    def takers(self, pids: Collection[int], time: int, wall: int, threads: int) -> Takers | None:
+        """What kept ``threads`` threads of these processes waiting for a core, ``time`` of their ``wall`` ns. None: it
+        is too little to tell, or nothing is known."""
+        waiting = [self._by_pid[pid] for pid in pids if pid in self._by_pid]
+        cores = frozenset().union(*(process.cpus for process in waiting))
+        duration = max((process.duration for process in waiting), default=0)
+        if not cores or not duration or time < _TOLD * wall:
+            return None
+        for process in waiting:
+            for limit in process.limits:
+                if throttles(limit, duration):
+                    return Takers(QUOTA, cores=len(cores), cgroup=limit.cgroup)
+        used = sorted(((_used(group, cores) / duration, _name(group)) for group in self._groups), reverse=True)
+        total = sum(number for number, _ in used)
+        names = tuple((name, number) for number, name in used[:_MOST] if number >= _SHOWN * len(cores))
+        if self._whole_host or total >= _FULL * len(cores):
+            return Takers(TRACED, names, len(cores)) if names else None
+        wanted = sum(process.on_cpu + process.runnable for process in waiting) / duration
+        alone = threads <= len(cores) and total < _HAVE * len(cores)
+        crowded = wanted >= _WANTED * len(cores) and total < _HAVE * len(cores)
+        return Takers(OTHERS if alone or crowded else UNCLEAR, cores=len(cores))
+
+
+def _used(group: Contention, cores: frozenset[int]) -> float:
+    """ns on these cores: all of its cores alike."""
+    return group.on_cpu * len(group.cpus & cores) / len(group.cpus) if group.cpus else 0
+
+
+def _name(group: Contention) -> str:
+    return f"{len(group.pids)} × {group.process}" if len(group.pids) > 1 else group.process
+
+
+def sentence(takers: Takers) -> str:
+    """What a row says. Names in it are unescaped (hostile)."""
+    if takers.kind == QUOTA:
+        return f"stopped by the quota of control group {takers.cgroup}"
+    if takers.kind == TRACED:
+        named = ", ".join(f"{name} {used:.2f}" for name, used in takers.names)
+        return f"cores had by {named} of {takers.cores}"
+    if takers.kind == OTHERS:
+        return "cores had by processes that were not traced (-a shows them)"
+    return "cores had by others at a time, traced or not (-a shows all)"

@@ -1,0 +1,128 @@
+"""Calls that several processes were inside at the same time: whether they serialise, and who held up whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..base.units import plural, share
+from ..model import Profile
+from ..model.calls import CallTimes
+from ..model.sharing import SharedCall
+
+_TELLING = 2.0
+"""Calls that take so many times longer with others inside are said to serialise."""
+_MUCH = 0.1
+"""… if they do so for this share of their time."""
+_ENOUGH = 10
+"""So many calls without another process inside tell how long one takes alone."""
+_WORKS = 0.5
+"""Share of the turns that is time on a core, from which on the call is said to work."""
+_UNEVEN = 2.0
+"""A process is named if its turns are so many times longer than the mean of the others'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One call. ``each``: by process (names are hostile)."""
+
+    call: SharedCall
+    each: Mapping[int, CallTimes]
+
+    @property
+    def factor(self) -> float | None:
+        """How many times longer a call takes than alone, or than its turn if it was hardly ever alone."""
+        return self.call.factor if self.known_alone else self.call.turns_factor
+
+    @property
+    def known_alone(self) -> bool:
+        """Whether there were enough calls without another process inside."""
+        return self.call.alone >= _ENOUGH
+
+    def to_json(self) -> dict[str, Any]:
+        """Times in ns, null when not known."""
+        call = self.call
+        return {
+            "name": json_text(call.name),
+            "device": json_text(call.device),
+            "busy_ns": call.busy,
+            "shared_ns": call.shared,
+            "shared_share": call.shared / call.busy if call.busy else None,
+            "mean_inside": call.mean_inside,
+            "count": call.count,
+            "mean_ns": call.time // call.count if call.count else None,
+            "alone_count": call.alone,
+            "alone_mean_ns": call.alone_time // call.alone if call.alone else None,
+            "factor": call.factor,
+            "turns_factor": call.turns_factor,
+            "turns": [{"pid": pid, "process": self._name(pid), "ns": ns} for pid, ns in sorted(call.turns.items())],
+            "waits": [
+                {"waiter": waiter, "inside": inside, "ns": ns} for (waiter, inside), ns in sorted(call.waits.items())
+            ],
+        }
+
+    def _name(self, pid: int) -> str:
+        return json_text(self.name(pid))
+
+    def name(self, pid: int) -> str:
+        """The process's name; "" if it has none."""
+        return self.each[pid].process if pid in self.each else ""
+
+
+def shared_calls(profile: Profile) -> tuple[Shared, ...]:
+    """Those of a profile, the longest time of several processes inside first."""
+    each: dict[tuple[str, str], dict[int, CallTimes]] = defaultdict(dict)
+    for timed in profile.calls:
+        each[timed.name, timed.device][timed.pid] = timed
+    found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
+    return tuple(Shared(call, each[call.name, call.device]) for call in found if call.shared)
+
+
+def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
+    """A sentence on the first call that serialises its processes; it names the process that holds the others up."""
+    for each in shared:
+        call, factor = each.call, each.factor
+        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy:
+            continue
+        told = (
+            f"{plural(len(each.each), 'process')} serialise in {call.name} on {call.device}: "
+            f"for {share(call.shared, call.busy)} of its time two or more were inside, "
+            f"{call.mean_inside:.1f} on average"
+        )
+        against = "as alone" if each.known_alone else "as from the return of the one before"
+        told += f"; a call takes {factor:.1f} times as long {against}."
+        return (told, *_holder(each), *_what_the_time_is(each))
+    return ()
+
+
+def _holder(each: Shared) -> tuple[str, ...]:
+    """The process during whose turns the others waited longest, if its turns are much longer."""
+    held, turns = each.call.held(), each.call.turns
+    if len(turns) < 2 or not any(held.values()):
+        return ()
+    pid = max(held, key=lambda pid: (held[pid], -pid))
+    others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
+    if turns.get(pid, 0) < _UNEVEN * others:
+        return ()
+    who = f"{each.name(pid) or 'a process'} ({pid})"
+    return (f"{share(held[pid], sum(held.values()))} of the waiting inside was for {who}.",)
+
+
+def _what_the_time_is(each: Shared) -> tuple[str, ...]:
+    """Whether the driver works while others wait, or the one that is next to return waits, too."""
+    turns, on_core = sum(each.call.turns.values()), sum(call.on_cpu for call in each.each.values())
+    blocked = sum(call.blocked for call in each.each.values())
+    if not turns or blocked < on_core:
+        return ()
+    if on_core >= _WORKS * turns:
+        return (
+            "The process that returns next is mostly on a core meanwhile: the call itself works, or polls, and the "
+            "others are blocked until it is done.",
+        )
+    return (
+        "The process that returns next is mostly blocked meanwhile, too: what it waits for is slow, and the others "
+        "wait for both.",
+    )

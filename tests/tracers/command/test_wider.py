@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.command.wider import with_children
+
+
+class LeftOut(Scope):
+    def __init__(self, *busy: int) -> None:
+        super().__init__()
+        self.busy = set(busy)
+
+    def busy_left_out(self) -> set[int]:
+        return self.busy
+
+
+def given(**values: Any) -> dict[str, Any]:
+    return {"pids": (), "tids": (), "name": None, "cgroup": None, "duration": None, **values}
+
+
+@pytest.mark.parametrize(
+    ("values", "command"),
+    [
+        ({"pids": (7, 8), "duration": 10.0}, "trace-wall -p 7,8 --children -d 10"),
+        ({"name": "^train$", "duration": 0.5}, "trace-wall -n '^train$' --children -d 0.5"),
+        ({"name": "train"}, "trace-wall -n train --children"),
+        ({"name": "a'b\x1b[2J", "tids": (9,)}, "trace-wall -t 9 -n 'a'\"'\"'b\\x1b[2J' --children"),
+        ({"pids": (7,), "cgroup": Path("/a b")}, "trace-wall -p 7 --cgroup '/a b' --children"),
+    ],
+)
+def test_same_trace_with_children(values: dict[str, Any], command: str) -> None:
+    step = with_children(given(**values), LeftOut(1, 2), "wall")
+    assert step
+    assert step.command == command
+    assert step.tells == "also 2 processes that were left out and ran meanwhile"
+
+
+def test_one_child() -> None:
+    step = with_children(given(pids=(7,)), LeftOut(1), "offcpu")
+    assert step
+    assert step.tells == "also 1 process that was left out and ran meanwhile"
+
+
+def test_nobody_was_left_out() -> None:
+    assert with_children(given(pids=(7,)), LeftOut(), "offcpu") is None
