@@ -26,9 +26,10 @@ BPF_OBJECT := bpf/stallscope.bpf.o
 CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload libdemo_cuda libshares many_library
+WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libshares many_library cuda_calls
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so
+STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 cuda_calls cuda_late cuda_static)
+WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
 TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
 # Frame pointers: see tests/workloads/README.md.
@@ -179,6 +180,23 @@ build/workloads/demo build/workloads/shares: build/workloads/%: build/workloads/
 
 $(filter-out build/workloads/demo build/workloads/shares,$(WORKLOADS:%=build/workloads/%)): build/workloads/%: build/workloads/%.o build/workloads/workload.o
 	gcc -pthread -Wl,-z,now -o $@ $^
+
+build/workloads/ioctls: build/workloads/held_device.o
+
+# Stand-ins for CUDA's libraries, and programs that call them: see cuda_calls.c.
+build/workloads/libcuda.o: WORKLOAD_CFLAGS := $(filter-out -fno-optimize-sibling-calls,$(WORKLOAD_CFLAGS))
+build/workloads/libcuda.so.1 build/workloads/libcudart.so.12: build/workloads/%: build/workloads/libcuda.o build/workloads/libcudart.o
+	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ build/workloads/$(firstword $(subst ., ,$(@F))).o
+
+build/workloads/cuda_late.o: tests/workloads/cuda_calls.c Makefile | packages-build
+	@mkdir -p $(@D)
+	gcc $(WORKLOAD_CFLAGS) -DLATE -MMD -MP -c $< -o $@
+
+build/workloads/cuda_static: build/workloads/cuda_calls.o build/workloads/libcudart.o
+build/workloads/cuda_calls: build/workloads/cuda_calls.o build/workloads/libcudart.so.12
+build/workloads/cuda_late: build/workloads/cuda_late.o
+build/workloads/cuda_static build/workloads/cuda_calls build/workloads/cuda_late: build/workloads/%: build/workloads/held_device.o build/workloads/workload.o build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
+	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) $(if $(filter cuda_calls,$*),build/workloads/libcudart.so.12) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 
 # Lazily bound, as most programs are: calls go through the PLT.
 build/workloads/cpp_frames: build/workloads/cpp_frames.o build/workloads/workload.o

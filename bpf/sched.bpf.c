@@ -23,6 +23,8 @@ static __always_inline void wait_ended(struct thread *t, struct task_struct *tas
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
 		ioctl_waited(t, now);
+	if (measure_calls)
+		calls_waited(t, now, waits);
 }
 
 /* Index into `latencies` for a wait for a core. Global, so that its paths are not multiplied by its callers'. */
@@ -155,6 +157,8 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 		offcpu_flush(t);
 	if (measure_ioctl)
 		ioctl_gone(t);
+	if (measure_calls)
+		calls_gone(t, now);
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);
@@ -283,7 +287,8 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if ((measure_offcpu || measure_wakeup) && user_stacks && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if ((measure_offcpu || measure_wakeup || measure_calls) && user_stacks &&
+	    !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
@@ -354,7 +359,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)))
+			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)) ||
+			    (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
 		}
 	}

@@ -2,6 +2,7 @@
 /* Which threads are traced: seeding from the existing threads, inheritance on fork, cgroup membership; and the final
  * dump of every traced thread. A thread is in scope exactly when it has a `struct thread`. */
 #define DEFINE_SHARED
+#include "calls.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "stack.bpf.h"
@@ -141,6 +142,8 @@ struct walk_request {
 	u16 reads; /* the walk continues when `want` has been read */
 	u16 end;   /* enum walk_end */
 	u16 pad;
+	u32 tid;
+	u32 pad2;
 	u64 word[REQUEST_WORDS];
 };
 
@@ -192,7 +195,7 @@ int scope_walk(void *ctx)
 	if (!request || !record || !walk)
 		return 0;
 	if (request->begins)
-		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, false);
+		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, request->tid, false);
 	else if (!request->words)
 		next = WALK_DONE; /* the wanted word cannot be read */
 	request->begins = 0;
@@ -254,7 +257,7 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	if (!of.walk)
 		return 0;
-	begin_walk(of.walk, record, ip, sp, bp, task->tgid, cs == USER32_CS);
+	begin_walk(of.walk, record, ip, sp, bp, task->tgid, task->pid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
 	*end = of.walk->end;
 	record->end = of.walk->end;

@@ -18,6 +18,7 @@ MAX_LINES = 400
 HEAVY = {"numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
 
 SHARED_PROBES = {
+    "calls": "calls of functions: for trace-cuda, and any library",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
     "scope": "which threads are traced: every command uses it",

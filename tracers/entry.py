@@ -30,6 +30,11 @@ def ioctl() -> int:
     return run("stallscope.tracers.ioctl")
 
 
+def cuda() -> int:
+    """``trace-cuda``."""
+    return run("stallscope.tracers.cuda")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

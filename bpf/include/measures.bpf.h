@@ -4,6 +4,7 @@
 #ifndef STALLSCOPE_MEASURES_BPF_H
 #define STALLSCOPE_MEASURES_BPF_H
 
+#include "calls.bpf.h"
 #include "maps.bpf.h"
 
 SHARED const volatile bool measure_offcpu;
@@ -51,5 +52,12 @@ extern int ioctl_cut(struct thread *t, u64 at);
 extern int ioctl_gone(struct thread *t);
 /* Whether the thread is inside an ioctl. */
 extern int ioctl_inside(struct thread *t);
+
+/* Like offcpu_ended(), for a wait inside a call of a function. */
+extern int calls_waited(struct thread *t, u64 now, u64 waits);
+/* The thread is about to exit. */
+extern int calls_gone(struct thread *t, u64 now);
+/* Whether the thread is inside a call. */
+extern int calls_inside(struct thread *t);
 
 #endif

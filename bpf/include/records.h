@@ -256,6 +256,7 @@ enum counter {
 	NEW_THREADS, /* added to the scope */
 	NEW_WAITS,   /* entries in the tables of waits */
 	NEW_SAMPLES, /* … and of samples */
+	NEW_CALLS,   /* … and of calls of functions */
 	NEW_STACKS,
 	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
 	LOST_WAKEUPS, /* no room for a new key */

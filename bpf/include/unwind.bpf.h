@@ -7,6 +7,7 @@
 #ifndef STALLSCOPE_UNWIND_BPF_H
 #define STALLSCOPE_UNWIND_BPF_H
 
+#include "calls.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.h"
 #include <bpf/bpf_core_read.h>
@@ -144,7 +145,7 @@ struct unwind_walk {
 	u32 reads; /* words that are read at a time */
 	u32 from;  /* the row that was found applies from here to `until` */
 	u32 until;
-	u32 pad;
+	u32 tid;
 	u32 caches; /* index of its rule_cache; out of range: none */
 	u8 stage;
 	u8 exact;      /* pc was interrupted, not returned to */
@@ -568,6 +569,8 @@ __weak int unwind_step(struct unwind_walk *walk, struct stack_record *record)
 	at = walk->signal ? walk->at + 8 : walk->cfa - 8;
 	if (!read_word(walk, at, &value))
 		return WALK_READS;
+	if (measure_calls && is_trampoline(value))
+		value = replaced_return(walk->tid, at, value);
 	if (!value)
 		return stop_walk(walk, walk->guessed ? WALK_NO_TABLE : WALK_COMPLETE);
 	frames = walk->frames;
@@ -606,7 +609,7 @@ static __always_inline u16 task_registers(struct task_struct *task, u64 *ip, u64
 
 /* Initialises a walk from the saved registers. */
 static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_record *record, u64 ip, u64 sp, u64 bp,
-				       u32 tgid, bool narrow)
+				       u32 tgid, u32 tid, bool narrow)
 {
 	struct unwind_space *space = bpf_map_lookup_elem(&unwind_spaces, &tgid);
 
@@ -620,6 +623,7 @@ static __always_inline void begin_walk(struct unwind_walk *walk, struct stack_re
 	walk->window = 0;
 	walk->window_words = 0;
 	walk->tgid = tgid;
+	walk->tid = tid;
 	walk->reads = WINDOW_FIRST;
 	walk->caches = CONTEXTS;
 	walk->frames = 1;

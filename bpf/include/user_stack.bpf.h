@@ -22,6 +22,7 @@ struct user_memo {
 	u64 sp;
 	u64 bp;
 	u64 hash;
+	u64 callers;	/* open_callers() */
 	u32 version;	/* of the mappings */
 	u32 generation; /* of the tables, if the walk missed something; else 0 */
 	u32 uses;
@@ -75,7 +76,9 @@ __weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
 	u32 end, i;
 	u64 h = 0;
 
-	if (!memo || !walk || memo->ip != walk->pc || memo->sp != walk->sp || memo->bp != walk->bp)
+	if (!memo || !walk || memo->callers != open_callers(walk->tid))
+		return 0;
+	if (memo->ip != walk->pc || memo->sp != walk->sp || memo->bp != walk->bp)
 		return 0;
 	if (memo->stacks != stack_generation || memo->version != walk->space.version ||
 	    (memo->generation && memo->generation != unwind_generation))
@@ -110,6 +113,7 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	memo->sp = walk->start;
 	memo->bp = bp;
 	memo->hash = walk->hash;
+	memo->callers = open_callers(walk->tid);
 	memo->version = walk->space.version;
 	memo->generation = walk->missed ? unwind_generation : 0;
 	memo->uses = 0;
@@ -139,7 +143,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	}
 	if (!ip && !sp) /* a worker that the kernel created for the process (io_uring, vhost) */
 		return 0;
-	begin_walk(walk, record, ip, sp, bp, tgid, cs == USER32_CS);
+	begin_walk(walk, record, ip, sp, bp, tgid, (u32)bpf_get_current_pid_tgid(), cs == USER32_CS);
 	walk->caches = context;
 	if (lasting && cs == USER_CS) {
 		memo = memo_of(ip, sp, bp);

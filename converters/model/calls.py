@@ -43,6 +43,22 @@ class CallTimes:
     earlier: int = 0
     locks: str = ""
     """The locks that the call is known to take; "" if nothing is known."""
+    inner: int = 0
+    """Time in other calls that these made."""
+    open_inner: int = 0
+    """The same, of those that had not ended."""
+    library: str = ""
+    """Of a function, the name of its file; such calls have no ``device``."""
+
+    @property
+    def where(self) -> str:
+        """The device or the library."""
+        return self.device or self.library
+
+    @property
+    def own(self) -> int:
+        """Without the calls that these made."""
+        return self.total - self.inner
 
     @property
     def on_cpu(self) -> int:
@@ -84,6 +100,9 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         sum(call.open_time for call in calls),
         sum(call.earlier for call in calls),
         first.locks,
+        sum(call.inner for call in calls),
+        sum(call.open_inner for call in calls),
+        first.library,
     )
 
 

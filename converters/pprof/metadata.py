@@ -181,7 +181,7 @@ def _call(entry: Any) -> CallTimes:
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, BUCKETS), "latencies of calls")
     errors = _counts(entry["errors"])
-    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks")}
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library")}
     numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
     figures = [*latencies, *errors.values(), *numbers.values()]
     _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")

@@ -30,18 +30,28 @@ class Calls:
     blocked_there: int = 0
     """… and for how long, in ns."""
 
+    @property
+    def time(self) -> int:
+        """In ns: without the calls that these made, so that all calls sum to the time in calls."""
+        return self.total.own + self.total.open_time - self.total.open_inner
+
+    @property
+    def place(self) -> str:
+        """``of libcuda.so.1`` or ``on /dev/nvidiactl``."""
+        return f"of {self.total.library}" if self.total.library else f"on {self.total.device}"
+
     def to_json(self) -> list[dict[str, Any]]:
         """An entry per process. Times in ns, null when not known."""
         return [
             {
                 "name": json_text(call.name),
-                "device": json_text(call.device),
+                **_where(call),
                 "process": json_text(call.process),
                 "pid": call.pid,
                 "count": call.count,
                 "errors": {json_text(error): number for error, number in call.errors.items()},
                 "total_ns": call.total,
-                "self_ns": call.total,
+                "self_ns": call.own,
                 "min_ns": call.min,
                 "mean_ns": call.mean,
                 "p50_ns": call.quantile(0.5),
@@ -59,19 +69,24 @@ class Calls:
         ]
 
 
+def _where(call: CallTimes) -> dict[str, str]:
+    return {"library": json_text(call.library)} if call.library else {"device": json_text(call.device)}
+
+
 def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
     """The calls of all processes by name and device, the longest total first."""
     groups: dict[tuple[str, str], list[CallTimes]] = defaultdict(list)
     for call in profile.calls:
-        groups[call.name, call.device].append(call)
+        groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
     made = []
-    for (name, device), calls in groups.items():
+    for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
-        places = blocked.get(f"{name} {device}", {})
-        where = max(places, key=lambda place: (places[place], place), default="")
-        made.append(Calls(together(each), tuple(each), where, places.get(where, 0)))
-    return tuple(sorted(made, key=lambda of: (-of.total.total - of.total.open_time, of.total.name, of.total.device)))
+        # The frame of a function has only its name.
+        places = blocked.get(name if each[0].library else f"{name} {where}", {})
+        longest = max(places, key=lambda place: (places[place], place), default="")
+        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0)))
+    return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
 
 
 def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
@@ -82,21 +97,21 @@ def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
             continue
         names = [frame.name for frame in sample.stack if frame.kind == _API]
         kernel = site(sample.stack).kernel
-        if names and kernel:
-            found[names[-1]][kernel] += sample.values[0]
+        for name in set(names) if kernel else ():
+            found[name][kernel] += sample.values[0]
     return found
 
 
 def answer_of_calls(calls: Sequence[Calls]) -> tuple[str, ...]:
     """Which call took most of the time of all, and what that time was."""
-    whole = sum(each.total.total + each.total.open_time for each in calls)
+    whole = sum(each.time for each in calls)
     if not calls:
         return ("No call was seen.",)
     first = calls[0]
     total = first.total
-    much = share(total.total + total.open_time, whole) if whole else "All"
+    much = share(first.time, whole) if whole else "All"
     who = plural(len(first.each), "process")
-    told = f"{much} of the time in all calls is in {total.name} on {total.device}: "
+    told = f"{much} of the time in all calls is in {total.name} {first.place}: "
     if not total.count:
         return (
             f"{told}{plural(total.open_count, 'call')} by {who} had not ended, {duration(total.open_time)} so far.",
@@ -118,4 +133,4 @@ def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
         return ()
     error = max(worst.total.errors, key=lambda name: (worst.total.errors[name], name))
     name = worst.total.name
-    return (f"{count(failed)} of {count(called)} calls of {name} on {worst.total.device} failed, mostly with {error}.",)
+    return (f"{count(failed)} of {count(called)} calls of {name} {worst.place} failed, mostly with {error}.",)

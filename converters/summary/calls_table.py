@@ -42,7 +42,7 @@ def calls_table(calls: Sequence[Calls], width: int, top: int) -> RenderableType:
 
 
 def _time(of: Calls) -> int:
-    return of.total.total + of.total.open_time
+    return of.time
 
 
 def _column(parts: Sequence[int], whole: int, *, in_time: bool) -> list[str]:
@@ -74,7 +74,7 @@ def _call(of: Calls, *, with_figures: bool) -> Text:
     from rich.text import Text
 
     total = of.total
-    text = Text(printable(total.name), style="bold").append(f" {printable(total.device)}", style="not bold")
+    text = Text(printable(total.name), style="bold").append(f" {printable(total.where)}", style="not bold")
     text.append(f" │ {printable(of.blocked_in)}" if of.blocked_in else "", style="not bold cyan")
     details = []
     if with_figures and total.count:
@@ -82,6 +82,8 @@ def _call(of: Calls, *, with_figures: bool) -> Text:
         details[0] += f", max {duration(total.max)}"
         on_core, blocked, queued = (share(part, total.total) if total.total else "-" for part in _split(total))
         details.append(f"{on_core} on a core, {blocked} blocked, {queued} queued")
+    if total.inner:
+        details.append(f"{duration(total.total)} with the calls that it makes")
     if total.locks:
         details.append(f"takes {printable(total.locks)}")
     if total.open_count:
@@ -100,7 +102,7 @@ def histogram(of: Calls) -> Table:
     """Latencies by powers of two, in microseconds, or in nanoseconds where one is shorter."""
     rows = list(octaves(of.total.latencies))
     in_ns = bool(rows) and rows[0][0] < 2 * _USEC
-    title = f"{printable(of.total.name)} {printable(of.total.device)}: {'nsecs' if in_ns else 'usecs'}"
+    title = f"{printable(of.total.name)} {printable(of.total.where)}: {'nsecs' if in_ns else 'usecs'}"
     made = table(title, "count", last="distribution")
     most = max((calls for _, _, calls in rows), default=0)
     for begin, end, calls in rows:

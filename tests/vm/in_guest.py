@@ -31,6 +31,7 @@ from stallscope.converters.model import Profile, Sample
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
 from stallscope.converters.model.wakers import has_waker, links, own_part
+from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
@@ -38,6 +39,8 @@ from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_helpers, reason
+from stallscope.tracers.kernel.uprobes import best_way
+from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
@@ -239,6 +242,24 @@ def ioctl() -> str:
         assert not any(lost.values()), lost
     counted = f"all but {kept:,} counted, which the kernel did not report" if kept else "all counted"
     return f"{calls:,} calls, {counted}; their own clock differs by at most {worst / 1000:.1f} µs a call on average"
+
+
+@check
+def calls() -> str:
+    """Every call of functions that measured what they did, in the best way that the kernel has."""
+    way, worst, number = best_way(), 0.0, 0
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / "sleeps")),), symbols=re.compile("^sleep_"))
+    found = traced("sleeps", 40, measures=(Calls(wanted),))
+    timed = {(call.name, call.pid): call for call in found.profile.calls}
+    for truth in found.truth["waits"]:
+        call = timed[truth["function"], truth["pid"]]
+        assert call.count == truth["calls"] == sum(call.latencies), (call, truth)
+        assert call.total >= truth["ns"], (call, truth)
+        worst = max(worst, (call.total - truth["ns"]) / truth["calls"])
+        number += call.count
+    assert not any(found.profile.lost[kind] for kind in Calls().losses()), found.profile.lost
+    more = f"at most {worst / 1000:.1f} µs longer than what they measured inside"
+    return f"{number:,} calls, all counted, by {way.title}; {more}"
 
 
 @check

@@ -37,7 +37,10 @@ AT_ONCE = max(os.cpu_count() or 1, 1)
 """Guests that run side by side: each keeps one core busy."""
 
 SHORT = ("load", "doctor", "truth", "stacks")
-LONG = ("wall", "ioctl", "wakeup", "timeline", "quota", "everything", "demo", "storms", "command", "peer", "wheel")
+LONG = (
+    *("wall", "ioctl", "calls", "wakeup", "timeline", "quota", "everything"),
+    *("demo", "storms", "command", "peer", "wheel"),
+)
 REFUSED = ("refused",)
 """What there is to check where the probes do not run."""
 TOO_OLD = ("5.10",)

@@ -19,6 +19,7 @@ TITLES = {
     "wakeup": "`trace-wakeup`: who ends waits",
     "timeline": "timelines",
     "ioctl": "ioctl calls, counted and timed",
+    "calls": "calls of functions, counted and timed",
     "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
     "everything": "`trace-offcpu -a`",

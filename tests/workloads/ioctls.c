@@ -12,52 +12,16 @@
  *	slow: the same file; every process calls the same control, but those of the fourth process, SLOW, take ten times
  *	as long. */
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <pty.h>
-#include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include "held_device.h"
 #include "workload.h"
 
 #define MAX_PROCESSES 32
-#define LARGEST (1 << 17) /* of a request: FUSE_MIN_READ_BUFFER and more */
-#define FILE_NODE 2
-#define FAILED_CONTROL 0x20801303
-
-/* NVOS54, NVOS64, NVOS00 (nvos.h) and the argument of NV_ESC_IOCTL_XFER_CMD (nv-ioctl.h). */
-struct control {
-	uint32_t client, object, command, flags;
-	uint64_t parameters;
-	uint32_t size, status;
-};
-
-struct alloc {
-	uint32_t root, parent, object, class;
-	uint64_t parameters, rights;
-	uint32_t size, flags, status, pad;
-};
-
-struct release {
-	uint32_t root, parent, object, status;
-};
-
-struct xfer {
-	uint32_t command, size;
-	uint64_t pointer;
-};
-
-#define RM_CONTROL _IOWR('F', 0x2a, struct control)
-#define RM_ALLOC _IOWR('F', 0x2b, struct alloc)
-#define RM_FREE _IOWR('F', 0x29, struct release)
-#define XFER _IOWR('F', 211, struct xfer)
-#define UNKNOWN _IO('F', 1)
-#define SLOW_PROCESS 3
-#define SLOWER 10
 
 /* In line: calls from different places are then recognised by where they come from, and cost the tracer less. */
 static inline __attribute__((always_inline)) void call(struct wait_truth *w, int fd, unsigned long command,
@@ -143,113 +107,6 @@ static void use_slow(long calls, const char *path, uint32_t process)
 		call(wait, fd, RM_CONTROL, &control, 0);
 }
 
-static void reply(int fuse, uint64_t unique, int error, const void *data, size_t size)
-{
-	char buffer[512];
-	struct fuse_out_header head = { (uint32_t)(sizeof(head) + size), error, unique };
-
-	memcpy(buffer, &head, sizeof(head));
-	if (size)
-		memcpy(buffer + sizeof(head), data, size);
-	if (write(fuse, buffer, sizeof(head) + size) < 0 && errno != ENOENT)
-		die("write to /dev/fuse");
-}
-
-static struct fuse_attr attributes(uint64_t node)
-{
-	struct fuse_attr found = { .ino = node, .nlink = 1, .blksize = 4096 };
-
-	found.mode = node == FILE_NODE ? S_IFREG | 0600 : S_IFDIR | 0700;
-	return found;
-}
-
-/* Holds the call, then answers it: with the parameters, in which the status may be set. */
-static void serve_ioctl(int fuse, const struct fuse_in_header *head, long hold_us)
-{
-	const struct fuse_ioctl_in *in = (const void *)(head + 1);
-	struct timespec hold = { hold_us / 1000000, hold_us % 1000000 * 1000 };
-	struct fuse_ioctl_out out = { 0 };
-	char answer[256];
-
-	if (in->cmd == RM_CONTROL && ((const struct control *)(in + 1))->object == SLOW_PROCESS) {
-		hold.tv_sec = hold_us * SLOWER / 1000000;
-		hold.tv_nsec = hold_us * SLOWER % 1000000 * 1000;
-	}
-	nanosleep(&hold, NULL);
-	if (in->cmd == UNKNOWN) {
-		reply(fuse, head->unique, -EINVAL, NULL, 0);
-		return;
-	}
-	memcpy(answer, &out, sizeof(out));
-	memcpy(answer + sizeof(out), in + 1, in->in_size);
-	if (in->cmd == RM_CONTROL) {
-		struct control *control = (void *)(answer + sizeof(out));
-
-		control->status = control->command == FAILED_CONTROL ? 0x1f : 0;
-	}
-	reply(fuse, head->unique, 0, answer, sizeof(out) + in->out_size);
-}
-
-static void serve(int fuse, long hold_us)
-{
-	static char buffer[LARGEST] __attribute__((aligned(8)));
-	const struct fuse_in_header *head = (const void *)buffer;
-
-	for (;;) {
-		if (read(fuse, buffer, sizeof(buffer)) < 0) {
-			if (errno == EINTR || errno == ENOENT)
-				continue;
-			_exit(0); /* it was unmounted */
-		}
-		if (head->opcode == FUSE_INIT) {
-			struct fuse_init_out out = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096 };
-
-			reply(fuse, head->unique, 0, &out, sizeof(out));
-		} else if (head->opcode == FUSE_LOOKUP) {
-			struct fuse_entry_out out = { .nodeid = FILE_NODE, .attr = attributes(FILE_NODE) };
-
-			reply(fuse, head->unique, 0, &out, sizeof(out));
-		} else if (head->opcode == FUSE_GETATTR) {
-			struct fuse_attr_out out = { .attr = attributes(head->nodeid) };
-
-			reply(fuse, head->unique, 0, &out, sizeof(out));
-		} else if (head->opcode == FUSE_OPEN) {
-			struct fuse_open_out out = { .fh = 1, .open_flags = FOPEN_DIRECT_IO };
-
-			reply(fuse, head->unique, 0, &out, sizeof(out));
-		} else if (head->opcode == FUSE_IOCTL) {
-			serve_ioctl(fuse, head, hold_us);
-		} else if (head->opcode == FUSE_FLUSH || head->opcode == FUSE_RELEASE) {
-			reply(fuse, head->unique, 0, NULL, 0);
-		} else if (head->opcode != FUSE_FORGET) {
-			reply(fuse, head->unique, -ENOSYS, NULL, 0);
-		}
-	}
-}
-
-/* Mounts the file, in a mount namespace of this process and its children, and forks the server. */
-static int start_server(char *folder, long hold_us)
-{
-	char options[64];
-	int fuse, server;
-
-	if (!mkdtemp(folder) || unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		die("unshare");
-	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
-	if (fuse < 0 || mount("held", folder, "fuse", MS_NOSUID | MS_NODEV, options))
-		die("/dev/fuse");
-	server = fork();
-	if (server < 0)
-		die("fork");
-	if (server == 0) {
-		workload_child();
-		serve(fuse, hold_us);
-	}
-	close(fuse);
-	return server;
-}
-
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/ioctls.XXXXXX", path[64];
@@ -263,7 +120,7 @@ int main(int argc, char **argv)
 	processes = workload_number(1, 1, MAX_PROCESSES);
 	calls = workload_number(2, 100, 1000000);
 	if (strcmp(what, "held") == 0 || strcmp(what, "slow") == 0)
-		server = start_server(folder, workload_number(3, 2000, 9999999));
+		server = start_held_device(folder, workload_number(3, 2000, 9999999));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	for (int i = 0; i < processes; i++) {
 		pids[i] = fork();
@@ -292,10 +149,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	if (server) {
-		umount2(folder, MNT_DETACH);
-		rmdir(folder);
-		kill(server, SIGKILL);
-	}
+	if (server)
+		end_held_device(folder, server);
 	return workload_end(begin);
 }

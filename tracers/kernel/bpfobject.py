@@ -58,6 +58,19 @@ class Program:
     def set_autoload(self, wanted: bool) -> None:
         check(library().bpf_program__set_autoload(self._pointer, wanted), f"program {self.name}")
 
+    def set_attach_type(self, number: int) -> None:
+        """An enum bpf_attach_type that libbpf does not know by the program's section."""
+        check(library().bpf_program__set_expected_attach_type(self._pointer, number), f"program {self.name}")
+
+    @property
+    def pointer(self) -> int:
+        """libbpf's."""
+        return self._pointer
+
+    @property
+    def fd(self) -> int:
+        return int(library().bpf_program__fd(self._pointer))
+
     @property
     def is_loaded(self) -> bool:
         """Whether it is in the kernel."""

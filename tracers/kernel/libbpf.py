@@ -72,6 +72,17 @@ class TestRunOptions(ctypes.Structure):
     ]
 
 
+class UprobeOptions(ctypes.Structure):
+    """struct bpf_uprobe_opts up to retprobe (libbpf 1.0)."""
+
+    _fields_ = [
+        ("sz", c_size_t),
+        ("ref_ctr_offset", c_size_t),
+        ("bpf_cookie", ctypes.c_uint64),
+        ("retprobe", ctypes.c_bool),
+    ]
+
+
 class BtfType(ctypes.Structure):
     """struct btf_type."""
 
@@ -101,6 +112,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_prog_test_run_opts": (c_int, [c_int, POINTER(TestRunOptions)]),
     "bpf_program__attach": (c_void_p, [c_void_p]),
     "bpf_program__attach_perf_event": (c_void_p, [c_void_p, c_int]),
+    "bpf_program__attach_uprobe_opts": (c_void_p, [c_void_p, c_int, c_char_p, c_size_t, POINTER(UprobeOptions)]),
+    "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
     "bpf_program__attach_iter": (c_void_p, [c_void_p, c_void_p]),
     "bpf_link__fd": (c_int, [c_void_p]),
     "bpf_link__destroy": (c_int, [c_void_p]),

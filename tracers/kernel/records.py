@@ -47,6 +47,7 @@ COUNTERS = (
     "new_threads",
     "new_waits",
     "new_samples",
+    "new_calls",
     "new_stacks",
     "new_ioctls",
     "lost_wakeups",

@@ -40,6 +40,8 @@ class _Request(ctypes.Structure):
         ("reads", c_uint16),
         ("end", c_uint16),
         ("pad", c_uint16),
+        ("tid", c_uint32),
+        ("pad2", c_uint32),
         ("word", c_uint64 * _REQUEST_WORDS),
     ]
 
@@ -70,7 +72,7 @@ class Sleepers:
                 continue  # exited
             try:
                 for tid, out, ip, sp, bp in threads:
-                    stack, end = self._stack(memory, tgid, ip, sp, bp)
+                    stack, end = self._stack(memory, (tid, tgid), ip, sp, bp)
                     key = tid.to_bytes(4, "little")
                     self._walked.update(key, _WALKED.pack(out, stack, end))
                     keys.append(key)
@@ -81,10 +83,11 @@ class Sleepers:
         for key in keys:
             self._walked.delete(key)
 
-    def _stack(self, memory: int, tgid: int, ip: int, sp: int, bp: int) -> tuple[int, int]:
-        """A stack's id and its `enum walk_end`; (0, …) when it has none."""
+    def _stack(self, memory: int, thread: tuple[int, int], ip: int, sp: int, bp: int) -> tuple[int, int]:
+        """A stack's id and its `enum walk_end`; (0, …) when it has none. ``thread``: its id and its process's."""
         request = self._request
-        request.ip, request.sp, request.bp, request.tgid = ip, sp, bp, tgid
+        request.ip, request.sp, request.bp = ip, sp, bp
+        request.tid, request.tgid = thread
         request.begins, request.words = 1, 0
         for _ in range(_MOST_READS):
             self._walk.run_as_test()

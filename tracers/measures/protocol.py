@@ -86,6 +86,10 @@ class Measure(Protocol):
         """Global variables of the BPF object, set before it is loaded."""
         return {}
 
+    def attach_types(self) -> Mapping[str, int]:
+        """By ``placed`` program: the attach type with which it is loaded, if libbpf does not know it."""
+        return {}
+
     def sizes(self, entries: int) -> Mapping[str, int]:
         """The number of entries of each of its maps, if the user allows ``entries``."""
         return {}
@@ -135,6 +139,10 @@ class Measure(Protocol):
         """A traced process has mapped a file, or did so before it was traced."""
         return
 
+    def expect(self, path: str, *, is_program: bool) -> None:
+        """A command that will be started for the trace will map this file, or execute it."""
+        return
+
     def read(self, loaded: Object) -> None:
         """Reads its maps, after the programs were detached; or those of an interval that is over."""
 
@@ -157,6 +165,10 @@ class Measure(Protocol):
     def calls(self, ended: Ended) -> Sequence[CallTimes]:
         """The calls that it has timed, without the names of their processes. After `read`."""
         return ()
+
+    def functions(self) -> frozenset[tuple[str, str]]:
+        """The functions whose calls it times, as (path of the file, name). After `read`."""
+        return frozenset()
 
     def shared(self) -> Sequence[SharedCall]:
         """Who was inside these calls at the same time. After `read`."""

@@ -45,6 +45,8 @@ class Capture:
     recorded: Recorded | None = None
     calls: list[CallTimes] = field(default_factory=list)
     """Without the names of processes."""
+    api: frozenset[tuple[str, str]] = frozenset()
+    """Functions whose calls were timed: path of the file, name."""
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ....converters.base.errors import StallscopeError
@@ -15,6 +15,7 @@ from ...base import procfs
 from ...base.programs import programs
 from ...images import maps
 from ...images.needed import needed
+from ...measures.protocol import Measure
 from ...symbols.process import ProcessSpaces
 
 if TYPE_CHECKING:
@@ -160,3 +161,13 @@ class Preparation:
                 self._unwinding.loader.read(pid)
         self._follow()
         self._unwinding.poll()
+
+
+def expect_files(command: list[str], environ: Mapping[str, str], measures: Iterable[Measure]) -> None:
+    """Tells the measures which files a command will map."""
+    listening = [measure for measure in measures if type(measure).expect is not Measure.expect]
+    for program in programs(command, environ) if listening else ():
+        path = os.path.realpath(program.path)
+        for file in needed(path, program.environ):
+            for measure in listening:
+                measure.expect(file, is_program=file == path)

@@ -299,6 +299,9 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
         suffix = "_raw" if shape.raw else ""
         names = {name for measure in options.measures for name in (*measure.programs, *measure.placed)}
         loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators)
+        for measure in options.measures:
+            for name, attach_type in measure.attach_types().items():
+                loaded.programs[name + suffix].set_attach_type(attach_type)
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),

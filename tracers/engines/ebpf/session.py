@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from .folding import Folding
 from .following import Following
 from .intervals import Intervals
 from .lives import Lives
-from .preparing import Preparation
+from .preparing import Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
 
@@ -237,6 +238,8 @@ class Session:
                 measure.consume()
 
     def _begin(self, ends: Ends) -> None:
+        if self._launch:
+            expect_files(self._launch.command, os.environ, self._engine.options.measures)
         bounded = bool(self._scope.ends_with)
         gone = ends.gone()
         self._scope.tgids -= gone
@@ -378,6 +381,7 @@ class Session:
             self._unwinding.counts if self._unwinding else None,
             recorded,
             [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
+            frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
         )

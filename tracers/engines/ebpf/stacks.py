@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 
 from ....converters.base.units import plural
@@ -63,7 +63,8 @@ class Stacks:
         user = sorted({self._space(row) for row in rows if row.origin.ustack in known})
         frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
         self.problems = symboliser.problems
-        self._user = dict(zip(user, map(_without_strays, frames), strict=True))
+        marked = _Marked(capture.api)
+        self._user = dict(zip(user, map(marked.of, map(_without_strays, frames)), strict=True))
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
@@ -156,6 +157,26 @@ class Stacks:
 def _frame_of(call: str) -> Stack:
     """Of a call, which is between the user's frames and the kernel's; "" for none."""
     return (Frame(call, "api"),) if call else ()
+
+
+class _Marked:
+    """Gives the frames of functions whose calls were timed their kind."""
+
+    def __init__(self, api: Collection[tuple[str, str]]) -> None:
+        self._api = api
+        self._names = {name for _, name in api}
+        self._known: dict[Frame, Frame] = {}
+
+    def of(self, stack: Stack) -> Stack:
+        """The same frames for the same ones, which stacks share."""
+        if self._names.isdisjoint(map(_NAME_OF, stack)):
+            return stack
+        return tuple(self._frame(frame) if frame.name in self._names else frame for frame in stack)
+
+    def _frame(self, frame: Frame) -> Frame:
+        if frame.module is None or (frame.module.path, frame.name) not in self._api:
+            return frame
+        return self._known.setdefault(frame, frame._replace(kind="api"))
 
 
 def _place(frame: Frame) -> str:

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Calls of functions in libraries: how often, how long, and what the thread did meanwhile.
+ *
+ * The programs run at uprobes, with preemption on: another thread can come to its own probe on the same CPU before one
+ * is done. Memory of a CPU is therefore used by one of them at a time; a thread's own entries need no such care.
+ *
+ * A call ends by its return. Calls that a thread leaves in another way (longjmp, an exception) are found when it makes
+ * another call above them, as the kernel does it, or returns from an outer one. */
+#include "calls.bpf.h"
+#include "measures.bpf.h"
+#include "thread.bpf.h"
+#include "user_stack.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Latencies are counted in buckets, like those of ioctl calls. */
+#define CALL_BUCKETS 112
+
+/* A cookie: the number of the function, and how its result is to be read. */
+#define COOKIE_FUNCTION 0xffffffffULL
+#define COOKIE_ERRORS (1ULL << 32) /* an int that is 0 unless it failed */
+
+/* Registers at a uprobe: struct pt_regs of arch/x86/include/uapi/asm/ptrace.h. */
+struct call_context {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+/* What was done where: time is counted once, for the innermost call. */
+struct call_time {
+	u64 calls;
+	u64 on_cpu;
+	u64 blocked;
+	u64 runnable;
+};
+
+struct call_key {
+	u32 tid;
+	u32 tgid;
+	u32 life;
+	u32 function;
+};
+
+struct call_sum {
+	u64 count;
+	u64 total;
+	u64 self; /* without the calls that it made */
+	u64 blocked;
+	u64 runnable;
+	u64 min;
+	u64 max;
+	u64 left;	/* ended without a return; not in `count` */
+	u64 open;	/* not ended when the thread was: not in `count` */
+	u64 open_time;	/* … and for how long */
+	u64 open_inner; /* … and for how long in calls that they made */
+	u32 latencies[CALL_BUCKETS];
+};
+
+struct call_failure {
+	u32 tgid;
+	u32 pad;
+	u32 function;
+	s32 result;
+};
+
+#define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
+	struct map##_table {                                                                                           \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
+		__uint(max_entries, 1);                                                                                \
+		__uint(key_size, key_bytes);                                                                           \
+		__uint(value_size, value_bytes);                                                                       \
+	};                                                                                                             \
+	struct map##_tables {                                                                                          \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
+		__uint(max_entries, SUM_TABLES);                                                                       \
+		__type(key, u32);                                                                                      \
+		__array(values, struct map##_table);                                                                   \
+	};                                                                                                             \
+	struct map##_tables map SEC(".maps")
+
+CALL_TABLES(call_times, sizeof(struct origin), sizeof(struct call_time));
+CALL_TABLES(call_sums, sizeof(struct call_key), sizeof(struct call_sum));
+CALL_TABLES(call_failures, sizeof(struct call_failure), sizeof(u64));
+
+/* Never written: initial values, too large for the BPF stack. */
+struct call_blank {
+	struct call_stack stack;
+	struct call_sum sum;
+};
+
+struct call_blanks {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct call_blank);
+};
+struct call_blanks call_blanks SEC(".maps");
+
+/* Whether a program uses the CPU's memory for stack walks. */
+struct call_walkers {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+};
+struct call_walkers call_walkers SEC(".maps");
+
+enum call_loss {
+	LOST_CALLS,	  /* no room, or too deep: not counted at all */
+	LOST_CALL_TIMES,  /* no room: the time of calls is that of no stack */
+	LOST_CALL_ERRORS, /* no room: the error is not told */
+	LOST_CALL_STACKS, /* the CPU's memory was in use: it is not known where the call came from */
+	/* No losses: of threads that have ended. */
+	CALL_PROBES,	  /* how often the programs ran */
+	CALL_PROBES_TIME, /* … and for how long */
+	CALL_LOSSES,
+};
+
+struct call_loss_array {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, CALL_LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct call_loss_array call_losses SEC(".maps");
+
+static __always_inline void tally(enum call_loss which, u64 number)
+{
+	u32 key = which;
+	u64 *value = bpf_map_lookup_elem(&call_losses, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, number);
+}
+
+/* The verifier is to see that the index stays in bounds. */
+static __always_inline struct open_call *call_at(struct call_stack *stack, u32 i)
+{
+	barrier_var(i);
+	return &stack->calls[i & (CALL_DEPTH - 1)];
+}
+
+static __always_inline struct call_blank *blank(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&call_blanks, &zero);
+}
+
+static __always_inline void *table_of(void *tables)
+{
+	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
+
+	return bpf_map_lookup_elem(tables, &slot);
+}
+
+/* Adds to what was done at an origin. Only the thread itself, or its switch, does so. */
+__weak int add_call_time(struct origin *at, struct call_time *what)
+{
+	struct call_time *sum = NULL, copy, *added = &copy;
+	struct origin own, *key = &own;
+	void *table;
+
+	if (!at || !what)
+		return 0;
+	/* On 6.1, a map takes no pointers that were passed to a global function. */
+	own = *at;
+	copy = *what;
+	table = table_of(&call_times);
+	if (!table)
+		return 0;
+	sum = bpf_map_lookup_elem(table, key);
+	if (!sum && bpf_map_update_elem(table, key, added, BPF_NOEXIST) == 0) {
+		count(NEW_CALLS);
+		return 0;
+	}
+	if (!sum)
+		sum = bpf_map_lookup_elem(table, key);
+	if (!sum) {
+		tally(LOST_CALL_TIMES, added->calls + !added->calls);
+		return 0;
+	}
+	sum->calls += added->calls;
+	sum->on_cpu += added->on_cpu;
+	sum->blocked += added->blocked;
+	sum->runnable += added->runnable;
+	return 0;
+}
+
+static __always_inline struct call_sum *sum_of(const struct call_key *key)
+{
+	void *table = table_of(&call_sums);
+	struct call_blank *none;
+	struct call_sum *sum;
+
+	if (!table)
+		return NULL;
+	sum = bpf_map_lookup_elem(table, key);
+	if (!sum) {
+		none = blank();
+		if (!none)
+			return NULL;
+		bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(table, key);
+	}
+	return sum;
+}
+
+/* The thread's calls, those of its program before an exec forgotten. NULL: no room. */
+static __always_inline struct call_stack *stack_of(const struct thread *t)
+{
+	struct call_blank *none;
+	struct call_stack *stack;
+	u32 tid = t->key.tid;
+
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack) {
+		none = blank();
+		if (!none)
+			return NULL;
+		bpf_map_update_elem(&call_stacks, &tid, &none->stack, BPF_NOEXIST);
+		stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	}
+	if (stack && stack->life != t->key.life) {
+		stack->depth = 0;
+		stack->life = t->key.life;
+	}
+	return stack;
+}
+
+static __always_inline struct call_key key_of(const struct thread *t, const struct open_call *call)
+{
+	struct call_key key = { t->key.tid, t->key.tgid, t->key.life, call->cookie & COOKIE_FUNCTION };
+
+	return key;
+}
+
+/* The innermost call ended without a return. */
+__weak int left_call(struct thread *t, struct call_stack *stack)
+{
+	struct call_sum *sum;
+	struct call_key key;
+	u32 last;
+
+	if (!t || !stack)
+		return 0;
+	last = stack->depth - 1;
+	if (last >= CALL_DEPTH)
+		return 0;
+	key = key_of(t, call_at(stack, last));
+	sum = sum_of(&key);
+	if (sum)
+		sum->left++;
+	else
+		tally(LOST_CALLS, 1);
+	stack->depth = last;
+	return 0;
+}
+
+/* The id of the stack where the function was called, its own frame included. */
+static __always_inline u64 calling_stack(struct call_context *ctx, u32 tgid)
+{
+	u32 slot = CONTEXT_CALL, zero = 0, *busy;
+	struct stack_record *record;
+	u64 id = 0;
+	u8 end;
+
+	record = bpf_map_lookup_elem(&stack_scratch, &slot);
+	busy = bpf_map_lookup_elem(&call_walkers, &zero);
+	if (!record || !busy)
+		return 0;
+	if (__sync_val_compare_and_swap(busy, 0, 1)) {
+		tally(LOST_CALL_STACKS, 1);
+		return 0;
+	}
+	id = walk_user(CONTEXT_CALL, ctx->cs, ctx->ip, ctx->sp, ctx->bp, tgid, true, record, &end);
+	__sync_lock_test_and_set(busy, 0);
+	return id;
+}
+
+/* Drops the calls that are not open any more when another one begins whose return address is at `sp`. At the same place
+ * is a call that ended by calling this one: then the kernel's trampoline is the return address. */
+__weak int drop_left(struct thread *t, struct call_stack *stack, u64 sp, u64 returns)
+{
+	u32 i, last;
+
+	if (!t || !stack)
+		return 0;
+	for (i = 0; i < CALL_DEPTH; i++) {
+		last = stack->depth - 1;
+		if (last >= CALL_DEPTH || call_at(stack, last)->sp > sp)
+			break;
+		if (call_at(stack, last)->sp == sp && is_trampoline(returns))
+			break;
+		left_call(t, stack);
+	}
+	return 0;
+}
+
+/* Returns whether its return is of interest. */
+static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
+{
+	u64 came = bpf_ktime_get_ns(), returns = 0, outer = 0;
+	struct call_stack *stack;
+	struct open_call *call;
+	struct thread *t;
+	u32 depth;
+
+	if (!running())
+		return false;
+	t = find_thread(task, trusted);
+	if (!t)
+		return false;
+	stack = stack_of(t);
+	if (!stack) {
+		tally(LOST_CALLS, 1);
+		return false;
+	}
+	bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
+	drop_left(t, stack, ctx->sp, returns);
+	depth = stack->depth;
+	if (depth >= CALL_DEPTH) {
+		tally(LOST_CALLS, 1);
+		return false;
+	}
+	if (depth && depth <= CALL_DEPTH) {
+		struct open_call *from = call_at(stack, depth - 1);
+
+		outer = from->callers;
+		if (from->sp == ctx->sp)
+			returns = from->returns;
+	}
+	call = call_at(stack, depth);
+	__builtin_memset(call, 0, sizeof(*call));
+	call->sp = ctx->sp;
+	call->returns = returns;
+	call->callers = (outer ^ returns) * 0xff51afd7ed558ccdULL | 1;
+	call->cookie = cookie;
+	if (user_stacks)
+		call->ustack = calling_stack(ctx, t->key.tgid);
+	call->began = bpf_ktime_get_ns();
+	barrier();
+	stack->depth = depth + 1;
+	stack->probes++;
+	stack->probes_time += call->began - came;
+	return true;
+}
+
+/* Index into `latencies`: see ioctl_bucket(). */
+extern int ioctl_bucket(u64 ns);
+
+static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
+{
+	struct call_failure failure = { t->key.tgid, 0, function, result };
+	void *table = table_of(&call_failures);
+	u64 one = 1, *number;
+
+	if (!table)
+		return;
+	number = bpf_map_lookup_elem(table, &failure);
+	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0)
+		return;
+	if (!number)
+		number = bpf_map_lookup_elem(table, &failure);
+	if (number)
+		__sync_fetch_and_add(number, 1);
+	else
+		tally(LOST_CALL_ERRORS, 1);
+}
+
+static __always_inline void add_call(struct thread *t, const struct open_call *call, u64 total)
+{
+	struct call_key key = key_of(t, call);
+	struct call_sum *sum = sum_of(&key);
+	u32 bucket;
+
+	if (!sum) {
+		tally(LOST_CALLS, 1);
+		return;
+	}
+	if (!sum->count || total < sum->min)
+		sum->min = total;
+	if (total > sum->max)
+		sum->max = total;
+	sum->count++;
+	sum->total += total;
+	sum->self += total - call->inner;
+	sum->blocked += call->blocked;
+	sum->runnable += call->runnable;
+	bucket = ioctl_bucket(total);
+	if (bucket < CALL_BUCKETS)
+		sum->latencies[bucket]++;
+}
+
+/* The innermost call has returned. */
+__weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 result)
+{
+	struct origin key = { .state = RUNNING };
+	struct call_time done = { .calls = 1 };
+	struct open_call *call, *outer;
+	u64 total, on_cpu;
+	u32 last;
+
+	if (!t || !stack)
+		return 0;
+	last = stack->depth - 1;
+	if (last >= CALL_DEPTH)
+		return 0;
+	call = call_at(stack, last);
+	stack->depth = last;
+	total = now - call->began;
+	on_cpu = total - call->blocked - call->runnable;
+	add_call(t, call, total);
+	key.ustack = call->ustack;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	done.on_cpu = on_cpu - call->inner_on_cpu;
+	add_call_time(&key, &done);
+	if (call->cookie & COOKIE_ERRORS && (u32)result)
+		add_call_failure(t, call->cookie & COOKIE_FUNCTION, result);
+	if (!last || last >= CALL_DEPTH)
+		return 0;
+	outer = call_at(stack, last - 1);
+	outer->blocked += call->blocked;
+	outer->runnable += call->runnable;
+	outer->inner += total;
+	outer->inner_on_cpu += on_cpu;
+	return 0;
+}
+
+/* The place in the stack of the call that returns; CALL_DEPTH: it began before the trace. */
+__weak int find_call(struct call_stack *stack, u64 sp, u64 cookie)
+{
+	u32 i, at;
+
+	if (!stack)
+		return CALL_DEPTH;
+	for (i = 0; i < CALL_DEPTH; i++) {
+		at = stack->depth - 1 - i;
+		if (at >= CALL_DEPTH)
+			break;
+		if (call_at(stack, at)->sp == sp && call_at(stack, at)->cookie == cookie)
+			return at;
+	}
+	return CALL_DEPTH;
+}
+
+static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct call_stack *stack;
+	struct thread *t;
+	u32 tid, at, i;
+
+	if (!running()) /* it goes on at the trace's end */
+		return;
+	t = find_thread(task, trusted);
+	if (!t)
+		return;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack || stack->life != t->key.life)
+		return;
+	/* The return has removed its address from the stack. */
+	at = find_call(stack, ctx->sp - sizeof(u64), cookie);
+	if (at >= CALL_DEPTH)
+		return;
+	for (i = 0; i < CALL_DEPTH && stack->depth > at + 1; i++)
+		left_call(t, stack);
+	end_call(t, stack, now, ctx->ax);
+	stack->probes++;
+	stack->probes_time += bpf_ktime_get_ns() - now;
+}
+
+int calls_inside(struct thread *t)
+{
+	struct call_stack *stack;
+	u32 tid;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	return stack && stack->depth && stack->life == t->key.life;
+}
+
+int calls_gone(struct thread *t, u64 now)
+{
+	struct call_stack *stack;
+	struct call_sum *sum;
+	struct call_key key;
+	u32 tid, i;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack)
+		return 0;
+	for (i = 0; i < CALL_DEPTH && i < stack->depth; i++) {
+		key = key_of(t, call_at(stack, i));
+		sum = sum_of(&key);
+		if (!sum)
+			continue;
+		sum->open++;
+		sum->open_time += now - call_at(stack, i)->began;
+		sum->open_inner += call_at(stack, i)->inner;
+		if (i + 1 < stack->depth)
+			sum->open_inner += now - call_at(stack, i + 1)->began;
+	}
+	tally(CALL_PROBES, stack->probes);
+	tally(CALL_PROBES_TIME, stack->probes_time);
+	bpf_map_delete_elem(&call_stacks, &tid);
+	return 0;
+}
+
+/* See wait_ended() in sched.bpf.c. The user stack is that of the wait. */
+int calls_waited(struct thread *t, u64 now, u64 waits)
+{
+	struct call_time waited = {};
+	struct call_stack *stack;
+	struct open_call *call;
+	struct origin key;
+	u32 tid, last;
+
+	if (!t || !t->out)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack || stack->life != t->key.life)
+		return 0;
+	last = stack->depth - 1;
+	if (last >= CALL_DEPTH)
+		return 0;
+	call = call_at(stack, last);
+	if (t->out < call->began)
+		return 0;
+	waited.blocked = blocked_part(t, now);
+	waited.runnable = now - t->out - waited.blocked;
+	call->blocked += waited.blocked;
+	call->runnable += waited.runnable;
+	key = t->key;
+	add_call_time(&key, &waited);
+	return 0;
+}
+
+/* Entry and return in one: session links, since 6.13. A value other than 0 skips the return. */
+static __always_inline int on_session(struct call_context *ctx, struct task_struct *task, bool trusted)
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+
+	/* At the return, the function's address is no longer where the thread is. */
+	if (bpf_get_func_ip(ctx) == ctx->ip)
+		return !on_call(ctx, cookie, task, trusted);
+	on_call_return(ctx, cookie, task, trusted);
+	return 0;
+}
+
+SEC("uprobe")
+int calls_session(struct call_context *ctx)
+{
+	return on_session(ctx, bpf_get_current_task_btf(), true);
+}
+
+SEC("uprobe")
+int calls_enter(struct call_context *ctx)
+{
+	on_call(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
+	return 0;
+}
+
+SEC("uprobe")
+int calls_return(struct call_context *ctx)
+{
+	on_call_return(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
+	return 0;
+}
+
+SEC("uprobe")
+int calls_session_raw(struct call_context *ctx)
+{
+	return on_session(ctx, (void *)bpf_get_current_task(), false);
+}
+
+SEC("uprobe")
+int calls_enter_raw(struct call_context *ctx)
+{
+	on_call(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
+	return 0;
+}
+
+SEC("uprobe")
+int calls_return_raw(struct call_context *ctx)
+{
+	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
+	return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The calls of functions that a thread is in. The kernel replaces the return address of such a call by the address of
+ * its own trampoline, so that walks up a stack need what was there. */
+#ifndef STALLSCOPE_CALLS_BPF_H
+#define STALLSCOPE_CALLS_BPF_H
+
+#include "maps.bpf.h"
+
+#define CALL_DEPTH 8
+/* The kernel maps the trampoline as near the end of the address space as possible: xol_add_vma(), kernel/events/uprobes.c.
+ */
+#define TRAMPOLINES 0x7fffffffULL /* addresses from this << 16 on */
+
+struct open_call {
+	u64 began;
+	u64 sp;	      /* where its return address is */
+	u64 returns;  /* … and what it was */
+	u64 callers;  /* hash of `returns` of this and of all outer calls */
+	u64 ustack;   /* where it was called */
+	u64 blocked;  /* by its waits that have ended, and by those of inner calls that have returned */
+	u64 runnable; /* the same */
+	u64 inner;    /* time in inner calls that have returned */
+	u64 inner_on_cpu;
+	u64 cookie; /* which function: see calls.bpf.c */
+};
+
+struct call_stack {
+	u32 depth;
+	u32 life;	 /* of the thread: what was open before an exec is no longer */
+	u64 probes;	 /* how often the programs ran for the thread */
+	u64 probes_time; /* … and for how long */
+	struct open_call calls[CALL_DEPTH];
+};
+
+/* By thread. */
+struct call_stack_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct call_stack);
+};
+SHARED struct call_stack_hash call_stacks SEC(".maps");
+
+SHARED const volatile bool measure_calls;
+
+static __always_inline bool is_trampoline(u64 address)
+{
+	return address >> 16 == TRAMPOLINES;
+}
+
+/* Distinguishes stacks whose words are the same because they hold the trampoline's address. 0: no call is open. */
+static __always_inline u64 open_callers(u32 tid)
+{
+	struct call_stack *stack;
+	u32 last;
+
+	if (!measure_calls)
+		return 0;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	last = stack ? stack->depth - 1 : CALL_DEPTH;
+	return last < CALL_DEPTH ? stack->calls[last].callers : 0;
+}
+
+/* The return address that was at `at` before the kernel replaced it by `found`; `found` if that is not known. */
+__weak u64 replaced_return(u32 tid, u64 at, u64 found)
+{
+	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	u32 i;
+
+	if (!stack)
+		return found;
+	for (i = 0; i < CALL_DEPTH && i < stack->depth; i++)
+		if (stack->calls[i].sp == at)
+			return stack->calls[i].returns;
+	return found;
+}
+
+#endif

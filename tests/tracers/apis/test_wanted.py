@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.apis.wanted import Library, Wanted
+
+RUNTIME, OTHER = "/usr/lib/libcudart.so.12", "/opt/libnccl.so.2"
+HERE = (1, 2)
+
+
+def test_by_default_what_is_worth_timing() -> None:
+    wanted = Wanted()
+    assert wanted.looks_into(RUNTIME, HERE, is_program=False)
+    assert not wanted.looks_into(OTHER, HERE, is_program=False)
+    assert wanted.looks_into("/usr/bin/train", HERE, is_program=True)
+    assert wanted.wants("cudaMalloc", RUNTIME, HERE)
+    assert not wanted.wants("cudaGetDevice", RUNTIME, HERE)
+    assert not wanted.wants("cudaLaunchKernel", RUNTIME, HERE)
+
+
+def test_more_on_request() -> None:
+    wanted = Wanted(api=re.compile("^cudaGetDevice$|malloc"), launches=True)
+    assert wanted.wants("cudaGetDevice", RUNTIME, HERE)
+    assert wanted.wants("cudaLaunchKernel_ptsz", RUNTIME, HERE)
+    assert not wanted.wants("malloc", RUNTIME, HERE)
+
+
+def test_libraries_by_name_path_and_identity(tmp_path: Path) -> None:
+    file = tmp_path / "libx.so"
+    file.write_bytes(b"")
+    status = os.stat(file)
+    by_path, by_name = Library.at(str(file)), Library.at("libnccl.so.2")
+    assert by_path.is_file("/another/name", (status.st_dev, status.st_ino))
+    assert by_path.is_file(str(file.resolve()), HERE)  # of a container
+    assert not by_path.is_file("/opt/libx.so", HERE)
+    assert by_name.is_file(OTHER, HERE)
+    assert not by_name.is_file("/opt/libnccl.so.22", HERE)
+    wanted = Wanted(libraries=(by_name,), symbols=re.compile("^nccl"))
+    assert wanted.looks_into(OTHER, HERE, is_program=False)
+    assert wanted.wants("ncclAllReduce", OTHER, HERE)
+    assert not wanted.wants("ncclAllReduce", RUNTIME, HERE)
+    assert not wanted.wants("pncclAllReduce", OTHER, HERE)
+
+
+def test_a_path_without_a_file() -> None:
+    with pytest.raises(OSError, match="No such file"):
+        Library.at("/no/such/lib.so")

@@ -1,0 +1,55 @@
+"""trace-cuda's options. With real calls: tests/live/test_cuda.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.cuda import main
+from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.protocol import Request
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+    """What was to be traced; nothing is."""
+    seen: list[Request] = []
+
+    def trace(_: Ebpf, request: Request) -> None:
+        seen.append(request)
+        raise StallscopeError("recorded")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Ebpf, "trace", trace)
+    return seen
+
+
+def test_defaults(recorded: list[Request]) -> None:
+    assert main(["-p", "4711"]) == 1
+    (request,) = recorded
+    (measure,) = request.measures
+    assert (measure.name, request.what) == ("calls", "Time in calls")
+    assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
+    assert measure.knobs() == {"measure_calls": 1}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["-p", "1", "--state", "S"], ["-p", "1", "-F", "99"], ["-a", "-p", "1"], ["-p", "1", "--sym", "x"]],
+)
+def test_wrong_usage(arguments: list[str], recorded: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("trace-cuda: ")
+    assert recorded == []
+
+
+def test_help_begins_with_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out.count("sudo trace-cuda ") == 3
+
+
+def test_a_timeline_is_refused_before_the_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["-p", "1", "-o", str(tmp_path / "x.pftrace")]) == 2
+    assert "which trace-cuda does not record" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

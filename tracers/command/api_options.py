@@ -1,0 +1,92 @@
+"""Options that say which functions' calls are traced."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from ...converters.base.errors import StallscopeError
+from ...converters.base.text import printable
+from ..apis.wanted import Library, Wanted
+from ..images.files import HOST
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_SUGGESTIONS = 3
+
+
+def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--api --launches --lib --sym: what `make_wanted` is made from."""
+    decorators: list[Decorator] = [
+        click.option("--api", metavar="REGEX", help="Also trace these functions of CUDA's runtime and driver."),
+        click.option("--launches", is_flag=True, help="Also trace launches of kernels and graphs: there are many."),
+        click.option(
+            "--lib",
+            "libraries",
+            multiple=True,
+            metavar="PATH",
+            help="Also trace functions of this library or program (repeatable; a name without a folder is any file of "
+            "that name). Needs --sym.",
+        ),
+        click.option("--sym", "symbols", metavar="REGEX", help="The functions of --lib."),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def make_wanted(given: Mapping[str, Any]) -> Wanted:
+    """From the values of `api_options`. Usage errors, and StallscopeError for a library without such functions."""
+    if bool(given["libraries"]) != bool(given["symbols"]):
+        raise click.UsageError("--lib PATH and --sym REGEX go together: give both")
+    api, symbols = _expression("--api", given["api"]), _expression("--sym", given["symbols"])
+    return Wanted(api, given["launches"], tuple(_library(path, symbols) for path in given["libraries"]), symbols)
+
+
+def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(text) if text else None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise click.BadParameter(f"{text!r} is not a regular expression: {error}", param_hint=f"'{option}'") from None
+
+
+def _library(path: str, symbols: re.Pattern[str] | None) -> Library:
+    try:
+        library = Library.at(path)
+    except OSError as error:
+        raise StallscopeError(
+            f"there is no library {printable(path)}: {error.strerror}",
+            "give a path, or the name of a file that processes map: grep -o '/.*[.]so.*' /proc/PID/maps",
+            exit_code=2,
+        ) from None
+    if library.identity and symbols:
+        _check_symbols(library.path, symbols)
+    return library
+
+
+def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
+    """StallscopeError if the file has no such function."""
+    from ..images.elf import ElfError, ElfFile, FileSource
+    from ..images.functions import function_names
+
+    shown = printable(path)
+    try:
+        fd = HOST.open_regular(path)
+        try:
+            elf = ElfFile(FileSource(fd))
+            names = function_names(elf)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, ElfError) as error:
+        raise StallscopeError(f"{shown}: {error}", "give a shared library or a program", exit_code=2) from None
+    if not elf.is_64:
+        raise StallscopeError(f"{shown} is 32-bit code, which is not traced", "give a 64-bit library", exit_code=2)
+    if any(map(symbols.search, names)):
+        return
+    nearest = difflib.get_close_matches(symbols.pattern.strip("^$"), names, _SUGGESTIONS)
+    has = f"it has {', '.join(map(printable, nearest))}" if nearest else f"`nm -D {shown}` lists what it has"
+    raise StallscopeError(f"{shown} has no function that {symbols.pattern!r} matches", has, exit_code=2)

@@ -1,0 +1,166 @@
+"""Files that have wanted functions, and the probes on these: found when a traced process maps a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...converters.base.text import printable
+from ...converters.base.units import plural
+from ..apis import cuda
+from ..apis.entries import CODE, entry
+from ..apis.wanted import Wanted
+from ..images.elf import ElfError, ElfFile, FileSource
+from ..images.files import HOST, Root, open_mapped
+from ..images.functions import Function, find_functions
+from ..images.maps import Mapping
+from ..kernel.bpfobject import Link, Object
+from ..kernel.libbpf import BpfError
+from ..kernel.uprobes import Place, Way, attach
+
+_ERRORS = 1 << 32
+"""COOKIE_ERRORS of bpf/calls.bpf.c."""
+_MOST = 1 << 14
+"""Functions with a probe."""
+_NAMED = 3
+"""How many are named in a remark."""
+_X86_64 = 62
+"""EM_X86_64 of elf.h."""
+
+
+class Probe(NamedTuple):
+    """A function with a probe; its number is its index. ``path``: as the process that mapped it sees it."""
+
+    name: str
+    path: str
+    is_fast: bool
+
+
+class Probed(Link):
+    """The probes. As a link: closed when the trace ends."""
+
+    def __init__(self, loaded: Object, way: Way, programs: tuple[str, str, str], wanted: Wanted) -> None:
+        super().__init__(0)
+        self._loaded, self._way, self._programs, self._wanted = loaded, way, programs, wanted
+        self._links: list[Link] = []
+        self._known: set[tuple[int, int] | str] = set()
+        """Mapped files that were looked into, and those that need not be."""
+        self._files: set[tuple[int, int]] = set()
+        self.functions: list[Probe] = []
+        self.problems: dict[str, str] = {}
+        """Files without probes although they may have wanted functions, and why."""
+        self.is_closed = False
+
+    def look(self, pid: int, mapping: Mapping) -> None:
+        """Puts probes on the wanted functions of a file that a process has mapped, unless they have some."""
+        if self.is_closed or not mapping.is_file or mapping.key in self._known:
+            return
+        path, identity = mapping.file_path, (mapping.dev, mapping.inode)
+        is_program = _is_program(pid, mapping)
+        self._known.add(mapping.key)
+        if not self._wanted.looks_into(path, identity, is_program=is_program):
+            return
+        try:
+            root = _root(pid)
+            try:
+                fd = open_mapped(pid, mapping, root)
+            finally:
+                root.close()
+        except (OSError, ValueError) as error:
+            self._refuse(path, str(error), is_program=is_program)
+        else:
+            self._take(fd, path, identity, is_program=is_program)
+
+    def expect(self, path: str, *, is_program: bool) -> None:
+        """The same for a file that a command will map, before it does: its first calls are then seen."""
+        try:
+            fd = HOST.open_regular(path)
+        except (OSError, ValueError):
+            return  # it is looked into if it is mapped
+        status = os.fstat(fd)
+        identity = status.st_dev, status.st_ino
+        if self._wanted.looks_into(path, identity, is_program=is_program):
+            self._take(fd, path, identity, is_program=is_program)
+        else:
+            os.close(fd)
+
+    def _take(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
+        """Puts probes on the functions of an open file, which it closes."""
+        try:
+            # Some file systems show other numbers in maps than these, but these are always the same for a file.
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) not in self._files:
+                self._files.add((status.st_dev, status.st_ino))
+                self._probe(fd, path, identity, is_program=is_program)
+        except ElfError as error:
+            self._refuse(path, str(error), is_program=is_program)
+        except BpfError as error:
+            self._refuse(path, error.cause, is_program=is_program)
+        finally:
+            os.close(fd)
+
+    def _refuse(self, path: str, why: str, *, is_program: bool) -> None:
+        """Nobody expects functions in any program: that one of them is damaged, for example, is not worth a word."""
+        if not is_program:
+            self.problems[path] = why
+
+    def _probe(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
+        elf = ElfFile(FileSource(fd))
+        found = find_functions(elf, lambda name: self._wanted.wants(name, path, identity), CODE)
+        if not found:
+            return
+        if not elf.is_64 or elf.machine != _X86_64:
+            raise ElfError("its code is not that of 64-bit x86")
+        # Functions of a program that only looks like CUDA's are not taken for it.
+        if is_program and not any(cuda.kind(function.name) for function in found) and not self._wanted.libraries:
+            return
+        if len(self.functions) + len(found) > _MOST:
+            raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
+        first = len(self.functions)
+        probes, places = zip(*(_placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
+        self._links += attach(self._loaded, self._way, self._programs, fd, places)
+        self.functions += probes
+
+    def remarks(self) -> Iterator[str]:
+        """Sentences that the reader should know."""
+        if not self.functions:
+            yield "no traced process has mapped a library with functions to trace"
+        else:
+            files = len({probe.path for probe in self.functions})
+            where = f"{plural(len(self.functions), 'function')} of {plural(files, 'file')}"
+            yield f"probes were on {where}, by {self._way.title}"
+        slow = [probe.name for probe in self.functions if not probe.is_fast]
+        if slow:
+            names = ", ".join(map(printable, slow[:_NAMED]))
+            names += f" and {plural(len(slow) - _NAMED, 'more function')}" if len(slow) > _NAMED else ""
+            yield f"the kernel cannot emulate the first instruction of {names}: calls cost some 10 µs more"
+        for path, why in self.problems.items():
+            yield f"{printable(path)} was not traced: {printable(why)}"
+
+    def close(self) -> None:
+        self.is_closed = True
+        links, self._links = self._links, []
+        for link in links:
+            link.close()
+
+
+def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
+    at = entry(function.code)
+    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0)
+    return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
+
+
+def _is_program(pid: int, mapping: Mapping) -> bool:
+    """Whether the mapped file is the program that the process runs."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe") == mapping.path
+    except OSError:
+        return False
+
+
+def _root(pid: int) -> Root:
+    try:
+        return Root(os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC))
+    except OSError:
+        return HOST
