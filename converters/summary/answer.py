@@ -11,7 +11,7 @@ from ..base.units import plural, share
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
-from .phrases import Phrases, listed
+from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
 from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
 
@@ -245,8 +245,7 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
     whom = _everyone(everyone)
     if times.threads != everyone:
         whom = f"the threads that do not only wait ({times.threads} of {everyone})"
-    sentence = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
-    return f"{sentence}, {share(times.runnable, times.wall)} is waiting for one."
+    return f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 
 def _still_sentence(findings: Findings, named: frozenset[int]) -> str:
@@ -273,10 +272,11 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     if not summary.times.wall:
         return (work,)
     times = summary.times
-    rest = f"{share(times.on_cpu, times.wall)} of the time of {_everyone(times.threads)} is on a core"
+    everyone = _everyone(times.threads)
     if times.on_cpu * 2 < times.wall:
+        rest = f"{share(times.on_cpu, times.wall)} of the time of {everyone} is on a core"
         return work, f"{rest}: trace-wall or trace-offcpu tells where the rest goes."
-    return work, f"{rest}, {share(times.runnable, times.wall)} is waiting for one."
+    return work, f"{on_cores(everyone, times.on_cpu, times.runnable, times.wall)}."
 
 
 def _work_sentence(summary: Summary) -> str:

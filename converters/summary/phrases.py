@@ -26,6 +26,13 @@ _TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
 
 
+def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
+    """``20.0 % of the time of … is on a core, 5.0 % is waiting for one``; the larger part comes first."""
+    if runnable > on_cpu:
+        return f"{share(runnable, wall)} of the time of {whom} is waiting for a core, {share(on_cpu, wall)} is on one"
+    return f"{share(on_cpu, wall)} of the time of {whom} is on a core, {share(runnable, wall)} is waiting for one"
+
+
 class Phrases:
     """For the threads of one profile."""
 
@@ -38,9 +45,7 @@ class Phrases:
         much = share(finding.time, finding.wall) if finding.wall else duration(finding.time)
         whom = self.subject(finding.threads)
         if finding.kind == CPU:
-            much = share(finding.time - finding.runnable, finding.wall)
-            text = f"{much} of the time of {whom} is on a core"
-            text += f", {share(finding.runnable, finding.wall)} is waiting for one"
+            text = on_cores(whom, finding.time - finding.runnable, finding.runnable, finding.wall)
         else:
             text = f"{much} of the time of {whom} is {_spent(finding)} ({_counts(finding)})"
         if not meanwhile:

@@ -30,7 +30,7 @@ Require = Callable[[bool, str], None]
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "diagnoses"
 SECONDS = 1
-CROWDED, ABOUT_CORES = 0.2, r"is waiting for one\.$|outnumber the cores"
+CROWDED, ABOUT_CORES = 0.2, r"is waiting for one\.$|is waiting for a core, |outnumber the cores"
 SCREEN = 80, 24
 """Columns and lines of the terminal that the summary of few processes fits into."""
 FEW = 4

@@ -92,6 +92,8 @@ def test_threads_that_run() -> None:
         words.sentence(running)
         == "50.0 % of the time of the 2 w threads of app is on a core, 25.0 % is waiting for one."
     )
+    starved = Finding("cpu", ((1, 5), (1, 6)), 15 * MS, 20 * MS, runnable=14 * MS)
+    assert words.sentence(starved).endswith(" is waiting for a core, 5.0 % is on one.")
     many = phrases(thread(1, 1), thread(1, 5), thread(1, 6)).sentence(waits("main", "f"), running)
     assert many.endswith(
         "; meanwhile the 2 w threads are on a core for 50.0 % of their time, and wait for one for 25.0 %."
