@@ -55,7 +55,7 @@ CASES = (
     Case("tool_per_step", (MAIN + "tool_per_step .* run_tool → ",)),
     Case("python_gil", (r"4 python3 threads .* Python's interpreter lock \(GIL\)",)),
     Case("parked_pool", ("cruncher",), ("What runs .* compute",), command="trace-wall"),
-    Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait → .*ProcSleep",)),
+    Case("postgres_hot_row", ("6 main threads of postgres .* XactLockTableWait(, LockTuple)? → .*ProcSleep",)),
     Case("many_callers", (MAIN + "many_callers .* → fsync", "append_journal", "append_index", "append_audit")),
     Case(
         "inside_a_library",

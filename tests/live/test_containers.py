@@ -145,7 +145,7 @@ def test_both_process_ids(place: Path, built: Built, tmp_path: Path) -> None:
     assert {(t.pid, t.process, t.thread) for t in profile.threads} == {(outer, f"app ({inner} inside)", "app")}
     assert f"app ({inner} inside) (pid {outer})" in finished.out
     assert roots == {f"app_({inner}_inside)-{outer}"}
-    assert json.loads(answer.out)["processes"] == [{"name": f"app ({inner} inside)", "pids": [outer]}]
+    assert json.loads(answer.out)["processes"] == [{"name": f"app ({inner} inside)", "pids": [outer], "ended": 0}]
     assert f"app (pid {outer})" in plain.out
     assert plain_roots == {f"app-{outer}"}
 
