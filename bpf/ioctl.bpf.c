@@ -271,8 +271,14 @@ struct ioctl_loss_array {
 };
 struct ioctl_loss_array ioctl_losses SEC(".maps");
 
-/* The last number that a target was given. */
-u32 ioctl_numbers;
+/* The last number that a target was given. Not a variable: user space writes all of them at once. */
+struct ioctl_number_count {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+};
+struct ioctl_number_count ioctl_numbers SEC(".maps");
 
 /* The numbers are above the states of an origin. */
 #define NUMBER_SHIFT 8
@@ -419,12 +425,13 @@ static __always_inline void keep_name(struct file *file, const struct ioctl_file
 /* The target's number; a new one if it was not seen before. `file`: NULL if there is none. */
 static __always_inline u32 number_of(const struct ioctl_target *target, struct file *file)
 {
-	u32 *known = bpf_map_lookup_elem(&ioctl_targets, target), number;
+	u32 *known = bpf_map_lookup_elem(&ioctl_targets, target), *last, number, zero = 0;
 
 	if (known)
 		return *known;
-	if (*(volatile u32 *)&ioctl_numbers < MOST_NUMBERS - 1) {
-		number = __sync_fetch_and_add(&ioctl_numbers, 1) + 1;
+	last = bpf_map_lookup_elem(&ioctl_numbers, &zero);
+	if (last && *(volatile u32 *)last < MOST_NUMBERS - 1) {
+		number = __sync_fetch_and_add(last, 1) + 1;
 		if (file)
 			keep_name(file, &target->file);
 		bpf_map_update_elem(&ioctl_targets, target, &number, BPF_NOEXIST);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
@@ -15,29 +16,60 @@ _FEW = 4
 """Maximum number of processes given by id."""
 _RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
 """Kinds of first sentences for which a lack of cores may be the cause."""
+MINOR_CALLS = 0.1
+"""Calls that take less of the threads' time are not what the threads wait for."""
 _MUCH = 0.1
 """Others that have the cores are looked for from this share of the threads' time on."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 
 
+class Whom(NamedTuple):
+    """The words with which somebody chose what to trace, quoted for a shell: ``-n train``, or at the end a command."""
+
+    options: str
+    command: str = ""
+
+    def asked(self, tool: str, rest: str) -> str:
+        """The whole command line."""
+        return f"{tool} {self.options} {rest}{f' -- {self.command}' if self.command else ''}".replace("  ", " ")
+
+
 def next_command(
-    told: Answer, has_samples: bool, processes: Sequence[Process], waits: Sequence[Wait] = ()
+    told: Answer,
+    has_samples: bool,
+    processes: Sequence[Process],
+    waits: Sequence[Wait] = (),
+    chosen: Whom | None = None,
 ) -> NextStep | None:
     """None if no command shows more. ``has_samples``: what runs is known already. ``processes``: all traced. ``waits``:
-    theirs."""
+    theirs. ``chosen``: the user's own choice of these processes, if there is one that chooses them again."""
     if not processes or told.kind == HALTED:
         return None
-    whom = _scope(processes)
+    whom = scope_of(processes, chosen)
     if told.deadlock:
-        return NextStep(f"trace-offcpu {whom} -d 1 --per-thread -o stacks.html", "whole stacks")
+        return NextStep(whom.asked("trace-offcpu", "-d 1 --per-thread -o stacks.html"), "whole stacks")
     if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits):
         return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
     if told.kind in (CPU, NO_WAIT) and not has_samples:
-        return NextStep(f"trace-wall {whom} -d 5", "what runs on the cores, too")
-    if told.kind in (PEER, CHILD) and not told.explained and whom != "-a":
+        return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
+    if told.kind in (PEER, CHILD) and not told.explained and whom.options != "-a":
         return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
-    return NextStep(f"trace-offcpu {whom} -d 2 -o when.pftrace", "who wakes whom, and when")
+    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), "who wakes whom, and when")
+
+
+def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
+    """The same for a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
+    if share_of_time < MINOR_CALLS:
+        return NextStep(whom.asked("trace-offcpu", "-d 5"), "where the rest of the time goes")
+    if serialised:
+        return NextStep(whom.asked("trace-wakeup", "-d 5"), "who ends these waits, inside such a call or not")
+    return None
+
+
+def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
+    """How to choose the processes again."""
+    return chosen or Whom(_scope(processes))
 
 
 def _others_had_the_cores(waits: Sequence[Wait]) -> bool:

@@ -118,11 +118,8 @@ def _what_the_time_is(each: Shared) -> tuple[str, ...]:
     if not turns or blocked < on_core:
         return ()
     if on_core >= _WORKS * turns:
-        return (
-            "The process that returns next is mostly on a core meanwhile: the call itself works, or polls, and the "
-            "others are blocked until it is done.",
-        )
+        return ("The process that returns next is mostly on a core meanwhile: the call itself works, or polls.",)
     return (
-        "The process that returns next is mostly blocked meanwhile, too: what it waits for is slow, and the others "
-        "wait for both.",
+        "The process that returns next is mostly blocked meanwhile, too: what it waits for is slow, or is held outside "
+        "of these calls.",
     )

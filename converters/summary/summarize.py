@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
+from ..base.units import share
 from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
@@ -19,13 +20,13 @@ from .core_takers import Cores
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
-from .next_command import next_command
+from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
 from .sharing import serialised, shared_calls
 from .standing import Standing, standing
-from .trouble import trouble
+from .trouble import pools_of_libraries, trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
 from .wakers import longest
@@ -38,10 +39,11 @@ _NOWHERE = Site((), "")
 
 
 @no_collection()
-def summarize(profile: Profile) -> Summary:
+def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
     Off-CPU time needs the value types ``count``, ``min``, ``max`` beside it; on-CPU samples need ``samples``.
+    ``chosen``: how the user chose the processes, for the command that is recommended.
     StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
@@ -61,7 +63,7 @@ def summarize(profile: Profile) -> Summary:
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
-    troubles = trouble(contention, profile.threads)
+    troubles = trouble(contention, profile.threads, pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
         host=profile.host,
@@ -82,12 +84,24 @@ def summarize(profile: Profile) -> Summary:
         shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )
-    if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
-        return replace(summary, answer=(*answer_of_calls(summary.calls), *serialised(summary.shared)))
-    told = answer(summary, findings, troubles)
     own = [process for process in summary.processes if not process.in_kernel]
-    step = next_command(told, bool(running), own, summary.waits) if profile.duration_ns else None
+    if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
+        return _of_calls(summary, own, chosen)
+    told = answer(summary, findings, troubles)
+    step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     return replace(summary, answer=told.sentences, next_step=step)
+
+
+def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None) -> Summary:
+    whole, wall = sum(each.time for each in summary.calls), summary.times.wall
+    of_time = whole / wall if wall else 1.0
+    # What takes little of the time holds nobody up, however slow one call is.
+    together = serialised(summary.shared) if of_time >= MINOR_CALLS else ()
+    step = None
+    if summary.duration_ns and processes:
+        step = after_calls(of_time, bool(together), scope_of(processes, chosen))
+    minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if whole and of_time < MINOR_CALLS else ()
+    return replace(summary, answer=(*minor, *answer_of_calls(summary.calls), *together), next_step=step)
 
 
 _LOST = (0, 0)

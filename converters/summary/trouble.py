@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..base.units import duration, share
-from ..model import ThreadTimes
+from ..model import Profile, ThreadTimes
 from ..model.processes import THREAD_VARIABLES, CpuLimit
 from .contention import SECOND, Contention, together
 from .figures import thread_pattern
@@ -23,6 +24,8 @@ _MATTERS = 0.02
 """A problem is told from this share of the time on that all traced threads ran or waited for a core."""
 _POOL = 1.5
 """Variables that set the number of threads are a hint if a process wants more cores than this on average."""
+_WITH_POOLS = re.compile(r"lib(gomp|iomp|omp|mkl|openblas|cblas|blas|blis|numexpr|torch|tbb)|.*(numexpr|rayon)")
+"""Names of files that read these variables."""
 _HAVE = 0.6
 """Threads that get less than this share of their cores are crowded out by others."""
 _THROTTLED = 0.02
@@ -45,13 +48,15 @@ class Trouble(NamedTuple):
     """The part of ``time`` in which threads ran, waited for a core, or were stopped."""
 
 
-def trouble(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> tuple[Trouble, ...]:
-    """The problems found, possibly none."""
+def trouble(
+    processes: Sequence[Contention], threads: Sequence[ThreadTimes], pools: Collection[int] | None = None
+) -> tuple[Trouble, ...]:
+    """The problems found, possibly none. ``pools``: the processes in which `pools_of_libraries` are, if known."""
     groups = by_name(processes)
     quotas = _quotas(groups)
     throttled = {pid for quota in quotas for pid in quota.pids}
     # Throttled threads wait for cores anyway: that they outnumber the cores adds nothing.
-    crowds = [crowd for crowd in _crowds(groups) if not crowd.pids <= throttled]
+    crowds = [crowd for crowd in _crowds(groups, pools) if not crowd.pids <= throttled]
     # Of a whole host, a small process with a problem is none of the host's.
     enough = _MATTERS * sum(process.on_cpu + process.runnable for process in processes)
     return tuple(each for each in (*quotas, *crowds, *_pools(processes, threads)) if each.cost >= enough)
@@ -90,7 +95,25 @@ def _quota_sentence(limit: CpuLimit, groups: Sequence[Contention]) -> str:
     return f"{text} of the {duration(trace)} traced (all cores added up)." if trace else f"{text}."
 
 
-def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
+def pools_of_libraries(profile: Profile) -> frozenset[int]:
+    """Processes with code of a library whose number of threads `THREAD_VARIABLES` set."""
+    known: dict[int, bool] = {}
+    found = set()
+    for sample in profile.samples:
+        pid = sample.label("pid")
+        if not isinstance(pid, int) or pid in found:
+            continue
+        for frame in sample.stack:
+            if (made := known.get(id(frame))) is None:
+                path = frame.module.path if frame.module else ""
+                made = known[id(frame)] = bool(_WITH_POOLS.match(path.rpartition("/")[2]))
+            if made:
+                found.add(pid)
+                break
+    return frozenset(found)
+
+
+def _crowds(groups: Sequence[Contention], pools: Collection[int] | None) -> list[Trouble]:
     crowds = [(group, _name(group)) for group in groups if _is_crowd(group)]
     # Different programs may share the same cores.
     clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
@@ -100,7 +123,7 @@ def _crowds(groups: Sequence[Contention]) -> list[Trouble]:
     crowds += [crowd for cluster in clusters.values() if (crowd := _crowd_of(cluster))]
     crowds.sort(key=lambda crowd: -crowd[0].runnable)
     return [
-        Trouble(_crowd_sentence(group, whom), group.runnable, frozenset(group.pids), group.runnable)
+        Trouble(_crowd_sentence(group, whom, pools), group.runnable, frozenset(group.pids), group.runnable)
         for group, whom in crowds[:_MOST]
     ]
 
@@ -131,7 +154,7 @@ def _is_crowd(group: Contention) -> bool:
     )
 
 
-def _crowd_sentence(group: Contention, whom: str) -> str:
+def _crowd_sentence(group: Contention, whom: str, pools: Collection[int] | None) -> str:
     assert group.wanted is not None and group.allowed is not None
     quota = "" if group.allowed >= len(group.cpus) else " by quota"
     used = group.on_cpu / group.span
@@ -144,8 +167,17 @@ def _crowd_sentence(group: Contention, whom: str) -> str:
     return (
         f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
         f"{_cores(group.allowed)} may be used{quota}; {share(group.runnable, group.wall)} of their time they wait for "
-        f"one.{f' {_environment(group)}' if group.wanted >= _POOL * len(group.pids) else ''}"
+        f"one.{_hint(group, pools)}"
     )
+
+
+def _hint(group: Contention, pools: Collection[int] | None) -> str:
+    """On variables that set numbers of threads: on those that are not set, only where a library would read them."""
+    if group.wanted is None or group.wanted < _POOL * len(group.pids):
+        return ""
+    if not any(group.environments) and pools is not None and not set(group.pids) & set(pools):
+        return ""
+    return f" {_environment(group)}"
 
 
 def _environment(group: Contention) -> str:

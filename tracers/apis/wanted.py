@@ -10,10 +10,22 @@ from . import cuda
 
 LETTERS = re.Pattern[str]
 
+_UNSAFE = re.compile(
+    r"_Z|_R|.*\.|_*(sig)?setjmp$|_*(sig)?longjmp|_*vfork$|.*context$|__cxa_|_Unwind_|__gxx_|__libc_start|_start$"
+)
+
+
+def is_safe(name: str) -> bool:
+    """Whether a function's return can be watched. The kernel replaces the return address for that, which ends programs
+    whose code looks at it: exceptions of C++ and panics of Rust on their way out (`_Z`, `_R`), Go (names with a dot),
+    and functions that return twice or on another stack."""
+    return not _UNSAFE.match(name)
+
 
 @dataclass(frozen=True)
 class Library:
-    """A library given by the user: a path, or a name without a folder, which any file of that name matches."""
+    """A library given by the user: a path, or a name without a folder, which any file of that name matches, with or
+    without more digits of a version."""
 
     path: str
     identity: tuple[int, int] | None = None
@@ -34,7 +46,11 @@ class Library:
         """Whether a mapped file is this one; in another mount namespace, one of the same path is."""
         if self.identity == identity or path == self.path:
             return True
-        return self.identity is None and os.path.basename(path) == self.path
+        if self.identity is not None:
+            return False
+        # Of libfoo.so.1, programs map the file that this link leads to: libfoo.so.1.2.3.
+        name = os.path.basename(path)
+        return name == self.path or (".so" in self.path and name.startswith(f"{self.path}."))
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class Wanted:
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""
-        if self.symbols and self._is_given(path, identity) and self.symbols.search(name):
+        if self.symbols and self._is_given(path, identity) and self.symbols.search(name) and is_safe(name):
             return True
         if not cuda.is_function(name):
             return False

@@ -12,7 +12,7 @@ import click
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
-from ..apis.wanted import Library, Wanted
+from ..apis.wanted import Library, Wanted, is_safe
 from ..images.files import HOST
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -32,7 +32,12 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Also trace functions of this library or program (repeatable; a name without a folder is any file of "
             "that name). Needs --sym.",
         ),
-        click.option("--sym", "symbols", metavar="REGEX", help="The functions of --lib."),
+        click.option(
+            "--sym",
+            "symbols",
+            metavar="REGEX",
+            help="The functions of --lib, of a C API: an exception that leaves one ends the program.",
+        ),
     ]
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -85,8 +90,15 @@ def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
         raise StallscopeError(f"{shown}: {error}", "give a shared library or a program", exit_code=2) from None
     if not elf.is_64:
         raise StallscopeError(f"{shown} is 32-bit code, which is not traced", "give a 64-bit library", exit_code=2)
-    if any(map(symbols.search, names)):
+    matching = [name for name in names if symbols.search(name)]
+    if any(map(is_safe, matching)):
         return
+    if matching:
+        raise StallscopeError(
+            f"{shown}: a probe on the return of {printable(matching[0])} could end the program",
+            "choose functions with C names that return once: not those of C++, Rust or Go, nor setjmp and its like",
+            exit_code=2,
+        )
     nearest = difflib.get_close_matches(symbols.pattern.strip("^$"), names, _SUGGESTIONS)
     has = f"it has {', '.join(map(printable, nearest))}" if nearest else f"`nm -D {shown}` lists what it has"
     raise StallscopeError(f"{shown} has no function that {symbols.pattern!r} matches", has, exit_code=2)

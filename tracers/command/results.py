@@ -23,6 +23,7 @@ from ..base.progress import MANY, Progress
 if TYPE_CHECKING:
     from ...converters.model import Profile
     from ...converters.summary.figures import NextStep
+    from ...converters.summary.next_command import Whom
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,20 @@ class Results:
         self._write_files(profile, sys.stdout or io.StringIO())
 
     @no_collection()
-    def write(self, profile: Profile, details: Iterable[str] = (), step: NextStep | None = None) -> None:
+    def write(
+        self,
+        profile: Profile,
+        details: Iterable[str] = (),
+        step: NextStep | None = None,
+        chosen: Whom | None = None,
+    ) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
-        -v also prints the ``details``. ``step`` replaces the command that the summary recommends."""
+        -v also prints the ``details``. ``step`` replaces the command that the summary recommends; ``chosen`` is what
+        that traces."""
         # Standard output may be closed (>&-): the files are still written.
         stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
-            self._print_summary(profile, stream, step)
+            self._print_summary(profile, stream, step, chosen)
         finally:  # the summary may not be read to its end: the files are still written
             self._write_files(profile, stream)
         for line in details if self.verbose else ():
@@ -99,13 +107,13 @@ class Results:
                 if not output.is_stdout(path) and _identity(path) not in (None, before[path]):
                     print(f"wrote {printable(path)}", file=listing)
 
-    def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None) -> None:
+    def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
         from ...converters.summary.summarize import summarize
 
         with Progress() as progress:
             if len(profile.samples) >= MANY:
                 progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
-            summary = summarize(profile)
+            summary = summarize(profile, chosen)
         if step:
             summary = replace(summary, next_step=step)
         if self.as_json:

@@ -18,7 +18,7 @@ from ..engines.protocol import Request
 from ..measures.protocol import Measure
 from . import options
 from .results import Results
-from .wider import with_children
+from .wider import chosen, with_children
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -50,7 +50,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )
     outcome = engine.trace(request)
-    results.write(outcome.profile, outcome.details, with_children(given, scope, stem))
+    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given))
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
 
 

@@ -12,6 +12,33 @@ from ..base.scope import Scope
 
 if TYPE_CHECKING:
     from ...converters.summary.figures import NextStep
+    from ...converters.summary.next_command import Whom
+
+_LONG = 200
+"""A command with more characters is not repeated."""
+
+
+def _chosen(given: Mapping[str, Any]) -> list[str]:
+    """The options of scope that were given, but for ``--children``."""
+    words = []
+    for flag, numbers in (("-p", given["pids"]), ("-t", given["tids"])):
+        words += [flag, ",".join(map(str, numbers))] if numbers else []
+    words += ["-n", shlex.quote(given["name"])] if given["name"] else []
+    words += ["--cgroup", shlex.quote(str(given["cgroup"]))] if given["cgroup"] else []
+    return words
+
+
+def chosen(given: Mapping[str, Any]) -> Whom | None:
+    """The user's choice of what to trace, to be used again; None if the processes' ids say it as well."""
+    from ...converters.summary.next_command import Whom
+
+    if given["command"]:
+        command = printable(shlex.join(given["command"]))
+        return Whom("", command) if len(command) <= _LONG else None
+    words = _chosen(given)
+    if given["name"] or given["cgroup"] or given["children"]:
+        return Whom(printable(" ".join([*words, *(["--children"] if given["children"] else [])])))
+    return None
 
 
 def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep | None:
@@ -24,11 +51,7 @@ def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep
         return None
     from ...converters.summary.figures import NextStep
 
-    words = [f"trace-{stem}"]
-    for flag, numbers in (("-p", given["pids"]), ("-t", given["tids"])):
-        words += [flag, ",".join(map(str, numbers))] if numbers else []
-    words += ["-n", shlex.quote(given["name"])] if given["name"] else []
-    words += ["--cgroup", shlex.quote(str(given["cgroup"]))] if given["cgroup"] else []
+    words = [f"trace-{stem}", *_chosen(given)]
     words += ["--children", *(["-d", f"{given['duration']:g}"] if given["duration"] else [])]
     left_out = "processes that were left out and ran meanwhile"
     tells = f"also {plural(1, 'process')} that was left out and ran meanwhile" if len(busy) == 1 else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
+from stallscope.converters.summary.next_command import Whom
 from stallscope.converters.summary.summarize import summarize
 
 MS = 1_000_000
@@ -27,6 +28,20 @@ def profile(*calls: CallTimes) -> Profile:
     ]
     values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
     return Profile(values, samples, calls=list(calls))
+
+
+def test_calls_with_little_of_the_time_are_not_what_threads_wait_for() -> None:
+    made = profile(call("A", 1, 3, 9 * MS, blocked=6 * MS))
+    made.duration_ns = 100 * MS
+    made.threads = [ThreadTimes(1, "train", 1, "train", 100 * MS, 100 * MS, 0, {})]
+    summary = summarize(made)
+    assert summary.answer[0] == "9.0 % of the threads' time is in calls."
+    assert summary.next_step and summary.next_step.command == "trace-offcpu -p 1 -d 5"
+    chosen = summarize(made, Whom("-n train --children")).next_step
+    assert chosen and chosen.command == "trace-offcpu -n train --children -d 5"
+    made.threads = [ThreadTimes(1, "train", 1, "train", 50 * MS, 50 * MS, 0, {})]
+    assert summarize(made).answer[0].startswith("100.0 % of the time in all calls")
+    assert summarize(made).next_step is None
 
 
 def test_processes_are_put_together_by_name_and_device() -> None:

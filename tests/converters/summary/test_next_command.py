@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
-from stallscope.converters.summary.next_command import next_command
+from stallscope.converters.summary.next_command import Whom, after_calls, next_command
 from stallscope.converters.summary.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
@@ -35,6 +35,21 @@ def test_a_name_that_needs_care_is_not_put_into_a_command(name: str) -> None:
     step = next_command(Answer((), "lock"), False, [Process(name, tuple(range(10, 18)))])
     assert step
     assert step.command == "trace-offcpu -a -d 2 -o when.pftrace"
+
+
+def test_the_users_own_choice_is_repeated() -> None:
+    step = next_command(Answer((), "lock"), False, RANKS, chosen=Whom("-p 5 --children"))
+    assert step and step.command == "trace-offcpu -p 5 --children -d 2 -o when.pftrace"
+    step = next_command(Answer((), "cpu"), False, RANKS, chosen=Whom("", "python3 'my job.py' 6"))
+    assert step and step.command == "trace-wall -d 5 -- python3 'my job.py' 6"
+
+
+def test_after_calls() -> None:
+    whom = Whom("-n train")
+    assert after_calls(0.05, True, whom) == NextStep("trace-offcpu -n train -d 5", "where the rest of the time goes")
+    held = after_calls(0.5, True, whom)
+    assert held and held.command == "trace-wakeup -n train -d 5"
+    assert after_calls(0.5, False, whom) is None
 
 
 def test_nothing_tells_more() -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.summary.contention import contention_of
-from stallscope.converters.summary.trouble import trouble
+from stallscope.converters.summary.trouble import pools_of_libraries, trouble
 
 
 def told(made: Profile) -> tuple[str, ...]:
@@ -236,3 +236,31 @@ def test_a_crowd_that_a_quota_stops_is_told_once() -> None:
     assert only.sentence.startswith("A quota throttles train")
     assert only.pids == {1000}
     assert only.time == contention_of(made)[0].runnable
+
+
+def test_variables_that_are_not_set_are_a_hint_only_for_libraries_that_read_them() -> None:
+    made = crowd(2, environment={})
+    pids = {each.pid for each in made.processes}
+    (without,) = trouble(contention_of(made), made.threads, ())
+    assert "Environment" not in without.sentence
+    (some,) = trouble(contention_of(made), made.threads, {min(pids)})
+    assert some.sentence.endswith("are not set.")
+    for each in made.processes:
+        each.environment = {"OMP_NUM_THREADS": "8"}
+    (told_anyway,) = trouble(contention_of(made), made.threads, ())
+    assert "OMP_NUM_THREADS=8" in told_anyway.sentence
+
+
+def test_libraries_with_pools() -> None:
+    def sample(pid: int, path: str) -> Sample:
+        return Sample((Frame("main"), Frame("f", "native", Module(path))), (1,), (("pid", pid),))
+
+    paths = [
+        "/usr/lib/libgomp.so.1",
+        "/opt/libopenblas.so.0",
+        "/x/libtorch_cpu.so",
+        "/usr/lib/libnode.so",
+        "/a/libm.so.6",
+    ]
+    made = Profile([ValueType("off-cpu", "nanoseconds")], [sample(pid, path) for pid, path in enumerate(paths)])
+    assert pools_of_libraries(made) == {0, 1, 2}

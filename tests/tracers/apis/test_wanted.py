@@ -48,3 +48,21 @@ def test_libraries_by_name_path_and_identity(tmp_path: Path) -> None:
 def test_a_path_without_a_file() -> None:
     with pytest.raises(OSError, match="No such file"):
         Library.at("/no/such/lib.so")
+
+
+def test_a_name_that_is_a_link() -> None:
+    library = Library.at("libfoo.so.1")
+    assert library.is_file("/usr/lib/libfoo.so.1", HERE)
+    assert library.is_file("/usr/lib/libfoo.so.1.2.3", HERE)
+    assert not library.is_file("/usr/lib/libfoo.so.10", HERE)
+    assert not Library.at("foo").is_file("/usr/bin/foo.1", HERE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_ZN2at4_ops2mm4callE", "_RNvC1a1b", "main.deep", "_setjmp", "__sigsetjmp", "siglongjmp", "vfork", "swapcontext"],
+)
+def test_functions_whose_return_cannot_be_watched(name: str) -> None:
+    wanted = Wanted(libraries=(Library(OTHER, HERE),), symbols=re.compile(""))
+    assert not wanted.wants(name, OTHER, HERE)
+    assert wanted.wants("ncclAllReduce", OTHER, HERE)

@@ -48,3 +48,10 @@ def test_nearest_names() -> None:
 def test_no_library(path: str, says: str) -> None:
     with pytest.raises(StallscopeError, match=says):
         make_wanted({**NONE, "libraries": (path,), "symbols": "x"})
+
+
+def test_functions_whose_return_cannot_be_watched() -> None:
+    libc = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
+    with pytest.raises(StallscopeError) as caught:
+        make_wanted({"api": None, "launches": False, "libraries": (libc,), "symbols": "^_setjmp$"})
+    assert "could end the program" in caught.value.cause

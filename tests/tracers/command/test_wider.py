@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.summary.next_command import Whom
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.command.wider import with_children
+from stallscope.tracers.command.wider import chosen, with_children
 
 
 class LeftOut(Scope):
@@ -46,3 +47,12 @@ def test_one_child() -> None:
 
 def test_nobody_was_left_out() -> None:
     assert with_children(given(pids=(7,)), LeftOut(), "offcpu") is None
+
+
+def test_the_choice_is_told_where_ids_do_not_say_it() -> None:
+    nothing: dict[str, Any] = dict.fromkeys(("pids", "tids", "name", "cgroup", "children", "command"))
+    assert chosen({**nothing, "pids": (4, 5)}) is None
+    assert chosen({**nothing, "pids": (4, 5), "children": True}) == Whom("-p 4,5 --children")
+    assert chosen({**nothing, "name": "a b"}) == Whom("-n 'a b'")
+    assert chosen({**nothing, "command": ("python3", "my job.py")}) == Whom("", "python3 'my job.py'")
+    assert chosen({**nothing, "command": ("echo", "x" * 999)}) is None

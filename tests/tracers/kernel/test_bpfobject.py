@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -154,3 +155,16 @@ def test_ctrl_c_while_it_is_closed(kind: type[Link] | type[Object], monkeypatch:
         thing.close()
     thing.close()
     assert freed == [4096]
+
+
+def test_programs_do_not_write_variables() -> None:
+    """`Object.set_variable` writes all variables at once: what a program had written there would be lost."""
+    sources = {path.name: path.read_text() for path in (Path(__file__).parents[3] / "bpf").rglob("*.[ch]")}
+    declared = r"^(?:SHARED )?(?:u8|u32|u64|bool|struct \w+) (\w+)(?:\[\w+\])?;"
+    names = {name for text in sources.values() for name in re.findall(declared, text, re.MULTILINE)}
+    assert {"run", "stack_generation", "dumped_at"} <= names
+    any_name = "|".join(sorted(names))
+    write = re.compile(
+        rf"__sync_\w+\(&(?:{any_name})\b|^\t+(?:{any_name})(?:\.\w+)?(?: [-+|&]?= |\+\+|--)", re.MULTILINE
+    )
+    assert {name: found for name, text in sources.items() if (found := write.findall(text))} == {}
