@@ -23,7 +23,7 @@ Require = Callable[[bool, str], None]
 
 
 def summary_of(command: str, *arguments: object, path: Path, **changes: str) -> dict[str, Any]:
-    """What --json prints, which is also what the saved profile says."""
+    """What --json prints, which is also what the saved profile says, but for the words with which it was chosen."""
     line = [Path(sys.executable).with_name(command), "--json", "-o", path, *arguments]
     env = {name: value for name, value in environment().items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
@@ -31,7 +31,7 @@ def summary_of(command: str, *arguments: object, path: Path, **changes: str) -> 
     )
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
-    assert summarize(load(path)).to_json() == told
+    assert {**summarize(load(path)).to_json(), "next": None} == {**told, "next": None}
     return told
 
 
