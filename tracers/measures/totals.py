@@ -105,6 +105,12 @@ class Totals:
     def bytes(self) -> int:
         return len(self) * self._width * 8
 
+    def folded(self) -> int:
+        """How many rows there were if all were folded."""
+        self._settle()
+        rest = self._rows[:, _STACKS : self._key]
+        return len(np.unique(rest @ _MULTIPLIERS[_STACKS : self._key]))
+
     def fold(self, keep: int) -> None:
         """Puts all rows but the ``keep`` heaviest together: one row per thread, address space and state."""
         self._settle()

@@ -154,3 +154,13 @@ def test_nothing_to_move() -> None:
     assert list(made.take()) == [(Origin(5, 6, 0, 11, 10, 1, 3), [100, 10])]
     made.move(Moved.of({2: (0, 3, False)}))
     assert len(made) == 0
+
+
+def test_how_many_rows_folding_leaves() -> None:
+    totals = waits()
+    add(totals, [])
+    assert totals.folded() == 0
+    add(totals, some(5, 3000))
+    told, rows = totals.folded(), len(totals)
+    totals.fold(0)
+    assert told == len(totals) == 10 < rows  # 5 threads, each with 2 lives

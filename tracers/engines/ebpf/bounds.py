@@ -20,6 +20,8 @@ _MEANWHILE = 0.01
 _FEWEST_ROWS = 1 << 12
 _FINISHED_ROW, _FINISHED_FRAME = 1500, 24
 """Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
+_ACCOUNT = 3000
+"""The same of a thread's account."""
 _WRITER = 64 << 20
 """Memory that a process that writes a profile takes without rows: what it does not share with its parent."""
 
@@ -108,18 +110,24 @@ class Bounds:
         ids = [totals.stacks() for totals in self._totals]
         return np.concatenate([np.array(sorted(held), np.uint64), *ids, *more])
 
-    def finish(self) -> None:
-        """Folds the rows that names cannot be found for within the memory. After the measures were read."""
-        self._fold(self._room)
+    def finish(self, accounts: int) -> None:
+        """Folds the rows that names cannot be found for within the memory, beside so many threads' accounts. After the
+        measures were read."""
+        self._fold(self._room - self._fixed(accounts))
 
-    def finish_beside(self, taken: int) -> None:
+    def finish_beside(self, accounts: int, taken: int) -> None:
         """The same in a process of its own, beside the trace and others that take so many bytes."""
-        self._fold(self._room - _WRITER - taken)
+        self._fold(self._room - self._fixed(accounts) - _WRITER - taken)
 
-    def size_beside(self, taken: int) -> int:
+    def size_beside(self, accounts: int, taken: int) -> int:
         """Bytes that a process takes which calls `finish_beside`."""
+        fixed = _WRITER + self._fixed(accounts)
         rows = sum(map(len, self._totals)) * self._row
-        return _WRITER + max(min(rows, self._room - _WRITER - taken), 0)
+        return fixed + max(min(rows, self._room - fixed - taken), 0)
+
+    def _fixed(self, accounts: int) -> int:
+        """Bytes for what stays whatever is folded: the accounts, and a row per thread and state."""
+        return accounts * _ACCOUNT + sum(totals.folded() for totals in self._totals) * _FINISHED_ROW
 
     def _fold(self, room: int) -> None:
         fold_all(self._totals, max(room // self._row, _FEWEST_ROWS))

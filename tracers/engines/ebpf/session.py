@@ -147,7 +147,7 @@ class Session:
             if self.intervals and (at := self.intervals.withdraw()):
                 part = self._cut(sink, bounds, self.intervals, part, at)
             records = self._engine.stop()
-            bounds.finish()
+            bounds.finish(len(sink.ended) + len(records))
         return self._finish(sink, records, part, progress)
 
     def _keep_within(
@@ -198,10 +198,10 @@ class Session:
         intervals.passed()
 
         def write() -> None:
-            bounds.finish_beside(intervals.taken)
+            bounds.finish_beside(len(threads), intervals.taken)
             self._publish(self._capture(sink, threads, part, at))
 
-        intervals.write(write, bounds.size_beside(intervals.taken))
+        intervals.write(write, bounds.size_beside(len(threads), intervals.taken))
         sink.execs = [record for record in sink.execs if record.time >= at]
         self._ours |= intervals.ours
         for measure in measures:

@@ -141,13 +141,14 @@ def test_the_rarest_leave(little_room: int) -> None:
 
 
 def a_thousand_rows(depth: int, more: int = 0) -> tuple[Bounds, Counted]:
-    """The memory is enough for 100 with stacks of three frames, and for ``more`` bytes."""
+    """The memory is enough for 100 with stacks of three frames, [other stacks], and ``more`` bytes."""
     bounds, engine, measure, sink = made(0)
     sink(struct.pack(f"<IHHQ{depth}Q", 1, depth, 0, 1, *range(depth)))
     measure.table = [(number, 1) for number in range(1, 2001, 2)]
     measure.drain()
     row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
-    engine.options = dataclasses.replace(engine.options, memory=module._OURS + bounds._bytes + 100 * row + more)
+    enough = module._OURS + bounds._bytes + 100 * row + module._FINISHED_ROW + more
+    engine.options = dataclasses.replace(engine.options, memory=enough)
     return bounds, measure
 
 
@@ -161,7 +162,7 @@ def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
     for depth, rows in ((3, 100), (100, 40)):  # deep stacks take more
         bounds, measure = a_thousand_rows(depth)
-        bounds.finish()
+        bounds.finish(0)
         assert rows_of(measure) == rows
 
 
@@ -169,13 +170,23 @@ def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
     row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
     bounds, measure = a_thousand_rows(3, module._WRITER + 5000)
-    assert bounds.size_beside(5000) == module._WRITER + 100 * row
-    bounds.finish_beside(5000)
+    fixed = module._WRITER + module._FINISHED_ROW
+    assert bounds.size_beside(0, 5000) == fixed + 100 * row
+    bounds.finish_beside(0, 5000)
     assert rows_of(measure) == 100
     bounds, measure = a_thousand_rows(3, module._WRITER + 1000 * row)
-    assert bounds.size_beside(5000) == module._WRITER + 1000 * row
-    bounds.finish_beside(5000)
+    assert bounds.size_beside(0, 5000) == fixed + 1000 * row
+    bounds.finish_beside(0, 5000)
     assert rows_of(measure) == 999
+
+
+def test_accounts_leave_less_room_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    monkeypatch.setattr(module, "_ACCOUNT", 2 * (module._FINISHED_ROW + 3 * module._FINISHED_FRAME))
+    bounds, measure = a_thousand_rows(3)
+    assert bounds.size_beside(1000, 0) == module._WRITER + module._FINISHED_ROW + 1000 * module._ACCOUNT
+    bounds.finish(20)
+    assert rows_of(measure) == 60
 
 
 def test_records_are_read_while_the_kernel_is_waited_for() -> None:
