@@ -123,6 +123,41 @@ struct call_loss_array {
 };
 struct call_loss_array call_losses SEC(".maps");
 
+/* A call that returned, for a timeline. */
+struct call_span {
+	u64 begin;
+	u64 end;
+	u32 tid;
+	u32 function;
+	u32 level; /* 0: no other call was open */
+	u32 pad;
+};
+
+/* Read in bulk. A ring buffer of the kernel, since another thread can come to its own probe on the same CPU while one
+ * is written. */
+struct call_span_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct call_span_ring call_spans SEC(".maps");
+
+enum call_span_count {
+	LOST_SPANS,
+	SHORT_SPANS,
+	SPAN_COUNTS,
+};
+
+struct call_span_counts {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SPAN_COUNTS);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct call_span_counts call_span_counts SEC(".maps");
+
+const volatile bool record_call_spans;
+const volatile u64 call_span_over; /* ns; those that do not take longer are only counted. 0: none */
+
 static __always_inline void tally(enum call_loss which, u64 number)
 {
 	u32 key = which;
@@ -391,6 +426,25 @@ static __always_inline void add_call(struct thread *t, const struct open_call *c
 		sum->latencies[bucket]++;
 }
 
+static __always_inline void count_span(enum call_span_count which)
+{
+	u32 key = which;
+	u64 *value = bpf_map_lookup_elem(&call_span_counts, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+
+static __always_inline void add_span(const struct thread *t, const struct open_call *call, u64 now, u32 level)
+{
+	struct call_span span = { call->began, now, t->key.tid, call->cookie & COOKIE_FUNCTION, level };
+
+	if (call_span_over && now - call->began <= call_span_over)
+		count_span(SHORT_SPANS);
+	else if (bpf_ringbuf_output(&call_spans, &span, sizeof(span), BPF_RB_NO_WAKEUP))
+		count_span(LOST_SPANS);
+}
+
 /* The innermost call has returned. */
 __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 result)
 {
@@ -410,6 +464,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	total = now - call->began;
 	on_cpu = total - call->blocked - call->runnable;
 	add_call(t, call, total);
+	if (record_call_spans)
+		add_span(t, call, now, last);
 	key.ustack = call->ustack;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;

@@ -287,7 +287,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if ((measure_offcpu || measure_wakeup || measure_calls) && user_stacks &&
+	if ((measure_offcpu || measure_wakeup || measure_calls || measure_timeline) && user_stacks &&
 	    !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
@@ -359,8 +359,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)) ||
-			    (measure_calls && calls_inside(t)))
+			if (measure_offcpu || measure_wakeup || measure_timeline ||
+			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
 		}
 	}

@@ -22,6 +22,7 @@ from .measures.calls import Calls
 )
 @options.scope_options
 @api_options
+@options.span_options
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -33,4 +34,5 @@ def main(**given: Any) -> int:
     is linked into. The flame graph shows where each call came from, and above it where it was blocked. The trace ends
     after -d SECONDS, with the traced processes, or by Ctrl-C."""
     scope, wanted = options.make_scope(given), make_wanted(given)
-    return run(given, scope, (Calls(wanted),), stem="cuda", what="Time in calls")
+    measures = Calls(wanted, spans=options.make_spans(given)), *options.make_timeline(given)
+    return run(given, scope, measures, stem="cuda", what="Time in calls")

@@ -23,10 +23,13 @@ from ..kernel.uprobes import Way, best_way
 from .open_calls import HEAD, Open, Part, open_calls, parts
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row
+from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .spans import CallSpans, SpanRing, Spans
 
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
@@ -39,6 +42,8 @@ _INSIDE = 1 << 14
 """Threads that can be inside a call at a time."""
 _KINDS = 8
 """One function of a thread, and one kind of error of a process, per so many entries of the user's choice."""
+_SPAN_PERIOD = 0.02
+"""Seconds between two looks at the ring of spans."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
@@ -87,8 +92,15 @@ class Calls(Summed):
     value_size = _TIME.size
     weights = (1, 2, 3)
 
-    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None) -> None:
-        """``way``: how the probes get to the functions; None: the best that the kernel has."""
+    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None, spans: SpanOptions | None = None) -> None:
+        """``way``: how the probes get to the functions; None: the best that the kernel has. ``spans``: which calls are
+        kept one by one, for a timeline."""
+        self._span_options = spans
+        self.period = _SPAN_PERIOD if spans else None
+        self._loaded: Object | None = None
+        self._span_ring: SpanRing | None = None
+        self._spans: Spans | None = None
+        self._spans_lost = self._spans_short = 0
         self._wanted, self._given_way = wanted, way
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
@@ -115,10 +127,13 @@ class Calls(Summed):
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_calls": 1}
+        spans = {"record_call_spans": 1, "call_span_over": self._span_options.over} if self._span_options else {}
+        return {"measure_calls": 1, **spans}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+        spans = {"call_spans": self._span_options.buffer_bytes} if self._span_options else {}
         return {
+            **spans,
             "call_stacks": _INSIDE,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
@@ -130,11 +145,25 @@ class Calls(Summed):
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
+        self._loaded = loaded
         few = max(entries // _KINDS, 1024)
         self._tables = {
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
+
+    def consume(self) -> None:
+        if not (self._span_options and self._loaded):
+            return
+        if self._span_ring is None or self._spans is None:
+            # It needs numpy, which takes longer to import than the probes to attach.
+            from .spans import SpanRing, Spans
+
+            self._span_ring = SpanRing(self._loaded.find_map("call_spans"))
+            self._spans = Spans(self._span_options)
+        found = self._span_ring.take()
+        if len(found):
+            self._spans.add(*(found[name] for name in ("begin", "end", "tid", "number", "level")))
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
@@ -170,6 +199,10 @@ class Calls(Summed):
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
         self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
+        self.consume()
+        if self._span_options:
+            counts = loaded.find_map("call_span_counts")
+            self._spans_lost, self._spans_short = (counts.lookup_percpu_u64(i) for i in (0, 1))
         self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
 
     def next(self) -> None:
@@ -182,6 +215,10 @@ class Calls(Summed):
             table.close()
         if self.probed:
             self.probed.close()
+        if self._span_ring:
+            self._span_ring.close()
+            self._span_ring = None
+        self._loaded = None
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = [row for origin, values in self.totals().take() for row in _rows(origin, Time(*values))]
@@ -204,6 +241,19 @@ class Calls(Summed):
             entry.errors[error] = entry.errors.get(error, 0) + number
         return list(found.values())
 
+    def spans(self) -> CallSpans | None:
+        if not self._spans:
+            return None
+        from ...converters.model.scheduling import CallName
+        from .spans import GoingOn
+
+        going_on = [GoingOn(call.began, call.tid, call.function, call.depth) for call in self._open]
+        return self._spans.finish(lambda number: CallName(self._name(number)), going_on, self._spans_lost)
+
+    def _name(self, function: int) -> str:
+        assert self.probed
+        return self.probed.functions[function].name
+
     def functions(self) -> frozenset[tuple[str, str]]:
         return frozenset((probe.path, probe.name) for probe in self.probed.functions) if self.probed else frozenset()
 
@@ -215,6 +265,8 @@ class Calls(Summed):
         if self._probes:
             programs = f"{self._probes_time / self._probes:.0f} ns each in the programs"
             yield f"the probes ran {plural(self._probes, 'time')} in traced threads, {programs}; traps come on top"
+        if self._span_options:
+            yield from self._span_options.remarks("call", self._spans_short)
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
 

@@ -42,13 +42,16 @@ from .ioctl_records import (
     present_wait,
     wait_rows,
 )
+from .open_calls import DEPTH
 from .protocol import SCHEDULER, Ended, Row
+from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .sharing import Sharing
+    from .spans import CallSpans, Spans
     from .totals import Moved, Totals
 
 TIME = ValueType("ioctl", "nanoseconds")
@@ -80,12 +83,11 @@ _LOSSES = (
 )
 """enum ioctl_loss, in its order."""
 
-
 _UNREPORTED = "ioctls not reported by the kernel"
 """Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
 interrupted. Kernels that preempt themselves do that."""
-
-
+_LEVEL = DEPTH
+"""Of ioctls among spans: inside calls of functions."""
 _LEFT_OUT = "calls and waits left out of who was inside"
 
 
@@ -102,8 +104,11 @@ class Ioctl(Summed):
     weights = (0, 1)
     period = 0.05
 
-    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR) -> None:
-        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
+    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR, spans: SpanOptions | None = None) -> None:
+        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. ``spans``: which calls
+        are kept one by one, for a timeline."""
+        self._span_options = spans
+        self._spans: Spans | None = None
         self._nvidia_major = nvidia_major
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
@@ -171,8 +176,11 @@ class Ioctl(Summed):
         if self._sharing is None:
             # It needs numpy, which takes longer to import than the probes to attach.
             from .sharing import Sharing
+            from .spans import Spans
 
-            self._sharing = Sharing(*self._memory)
+            self._spans = Spans(self._span_options) if self._span_options else None
+            events, rings = self._memory
+            self._sharing = Sharing(events, rings, self._spans, _LEVEL)
         return self._sharing
 
     def _settle(self, *, final: bool = False) -> None:
@@ -349,6 +357,15 @@ class Ioctl(Summed):
                 found.append(call)
         return found
 
+    def spans(self) -> CallSpans | None:
+        if not self._spans:
+            return None
+        from ...converters.model.scheduling import CallName
+        from .spans import GoingOn
+
+        going_on = [GoingOn(call.began, call.origin.tid, call.target, _LEVEL) for call in self._open]
+        return self._spans.finish(lambda number: CallName(self._call(number), "ioctl"), going_on, self._lost[_LEFT_OUT])
+
     def losses(self) -> Mapping[str, int]:
         return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
 
@@ -358,6 +375,9 @@ class Ioctl(Summed):
             yield f"{kept}: counts are too low by these"
         if self._unfinished:
             yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
+
+        if self._spans and self._span_options:
+            yield from self._span_options.remarks("ioctl", self._spans.short)
 
     def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from .spans import CallSpans
     from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
@@ -169,6 +170,10 @@ class Measure(Protocol):
     def functions(self) -> frozenset[tuple[str, str]]:
         """The functions whose calls it times, as (path of the file, name). After `read`."""
         return frozenset()
+
+    def spans(self) -> CallSpans | None:
+        """The calls one by one, for the timeline; None if it does not record them. After `read`."""
+        return None
 
     def shared(self) -> Sequence[SharedCall]:
         """Who was inside these calls at the same time. After `read`."""
