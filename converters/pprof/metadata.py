@@ -1,11 +1,12 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` and ``shared`` (those of
-CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` (one per process; omitted
-if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
-other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
-``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
+``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
+``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` and
+``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the
+fields with a default, of those that have other values; omitted if none has), ``value_types`` (``[name, unit, aggregate,
+label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and ``foreign``
+(whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import BUCKETS, CallTimes
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
+from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 
 _PREFIX = "stallscope:"
@@ -64,6 +66,9 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         scripts = [entry.pop("script") for entry in meta["processes"]]
         if any(scripts):
             meta["scripts"] = scripts
+        ranks = [entry.pop("ranks") for entry in meta["processes"]]
+        if any(ranks):
+            meta["ranks"] = ranks
         lives["processes"] = _taken_out(meta["processes"], _PROCESS_LIVES)
     if any(lives.values()):
         meta["lives"] = lives
@@ -86,6 +91,13 @@ def _put_back(lives: Any, entries: Sequence[ThreadTimes] | Sequence[ProcessTimes
         _require(0 <= i < len(entries) and len(numbers) == len(names) and min(numbers) > 0, "lives")
         for name, number in zip(names, numbers, strict=True):
             setattr(entries[i], name, number)
+
+
+def _put_ranks(ranks: list[Any], processes: Sequence[ProcessTimes]) -> None:
+    _require(len(ranks) in (0, len(processes)), "ranks")
+    for entry, process in zip(ranks, processes, strict=False):
+        _require(isinstance(entry, dict) and entry.keys() <= {*LABELS}, "ranks")
+        process.ranks = {label: _text(value) for label, value in entry.items()}
 
 
 def in_comments(comments: list[str]) -> str | None:
@@ -114,6 +126,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     scripts = _list(meta.get("scripts", [""] * len(processes)))
     _require(len(scripts) == len(processes), "scripts")
     profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
+    _put_ranks(_list(meta.get("ranks", [])), profile.processes)
     lives = meta.get("lives", {})
     _require(isinstance(lives, dict), "lives")
     _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
@@ -155,7 +168,7 @@ def _thread(entry: Any) -> ThreadTimes:
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
-    known = {f.name for f in fields(ProcessTimes)} - {"script", *_PROCESS_LIVES}
+    known = {f.name for f in fields(ProcessTimes)} - {"script", "ranks", *_PROCESS_LIVES}
     _require(isinstance(entry, dict) and entry.keys() == known, "process")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")

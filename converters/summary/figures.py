@@ -15,6 +15,7 @@ from ..model import ValueType
 from .calls import Calls
 from .contention import Contention
 from .identity import kernel_ids
+from .outliers import Group
 from .sharing import Shared
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
@@ -218,6 +219,8 @@ class Summary:
     """Calls in which several processes were at the same time, by their time together."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
+    alike: tuple[Group, ...] = ()
+    """Processes of one program, such as the ranks of a job, compared with each other."""
     next_step: NextStep | None = None
     """A command that would show more."""
 
@@ -246,6 +249,7 @@ class Summary:
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "calls": [entry for each in self.calls for entry in each.to_json()],
+            "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},

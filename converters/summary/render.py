@@ -15,6 +15,7 @@ from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
 from .identity import shown_id
+from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
@@ -166,6 +167,7 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
+    blocks += [block for each in summary.alike for block in (Text(), outliers_table(each))]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

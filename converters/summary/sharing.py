@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -12,6 +12,7 @@ from ..base.units import plural, share
 from ..model import Profile
 from ..model.calls import CallTimes
 from ..model.sharing import SharedCall
+from .ranks import ranks_of, who
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
@@ -31,6 +32,8 @@ class Shared:
 
     call: SharedCall
     each: Mapping[int, CallTimes]
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Of processes that are ranks."""
 
     @property
     def factor(self) -> float | None:
@@ -67,6 +70,10 @@ class Shared:
     def _name(self, pid: int) -> str:
         return json_text(self.name(pid))
 
+    def who(self, pid: int) -> str:
+        """See `ranks.who`."""
+        return who(self.name(pid) or "a process", pid, self.ranks)
+
     def name(self, pid: int) -> str:
         """The process's name; "" if it has none."""
         return self.each[pid].process if pid in self.each else ""
@@ -78,7 +85,8 @@ def shared_calls(profile: Profile) -> tuple[Shared, ...]:
     for timed in profile.calls:
         each[timed.name, timed.device][timed.pid] = timed
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
-    return tuple(Shared(call, each[call.name, call.device]) for call in found if call.shared)
+    ranks = ranks_of(profile)
+    return tuple(Shared(call, each[call.name, call.device], ranks) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
@@ -107,8 +115,11 @@ def _holder(each: Shared) -> tuple[str, ...]:
     others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
     if turns.get(pid, 0) < _UNEVEN * others:
         return ()
-    who = f"{each.name(pid) or 'a process'} ({pid})"
-    return (f"{share(held[pid], sum(held.values()))} of the waiting inside was for {who}.",)
+    waited = {waiter for waiter, holder in each.call.waits if holder == pid}
+    told = f"While {each.who(pid)} was inside and the next to return, {plural(len(waited), 'other process')} waited: "
+    told += f"{share(held[pid], sum(held.values()))} of all waiting in this call."
+    factor = f" Its turns take {turns.get(pid, 0) / others:.1f} times as long as theirs on average." if others else ""
+    return (told + factor,)
 
 
 def _what_the_time_is(each: Shared) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def matrix(of: Shared) -> Table:
     made = table("Waited", *map(str, columns), last=title)
     for pid in rows:
         cells = [share(call.waits[pid, each], whole) if (pid, each) in call.waits else "-" for each in columns]
-        made.add_row(duration(waited[pid]), *cells, f"{printable(of.name(pid))} ({pid})")
+        made.add_row(duration(waited[pid]), *cells, printable(of.who(pid)))
     factor = f"{of.factor:.1f} times as long" if of.factor else "never alone"
     told = f"{call.mean_inside:.1f} inside on average, two or more for {share(call.shared, call.busy)} of its time"
     made.add_row("", *[""] * len(columns), f"{told}; {factor}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_patter
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
 from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
+from .outliers import groups_of
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -63,6 +65,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
+    calls = add_up_calls(profile)
+    active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
     troubles = trouble(contention, profile.threads, pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
@@ -72,7 +76,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         answer=(),
         processes=_processes(threads, stands, before),
         times=_times([times for thread, times in threads.items() if thread != _LOST]),
-        active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
+        active=_times(active),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
         weight=profile.value_types[0] if names >= ON_CPU else None,
@@ -80,7 +84,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         comments=tuple(profile.comments),
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
-        calls=add_up_calls(profile),
+        calls=calls,
+        alike=groups_of(profile, calls, active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import termios
 import time
@@ -15,6 +16,7 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
+from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.ioctl import Ioctl
@@ -189,6 +191,12 @@ def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
         (call,) = [call for call in calls if call.pid == waiter]
         # It is blocked in its own turns, too.
         assert call.blocked * 0.5 < sum(by.values()) <= call.blocked
+    # … and the summary says it.
+    (told,) = [sentence for sentence in summarize(traced.profile).answer if sentence.startswith("While ")]
+    assert told.startswith(f"While ioctls ({slow}) was inside and the next to return, 7 other processes waited: ")
+    factor = re.search(r"Its turns take ([0-9.]+) times as long as theirs on average\.$", told)
+    assert factor
+    assert 4 < float(factor[1]) < 12, "it is answered 10 times as slowly"
 
 
 def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
