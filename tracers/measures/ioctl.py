@@ -28,10 +28,13 @@ from .ioctl_records import (
     CALL,
     FAILURE,
     KIND,
+    LEFT_OUT,
+    LOSSES,
     NUMBER_SHIFT,
     NVIDIA_MAJOR,
     SUM,
     TIMES,
+    UNREPORTED,
     Open,
     Targets,
     add_times,
@@ -70,30 +73,12 @@ _PLACE = struct.Struct("<2Q")
 _PLACE_OFFSET = 32
 """Of ``first`` and ``slots`` in struct event_ring."""
 
-_LOSSES = (
-    "ioctls",
-    "ioctls without a stack",
-    "errors of ioctls",
-    "names of ioctls",
-    "ioctls at the end of an interval",
-    "returns from ioctls",
-)
-"""enum ioctl_loss, in its order."""
-
-
-_UNREPORTED = "ioctls not reported by the kernel"
-"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
-interrupted. Kernels that preempt themselves do that."""
-
-
-_LEFT_OUT = "calls and waits left out of who was inside"
-
 
 class Ioctl(Summed):
     """Columns: time inside ioctls, and how many returned."""
 
     name = "ioctl"
-    columns = (TIME, CALLS)
+    columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
     placed = ("ioctl_enter", "ioctl_return")
     entries = "new_ioctls"
@@ -102,9 +87,15 @@ class Ioctl(Summed):
     weights = (0, 1)
     period = 0.05
 
-    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR) -> None:
-        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
+    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR, alone: bool = True) -> None:
+        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. If not ``alone``, its
+        time is in the rows of `Calls`, and it is no error if there are no tracepoints."""
         self._nvidia_major = nvidia_major
+        self._alone = alone
+        if not alone:
+            self.columns = ()
+        self._missing = ""
+        """Why there are no ioctls."""
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None
@@ -115,7 +106,7 @@ class Ioctl(Summed):
         self._cut: list[tuple[int, Open]] = []
         """Calls that went on at the end of an interval, which was then, from the ring buffer."""
         self._targets = Targets(nvidia_major)
-        self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED, _LEFT_OUT), 0)
+        self._lost = dict.fromkeys((*LOSSES, UNREPORTED, LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
         online = len(perf_events.online_cpus())
@@ -125,7 +116,7 @@ class Ioctl(Summed):
         self._reading = threading.Lock()
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
+        return {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
@@ -204,6 +195,9 @@ class Ioctl(Summed):
         except BpfError as error:
             for link in links:
                 link.close()
+            if not self._alone:
+                self._missing = error.cause
+                return []
             raise StallscopeError(
                 f"the kernel's tracepoints of ioctl cannot be used: {error.cause}",
                 "mount tracefs (mount -t tracefs tracefs /sys/kernel/tracing); the kernel needs CONFIG_FTRACE_SYSCALLS",
@@ -258,10 +252,10 @@ class Ioctl(Summed):
         ]
         self._targets.read(loaded)
         losses = loaded.find_map("ioctl_losses")
-        self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
-        self._lost[_LEFT_OUT] = self._events().lost
+        self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(LOSSES)}
+        self._lost[LEFT_OUT] = self._events().lost
         programs = [loaded.programs[name + suffix] for name in self.placed for suffix in ("", "_raw")]
-        self._lost[_UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
+        self._lost[UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
 
     def next(self) -> None:
         super().next()
@@ -273,6 +267,8 @@ class Ioctl(Summed):
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:
+        if not self._alone:
+            return []
         rows = []
         ran = self._ran()
         for origin, (length, runnable, count) in self.totals().take():
@@ -341,6 +337,14 @@ class Ioctl(Summed):
             found[call.origin.tid, call.began] = call
         return list(found.values())
 
+    def inside(self) -> dict[int, Open]:
+        """By thread: the ioctl that it was in at the end. After `read`."""
+        return {call.origin.tid: call for call in self._open}
+
+    def described(self, number: int) -> tuple[str, str]:
+        """Names of a target and of what it is called on. After `read`."""
+        return self._targets.described(number)[:2]
+
     def shared(self) -> list[SharedCall]:
         found = []
         for number, call in self._events().found.items():
@@ -353,10 +357,12 @@ class Ioctl(Summed):
         return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
 
     def remarks(self) -> Iterable[str]:
-        if number := self.losses()[_UNREPORTED]:
+        if self._missing:
+            yield f"ioctls in the calls are not told apart: the kernel's tracepoints cannot be used ({self._missing})"
+        if number := self.losses()[UNREPORTED]:
             kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
             yield f"{kept}: counts are too low by these"
-        if self._unfinished:
+        if self._unfinished and self._alone:
             yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
 
     def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
