@@ -2,23 +2,26 @@
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
-``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` and
-``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the
-fields with a default, of those that have other values; omitted if none has), ``value_types`` (``[name, unit, aggregate,
-label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and ``foreign``
-(whether the profile has `Details`).
+``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``
+and ``copies`` (those of CallIoctls and Copies; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
+omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
+that have other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a
+sum), ``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has
+`Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..model import Profile, ThreadTimes, ValueType
+from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
+from ..model.copies import Copies
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -27,6 +30,7 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
+_Flat = TypeVar("_Flat", CallIoctls, Copies)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -76,6 +80,10 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["calls"] = [asdict(call) for call in profile.calls]
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
+    if profile.call_ioctls:
+        meta["call_ioctls"] = [asdict(each) for each in profile.call_ioctls]
+    if profile.copies:
+        meta["copies"] = [asdict(each) for each in profile.copies]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -133,6 +141,8 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
+    profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
+    profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -222,6 +232,14 @@ def _shared(entry: Any) -> SharedCall:
     )
 
 
+def _flat(kind: type[_Flat], entry: Any) -> _Flat:
+    """An object with fields that are texts, truth values and numbers."""
+    types = {field.name: field.type for field in fields(kind)}
+    _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
+    read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
+    return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
+
+
 def _limit(entry: Any) -> CpuLimit:
     _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CpuLimit)}, "limit")
     numbers = {name: _integer(value) for name, value in entry.items() if name != "cgroup"}
@@ -247,6 +265,16 @@ def _text(value: Any) -> str:
 def _integer(value: Any) -> int:
     _require(isinstance(value, int), "integer expected")
     return int(value)
+
+
+def _figure(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST, "figure expected")
+    return int(value)
+
+
+def _truth(value: Any) -> bool:
+    _require(isinstance(value, bool), "truth value expected")
+    return bool(value)
 
 
 def _require(condition: bool, what: str) -> None:

@@ -12,6 +12,8 @@ from ..base.units import count, duration, plural, share
 from ..model import Profile
 from ..model.calls import CallTimes, together
 from ..model.states import BLOCKED
+from . import call_ioctls
+from .call_ioctls import Made, made_by_calls
 from .wait_sites import site
 
 CALLS = {"calls"}
@@ -29,6 +31,8 @@ class Calls:
     """The kernel function in which it was blocked longest; "" if it was not, or that is not known."""
     blocked_there: int = 0
     """… and for how long, in ns."""
+    ioctls: tuple[Made, ...] = ()
+    """Of a function: those in its calls."""
 
     @property
     def time(self) -> int:
@@ -64,6 +68,7 @@ class Calls:
                 "open_ns": call.open_time,
                 "earlier_ns": call.earlier,
                 "locks": call.locks,
+                **({"ioctls": call_ioctls.to_json(self.ioctls, call.pid)} if call.library else {}),
             }
             for call in self.each
         ]
@@ -79,13 +84,14 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
     for call in profile.calls:
         groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
+    ioctls = made_by_calls(profile)
     made = []
     for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
         # The frame of a function has only its name.
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
-        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0)))
+        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), ioctls.get((name, where), ())))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import count, duration, plural, share, share_scale, time_scale
 from ..model.calls import CallTimes, octaves
+from .call_ioctls import lines
 from .calls import Calls
 from .tables import WIDE, table
 
@@ -91,7 +92,10 @@ def _call(of: Calls, *, with_figures: bool) -> Text:
     details += [f"{count(number)} {printable(error)}" for error, number in _most_first(total.errors)]
     names = [f"{printable(call.process)} ({call.pid})" for call in of.each[:_PROCESSES]]
     names += [f"{plural(len(of.each) - _PROCESSES, 'more process')}"] if len(of.each) > _PROCESSES else []
-    return text.append("\n" + "; ".join([*details, ", ".join(names)]), style="not bold dim")
+    text.append("\n" + "; ".join([*details, ", ".join(names)]), style="not bold dim")
+    for line in lines(of.ioctls):
+        text.append(f"\n{line}", style="not bold dim")
+    return text
 
 
 def _most_first(errors: dict[str, int]) -> list[tuple[str, int]]:

@@ -56,7 +56,7 @@ def test_a_timeline_that_nothing_shows_is_refused(capsys: pytest.CaptureFixture[
 
 def test_a_timeline_has_the_calls(recorded: list[Request], tmp_path: Path) -> None:
     main(["-p", "1", "--span-over", "2ms", "-o", str(tmp_path / "x.pftrace")])
-    calls, timeline = recorded[0].measures
+    _, calls, timeline = recorded[0].measures
     assert timeline.name == "timeline"
     assert calls.knobs() == {"measure_calls": 1, "record_call_spans": 1, "call_span_over": 2_000_000}
     assert calls.sizes(1)["call_spans"] == 16 << 20

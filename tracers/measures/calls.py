@@ -20,16 +20,22 @@ from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
 from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
-from .open_calls import HEAD, Open, Part, open_calls, parts
+from .call_parts import CallParts
+from .ioctl_records import NUMBER_SHIFT, plain
+from .open_calls import HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row
+from .recorded_calls import PERIOD, RecordedCalls
 from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .spans import CallSpans, SpanRing, Spans
+    from ...converters.model.call_ioctls import CallIoctls
+    from ...converters.model.copies import Copies
+    from .ioctl import Ioctl
+    from .spans import CallSpans
 
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
@@ -42,14 +48,19 @@ _INSIDE = 1 << 14
 """Threads that can be inside a call at a time."""
 _KINDS = 8
 """One function of a thread, and one kind of error of a process, per so many entries of the user's choice."""
-_SPAN_PERIOD = 0.02
-"""Seconds between two looks at the ring of spans."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
 _FIGURES = 11
 _FAILURE = struct.Struct("<IIIi")
-_LOSSES = ("calls", "calls without a stack in the table", "errors of calls", "stacks of calls")
+_LOSSES = (
+    "calls",
+    "calls without a stack in the table",
+    "errors of calls",
+    "stacks of calls",
+    "ioctls in calls",
+    "copies",
+)
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
@@ -92,16 +103,23 @@ class Calls(Summed):
     value_size = _TIME.size
     weights = (1, 2, 3)
 
-    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None, spans: SpanOptions | None = None) -> None:
-        """``way``: how the probes get to the functions; None: the best that the kernel has. ``spans``: which calls are
-        kept one by one, for a timeline."""
-        self._span_options = spans
-        self.period = _SPAN_PERIOD if spans else None
-        self._loaded: Object | None = None
-        self._span_ring: SpanRing | None = None
-        self._spans: Spans | None = None
-        self._spans_lost = self._spans_short = 0
+    def __init__(
+        self,
+        wanted: Wanted = _USUAL,
+        *,
+        way: Way | None = None,
+        ioctls: Ioctl | None = None,
+        spans: SpanOptions | None = None,
+    ) -> None:
+        """``way``: how the probes get to the functions; None: the best that the kernel has. ``ioctls``: another measure
+        of the trace, whose ioctls are parts of the calls. ``spans``: which calls are kept one by one, for a
+        timeline."""
+        self._recorded = RecordedCalls(spans)
+        self.period = PERIOD if spans else None
         self._wanted, self._given_way = wanted, way
+        self._ioctls = ioctls
+        self._parts = CallParts()
+        self._inside: dict[int, Inside] = {}
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
         self._sums: list[tuple[int, int, Sum]] = []
@@ -127,13 +145,11 @@ class Calls(Summed):
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        spans = {"record_call_spans": 1, "call_span_over": self._span_options.over} if self._span_options else {}
-        return {"measure_calls": 1, **spans}
+        return {"measure_calls": 1, **self._recorded.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
-        spans = {"call_spans": self._span_options.buffer_bytes} if self._span_options else {}
         return {
-            **spans,
+            **self._recorded.sizes(),
             "call_stacks": _INSIDE,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
@@ -145,25 +161,16 @@ class Calls(Summed):
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
-        self._loaded = loaded
+        self._recorded.open(loaded)
         few = max(entries // _KINDS, 1024)
         self._tables = {
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
+        self._parts.open(loaded, few)
 
     def consume(self) -> None:
-        if not (self._span_options and self._loaded):
-            return
-        if self._span_ring is None or self._spans is None:
-            # It needs numpy, which takes longer to import than the probes to attach.
-            from .spans import SpanRing, Spans
-
-            self._span_ring = SpanRing(self._loaded.find_map("call_spans"))
-            self._spans = Spans(self._span_options)
-        found = self._span_ring.take()
-        if len(found):
-            self._spans.add(*(found[name] for name in ("begin", "end", "tid", "number", "level")))
+        self._recorded.consume()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
@@ -195,42 +202,61 @@ class Calls(Summed):
         stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
+            self._inside = self._inside_of(stacks)
+        self._parts.read(self.slot)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
         self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
-        self.consume()
-        if self._span_options:
-            counts = loaded.find_map("call_span_counts")
-            self._spans_lost, self._spans_short = (counts.lookup_percpu_u64(i) for i in (0, 1))
+        self._recorded.read(loaded)
         self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
 
     def next(self) -> None:
         super().next()
         self._sums, self._failures = [], []
+        self._parts.forget()
 
     def close(self) -> None:
         super().close()
         for table in self._tables.values():
             table.close()
+        self._parts.close()
         if self.probed:
             self.probed.close()
-        if self._span_ring:
-            self._span_ring.close()
-            self._span_ring = None
-        self._loaded = None
+        self._recorded.close()
 
     def rows(self, ended: Ended) -> list[Row]:
-        rows = [row for origin, values in self.totals().take() for row in _rows(origin, Time(*values))]
-        rows += [row for part in parts(self._open, ended) for row in _open_rows(part)]
+        rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
+        rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
         return rows
+
+    def _going_on(self, ended: Ended) -> list[Part]:
+        return parts(self._open, ended, self._inside)
+
+    def _inside_of(self, stacks: Iterable[tuple[int, bytes]]) -> dict[int, Inside]:
+        """By thread: the ioctl that it was in at the end. ``stacks``: of the map ``call_stacks``."""
+        going_on = self._ioctls.inside() if self._ioctls else {}
+        found = {}
+        for tid, value in stacks:
+            if call := going_on.get(tid):
+                waits = waits_of_ioctl(value, call.began)
+                found[tid] = Inside(call.began, call.origin.ustack, call.target, *waits)
+        return found
+
+    def call_ioctls(self, ended: Ended) -> list[CallIoctls]:
+        if self._ioctls is None or self.probed is None:
+            return []
+        return self._parts.ioctls(self.probed.functions, self._ioctls.described, self._going_on(ended))
+
+    def copies(self) -> list[Copies]:
+        return self._parts.copies(self.probed.functions) if self.probed else []
 
     def calls(self, ended: Ended) -> list[CallTimes]:
         """Per process and function. Processes have no name yet."""
         found: dict[tuple[int, int], CallTimes] = {}
         for tgid, function, total in self._sums:
             _add(self._entry(found, tgid, function), total)
-        for part in parts(self._open, ended):
+        for part in self._going_on(ended):
             entry = self._entry(found, part.tgid, part.function)
             entry.open_count += 1
             entry.open_time += part.whole
@@ -242,13 +268,7 @@ class Calls(Summed):
         return list(found.values())
 
     def spans(self) -> CallSpans | None:
-        if not self._spans:
-            return None
-        from ...converters.model.scheduling import CallName
-        from .spans import GoingOn
-
-        going_on = [GoingOn(call.began, call.tid, call.function, call.depth) for call in self._open]
-        return self._spans.finish(lambda number: CallName(self._name(number)), going_on, self._spans_lost)
+        return self._recorded.finish(self._name, self._open)
 
     def _name(self, function: int) -> str:
         assert self.probed
@@ -265,10 +285,31 @@ class Calls(Summed):
         if self._probes:
             programs = f"{self._probes_time / self._probes:.0f} ns each in the programs"
             yield f"the probes ran {plural(self._probes, 'time')} in traced threads, {programs}; traps come on top"
-        if self._span_options:
-            yield from self._span_options.remarks("call", self._spans_short)
+        yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
+
+    def _rows(self, origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
+        number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
+        name = " ".join(self._ioctls.described(number)) if number and self._ioctls else ""
+        state = origin.state
+        if state == ON_A_CORE:
+            yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open, name)
+        elif state in (SWITCHED_OUT, NEW):
+            yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open, name)
+        else:
+            yield Row(origin, STATES[state], (time.blocked, 0), is_open, name)
+            if time.runnable:
+                yield Row(origin, WOKEN, (time.runnable, 0), is_open, name)
+
+    def _open_rows(self, part: Part) -> Iterator[Row]:
+        """Of a call that goes on: its own time on a core, that of its ioctl, and of the innermost one the wait that its
+        thread is in."""
+        yield from self._rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
+        if part.ioctl_origin:
+            yield from self._rows(part.ioctl_origin, Time(0, part.ioctl_on_cpu, 0, 0), is_open=True)
+        if part.wait:
+            yield from self._rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)
 
     def _entry(self, found: dict[tuple[int, int], CallTimes], tgid: int, function: int) -> CallTimes:
         assert self.probed
@@ -295,22 +336,3 @@ def _add(entry: CallTimes, total: Sum) -> None:
         entry.errors[LEFT] = entry.errors.get(LEFT, 0) + total.left
     known = entry.latencies or (0,) * BUCKETS
     entry.latencies = tuple(map(sum, zip(known, total.latencies, strict=True)))
-
-
-def _rows(origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
-    state = origin.state
-    if state == ON_A_CORE:
-        yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open)
-    elif state in (SWITCHED_OUT, NEW):
-        yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open)
-    else:
-        yield Row(origin, STATES[state], (time.blocked, 0), is_open)
-        if time.runnable:
-            yield Row(origin, WOKEN, (time.runnable, 0), is_open)
-
-
-def _open_rows(part: Part) -> Iterator[Row]:
-    """Of a call that goes on: its own time on a core, and for the innermost one the wait that the thread is in."""
-    yield from _rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
-    if part.wait:
-        yield from _rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...converters.base.text import printable
 from ...converters.base.units import plural
-from ..apis import cuda
+from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted
 from ..images.elf import ElfError, ElfFile, FileSource
@@ -147,7 +147,7 @@ class Probed(Link):
 
 def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
     at = entry(function.code)
-    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0)
+    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
     return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
 

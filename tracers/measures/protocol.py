@@ -12,7 +12,9 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
+    from ...converters.model.call_ioctls import CallIoctls
     from ...converters.model.calls import CallTimes
+    from ...converters.model.copies import Copies
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
     from .spans import CallSpans
@@ -165,6 +167,14 @@ class Measure(Protocol):
 
     def calls(self, ended: Ended) -> Sequence[CallTimes]:
         """The calls that it has timed, without the names of their processes. After `read`."""
+        return ()
+
+    def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:
+        """The ioctls in the functions' calls that it has timed, without the names of processes. After `read`."""
+        return ()
+
+    def copies(self) -> Sequence[Copies]:
+        """The copies in the functions' calls that it has timed, without the names of processes. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:

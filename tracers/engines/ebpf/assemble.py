@@ -86,6 +86,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         scheduling=scheduling,
         calls=[replace(call, pid=names.pid(call.pid)[0], process=names.process(call.pid)) for call in capture.calls],
         shared=capture.shared,
+        call_ioctls=[
+            replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls
+        ],
+        copies=[replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.copies],
     )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
+from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.calls import CallTimes
+from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
@@ -50,6 +52,9 @@ class Capture:
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
+    call_ioctls: list[CallIoctls] = field(default_factory=list)
+    copies: list[Copies] = field(default_factory=list)
+    """Like the calls, without the names of processes."""
 
 
 @dataclass(frozen=True)
