@@ -56,11 +56,16 @@ struct call_sum {
 };
 
 struct call_failure {
+	u32 tid;
 	u32 tgid;
-	u32 pad;
+	u32 life;
 	u32 function;
 	s32 result;
+	u32 pad;
 };
+
+/* Tables that are nearly full are taken out. Those of sums and errors have this many times fewer entries. */
+#define CALL_KINDS 8
 
 #define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
 	struct map##_table {                                                                                           \
@@ -132,6 +137,15 @@ static __always_inline void tally(enum call_loss which, u64 number)
 		__sync_fetch_and_add(value, number);
 }
 
+static __always_inline void count_new_calls(u32 entries)
+{
+	u32 key = NEW_CALLS;
+	u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += entries;
+}
+
 /* The verifier is to see that the index stays in bounds. */
 static __always_inline struct open_call *call_at(struct call_stack *stack, u32 i)
 {
@@ -170,7 +184,7 @@ __weak int add_call_time(struct origin *at, struct call_time *what)
 		return 0;
 	sum = bpf_map_lookup_elem(table, key);
 	if (!sum && bpf_map_update_elem(table, key, added, BPF_NOEXIST) == 0) {
-		count(NEW_CALLS);
+		count_new_calls(1);
 		return 0;
 	}
 	if (!sum)
@@ -199,7 +213,8 @@ static __always_inline struct call_sum *sum_of(const struct call_key *key)
 		none = blank();
 		if (!none)
 			return NULL;
-		bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST);
+		if (bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST) == 0)
+			count_new_calls(CALL_KINDS);
 		sum = bpf_map_lookup_elem(table, key);
 	}
 	return sum;
@@ -350,15 +365,17 @@ extern int ioctl_bucket(u64 ns);
 
 static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tgid, 0, function, result };
+	struct call_failure failure = { t->key.tid, t->key.tgid, t->key.life, function, result, 0 };
 	void *table = table_of(&call_failures);
 	u64 one = 1, *number;
 
 	if (!table)
 		return;
 	number = bpf_map_lookup_elem(table, &failure);
-	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0)
+	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0) {
+		count_new_calls(CALL_KINDS);
 		return;
+	}
 	if (!number)
 		number = bpf_map_lookup_elem(table, &failure);
 	if (number)

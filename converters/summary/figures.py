@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..model import ValueType
 from .calls import Calls
+from .calls_view import USUAL, CallsView
 from .contention import Contention
 from .identity import kernel_ids
 from .sharing import Shared
@@ -220,6 +221,8 @@ class Summary:
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
     """A command that would show more."""
+    view: CallsView = USUAL
+    """The table of calls."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.

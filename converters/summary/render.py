@@ -163,7 +163,7 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
     if summary.calls:
-        blocks += [Text(), calls_table(summary.calls, width, parts.top)]
+        blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)

@@ -10,8 +10,9 @@ from typing import Any
 from ..base.text import json_text
 from ..base.units import plural, share
 from ..model import Profile
-from ..model.calls import CallTimes
+from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
+from .identity import kernel_id
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
@@ -74,11 +75,13 @@ class Shared:
 
 def shared_calls(profile: Profile) -> tuple[Shared, ...]:
     """Those of a profile, the longest time of several processes inside first."""
-    each: dict[tuple[str, str], dict[int, CallTimes]] = defaultdict(dict)
-    for timed in profile.calls:
-        each[timed.name, timed.device][timed.pid] = timed
+    found_by: dict[tuple[str, str], dict[int, list[CallTimes]]] = defaultdict(lambda: defaultdict(list))
+    for timed in sorted(profile.calls, key=lambda call: -call.whole):
+        # Of processes that had one pid, one after the other, it is only known what all of them waited.
+        found_by[timed.name, timed.device][kernel_id(timed.pid)].append(timed)
+    each = {what: {pid: together(calls) for pid, calls in by_pid.items()} for what, by_pid in found_by.items()}
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
-    return tuple(Shared(call, each[call.name, call.device]) for call in found if call.shared)
+    return tuple(Shared(call, each.get((call.name, call.device), {})) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:

@@ -22,28 +22,34 @@ from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
 from .open_calls import HEAD, Open, Part, open_calls, parts
 from .probed import Probed
-from .protocol import SCHEDULER, Ended, Row
+from .protocol import SCHEDULER, Ended, Row, Timed
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .call_sums import CallSums, Sum
+    from .totals import Moved
 
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
 _USUAL = Wanted()
 LEFT = "left without a return"
 """Named like an error: longjmp, an exception."""
+_OTHER_ERRORS = "[other errors]"
+_OTHER_FUNCTIONS = "[other functions]", "[other files]"
+"""Of calls that were added up because there were too many kinds of them."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
 """Threads that can be inside a call at a time."""
 _KINDS = 8
-"""One function of a thread, and one kind of error of a process, per so many entries of the user's choice."""
+"""One function of a thread, and one kind of its errors, per so many entries of the user's choice: CALL_KINDS of
+bpf/calls.bpf.c."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
-_FIGURES = 11
-_FAILURE = struct.Struct("<IIIi")
+_FAILURE = struct.Struct("<4IiI")
 _LOSSES = ("calls", "calls without a stack in the table", "errors of calls", "stacks of calls")
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
@@ -56,24 +62,6 @@ class Time(NamedTuple):
     on_cpu: int
     blocked: int
     runnable: int
-
-
-class Sum(NamedTuple):
-    """Of one function's calls by a thread; times in ns."""
-
-    returned: int
-    total: int
-    own: int
-    """Without the calls that were made inside."""
-    blocked: int
-    runnable: int
-    min: int
-    max: int
-    left: int
-    open: int
-    open_time: int
-    open_inner: int
-    latencies: tuple[int, ...]
 
 
 class Calls(Summed):
@@ -92,10 +80,7 @@ class Calls(Summed):
         self._wanted, self._given_way = wanted, way
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
-        self._sums: list[tuple[int, int, Sum]] = []
-        """Process, function, and what its calls took in one thread."""
-        self._failures: list[tuple[int, int, int, int]] = []
-        """Process, function, result, number of calls."""
+        self._sums: CallSums | None = None
         self._open: list[Open] = []
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._probes = self._probes_time = 0
@@ -150,19 +135,25 @@ class Calls(Summed):
         if self.probed:
             self.probed.expect(path, is_program=is_program)
 
+    def drain(self) -> None:
+        super().drain()
+        self._call_sums().add(*self._tables["call_sums"].drain(self.slot))
+        self._call_sums().add_failures(*self._tables["call_failures"].drain(self.slot))
+
+    def _call_sums(self) -> CallSums:
+        if self._sums is None:
+            # It needs numpy, which takes longer to import than the probes to attach.
+            from .call_sums import CallSums
+
+            self._sums = CallSums()
+        return self._sums
+
+    def move(self, moved: Moved) -> None:
+        super().move(moved)
+        self._call_sums().move(moved)
+
     def read(self, loaded: Object) -> None:
         self.drain()
-        keys, values = self._tables["call_sums"].drain(self.slot)
-        sums = (Sum._make((*fields[:_FIGURES], fields[_FIGURES:])) for fields in _SUM.iter_unpack(values))
-        self._sums = [
-            (tgid, function, total) for (_, tgid, _, function), total in zip(_KEY.iter_unpack(keys), sums, strict=True)
-        ]
-        keys, values = self._tables["call_failures"].drain(self.slot)
-        numbers = (number for (number,) in struct.iter_unpack("<Q", values))
-        self._failures = [
-            (tgid, function, code, number)
-            for (tgid, _, function, code), number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)
-        ]
         stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
@@ -174,7 +165,7 @@ class Calls(Summed):
 
     def next(self) -> None:
         super().next()
-        self._sums, self._failures = [], []
+        self._call_sums().clear()
 
     def close(self) -> None:
         super().close()
@@ -188,21 +179,20 @@ class Calls(Summed):
         rows += [row for part in parts(self._open, ended) for row in _open_rows(part)]
         return rows
 
-    def calls(self, ended: Ended) -> list[CallTimes]:
-        """Per process and function. Processes have no name yet."""
-        found: dict[tuple[int, int], CallTimes] = {}
-        for tgid, function, total in self._sums:
-            _add(self._entry(found, tgid, function), total)
+    def calls(self, ended: Ended) -> list[Timed]:
+        found: dict[tuple[Origin, int], CallTimes] = {}
+        for origin, function, total in self._call_sums().sums():
+            _add(self._entry(found, origin, function), total)
         for part in parts(self._open, ended):
-            entry = self._entry(found, part.tgid, part.function)
+            entry = self._entry(found, part.origin._replace(ustack=0), part.function)
             entry.open_count += 1
             entry.open_time += part.whole
             entry.open_inner += part.inner
-        for tgid, function, code, number in self._failures:
-            entry = self._entry(found, tgid, function)
-            error = cuda.error_name(entry.name, code)
+        for origin, function, code, number in self._call_sums().failures():
+            entry = self._entry(found, origin, function)
+            error = cuda.error_name(entry.name, code) if code else _OTHER_ERRORS
             entry.errors[error] = entry.errors.get(error, 0) + number
-        return list(found.values())
+        return [Timed(origin, call) for (origin, _), call in found.items()]
 
     def functions(self) -> frozenset[tuple[str, str]]:
         return frozenset((probe.path, probe.name) for probe in self.probed.functions) if self.probed else frozenset()
@@ -218,13 +208,14 @@ class Calls(Summed):
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
 
-    def _entry(self, found: dict[tuple[int, int], CallTimes], tgid: int, function: int) -> CallTimes:
+    def _entry(self, found: dict[tuple[Origin, int], CallTimes], origin: Origin, function: int) -> CallTimes:
         assert self.probed
-        probe = self.probed.functions[function]
-        key = tgid, function
-        if key not in found:
-            found[key] = CallTimes(probe.name, "", tgid, "", library=os.path.basename(probe.path))
-        return found[key]
+        if (origin, function) not in found:
+            name, path = _OTHER_FUNCTIONS
+            if function >= 0:
+                name, path, _ = self.probed.functions[function]
+            found[origin, function] = CallTimes(name, "", origin.tgid, "", library=os.path.basename(path))
+        return found[origin, function]
 
 
 def _add(entry: CallTimes, total: Sum) -> None:

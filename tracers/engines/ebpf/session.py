@@ -380,7 +380,7 @@ class Session:
             ends,
             self._unwinding.counts if self._unwinding else None,
             recorded,
-            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
+            lives.timed(each for measure in measures for each in measure.calls(ended) if each.origin.tgid not in ours),
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
