@@ -195,7 +195,7 @@ class Calls(Summed):
         return [Timed(origin, call) for (origin, _), call in found.items()]
 
     def functions(self) -> frozenset[tuple[str, str]]:
-        return frozenset((probe.path, probe.name) for probe in self.probed.functions) if self.probed else frozenset()
+        return frozenset((probe.path, probe.name) for probe in self.probed.probes()) if self.probed else frozenset()
 
     def losses(self) -> Mapping[str, int]:
         return {**self._lost, "files not looked into": len(self.probed.problems) if self.probed else 0}

@@ -39,7 +39,11 @@ def measured(sums: list[tuple[bytes, bytes]], failures: list[tuple[bytes, int]] 
         "call_failures": table([(key, number.to_bytes(8, "little")) for key, number in failures]),
     }
     probed: Any = SimpleNamespace(
-        functions=FUNCTIONS, is_closed=True, problems={}, remarks=lambda: iter(["on 2 functions"])
+        functions=FUNCTIONS,
+        probes=lambda: FUNCTIONS,
+        is_closed=True,
+        problems={},
+        remarks=lambda: iter(["on 2 functions"]),
     )
     measure.probed = probed
     maps = SimpleNamespace(items=list, lookup_percpu_u64=lambda i: losses + i)
