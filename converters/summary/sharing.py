@@ -39,6 +39,13 @@ class Shared:
         return self.call.factor if self.known_alone else self.call.turns_factor
 
     @property
+    def told_factor(self) -> str:
+        """``4.0 times as long as alone``: only if the factor is known."""
+        if self.known_alone:
+            return f"{self.factor:.1f} times as long as alone"
+        return f"{self.factor:.1f} times as long as its turn, from the return before it to its own"
+
+    @property
     def known_alone(self) -> bool:
         """Whether there were enough calls without another process inside."""
         return self.call.alone >= _ENOUGH
@@ -95,8 +102,7 @@ def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
             f"for {share(call.shared, call.busy)} of its time two or more were inside, "
             f"{call.mean_inside:.1f} on average"
         )
-        against = "as alone" if each.known_alone else "as from the return of the one before"
-        told += f"; a call takes {factor:.1f} times as long {against}."
+        told += f"; a call takes {each.told_factor}."
         return (told, *_holder(each), *_what_the_time_is(each))
     return ()
 

@@ -90,5 +90,4 @@ def _told(of: Shared) -> str:
     told = f"{call.mean_inside:.1f} inside on average, two or more for {share(call.shared, call.busy)} of its time; "
     if of.factor is None:
         return f"{told}no call returned"
-    against = "alone" if of.known_alone else "from the return of the one before (hardly any was alone)"
-    return f"{told}a call takes {of.factor:.1f} times as long as {against}"
+    return f"{told}a call takes {of.told_factor}"

@@ -78,6 +78,7 @@ class Calls(Summed):
     def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None) -> None:
         """``way``: how the probes get to the functions; None: the best that the kernel has."""
         self._wanted, self._given_way = wanted, way
+        self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
         self._sums: CallSums | None = None

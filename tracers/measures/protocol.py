@@ -89,6 +89,8 @@ class Measure(Protocol):
     """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
     slot: int = 0
     """The tables of the present interval: see `kernel.sum_table`."""
+    modules: Sequence[str] = ()
+    """Names or paths of libraries that a command may open while it runs, and that `expect` should know."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
 

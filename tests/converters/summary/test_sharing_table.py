@@ -74,7 +74,7 @@ def test_the_least_of_very_many_share_a_row() -> None:
 def test_what_the_factor_is_of() -> None:
     waits = {(1, 3): 60, (3, 1): 20}
     hardly = replace(shared(waits), alone=2, alone_time=20)
-    told = "a call takes 200.0 times as long as from the return of the one before (hardly any was alone)"
+    told = "a call takes 200.0 times as long as its turn, from the return before it to its own"
     assert printed(hardly)[5].endswith(told)
     none = SharedCall("A", "/dev/x", 100, 90, 250, waits=waits)
     assert printed(none)[5].endswith("; no call returned")

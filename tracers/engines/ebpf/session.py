@@ -94,6 +94,7 @@ class Session:
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
         preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
+        preparation.modules = [name for measure in self._engine.options.measures for name in measure.modules]
         if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
