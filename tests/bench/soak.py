@@ -1,9 +1,10 @@
 """A long `trace-offcpu -a --every` under storms: is the memory flat, is nothing lost untold, is there no gap?
 
 The storms: threads with new stacks all the time, and processes that begin and end. As root, after `make workloads`:
-`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the memory of the tracer, and of the processes that write
-the profiles, each minute, then a line per interval; ends with status 1 if something is wrong. The memory is what a
-process has for itself: the kernel's tables that are mapped there, which `--unwind-memory` limits, are not part of it.
+`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the memory of the tracer, of the processes that write the
+profiles, and of both together, each minute, then a line per interval; ends with status 1 if something is wrong. The
+memory is what a process has for itself: the kernel's tables that are mapped there, which `--unwind-memory` limits, are
+not part of it.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
     storms = Storms(microseconds)
     tracer = None
     memory: list[int] = []
-    writers = 0
+    writers = together = 0
     try:
         storms.keep_up()
         command = [TRACE, "-a", "--every", every, "-o", str(folder / "soak-%Y%m%d-%H%M%S.pb.gz")]
@@ -129,10 +130,14 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
             time.sleep(1)
             storms.keep_up()
             memory.append(memory_of(tracer.pid))
-            writers = max(writers, *map(memory_of, children(tracer.pid)), 0)
+            beside = [memory_of(child) for child in children(tracer.pid)]
+            writers, together = max(writers, *beside, 0), max(together, memory[-1] + sum(beside))
             if time.monotonic() >= told + 60:
                 told += 60
-                print(f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}")
+                print(
+                    f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}, "
+                    f"together {together >> 20}"
+                )
                 sys.stdout.flush()
         if tracer.poll() is not None:
             return [f"the tracer ended with status {tracer.returncode}"]
@@ -145,7 +150,10 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
             tracer.wait()
     third = len(memory) // 3
     first, last = max(memory[:third]), max(memory[-third:])
-    print(f"memory: {first >> 20} MB at most in the first third, {last >> 20} in the last; writers {writers >> 20}")
+    print(
+        f"memory: {first >> 20} MB at most in the first third, {last >> 20} in the last; writers {writers >> 20}, "
+        f"together {together >> 20}"
+    )
     if last > (1 + GROWTH) * first:
         wrong.append("the memory grows")
     return wrong
