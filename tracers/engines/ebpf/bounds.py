@@ -117,13 +117,13 @@ class Bounds:
 
     def finish_beside(self, accounts: int, taken: int) -> None:
         """The same in a process of its own, beside the trace and others that take so many bytes."""
-        self._fold(self._room - self._fixed(accounts) - _WRITER - taken)
+        self._fold(self._room_beside - self._fixed(accounts) - _WRITER - taken)
 
     def size_beside(self, accounts: int, taken: int) -> int:
         """Bytes that a process takes which calls `finish_beside`."""
         fixed = _WRITER + self._fixed(accounts)
         rows = sum(map(len, self._totals)) * self._row
-        return fixed + max(min(rows, self._room - fixed - taken), 0)
+        return fixed + max(min(rows, self._room_beside - fixed - taken), 0)
 
     def _fixed(self, accounts: int) -> int:
         """Bytes for what stays whatever is folded: the accounts, and a row per thread and state."""
@@ -136,6 +136,11 @@ class Bounds:
     def _room(self) -> int:
         """Bytes left for what follows."""
         return self._engine.options.memory - _OURS - self._bytes
+
+    @property
+    def _room_beside(self) -> int:
+        """The same in a process beside the trace, which fills its own part meanwhile."""
+        return self._room - self._most_bytes
 
     @property
     def _row(self) -> int:

@@ -180,6 +180,16 @@ def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.Monk
     assert rows_of(measure) == 999
 
 
+def test_the_trace_fills_its_own_part_beside_a_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    bounds, measure = a_thousand_rows(3, module._WRITER)
+    bounds._most_bytes = 40 * row
+    assert bounds.size_beside(0, 0) == module._WRITER + module._FINISHED_ROW + 60 * row
+    bounds.finish_beside(0, 0)
+    assert rows_of(measure) == 60
+
+
 def test_accounts_leave_less_room_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
     monkeypatch.setattr(module, "_ACCOUNT", 2 * (module._FINISHED_ROW + 3 * module._FINISHED_FRAME))
