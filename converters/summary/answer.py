@@ -244,7 +244,7 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
     times, everyone = summary.active, summary.times.threads
     whom = _everyone(everyone)
     if times.threads != everyone:
-        whom = f"the threads that do not only wait ({times.threads} of {everyone})"
+        whom = f"{times.threads} of {plural(everyone, 'thread')} (the others only wait)"
     return f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 
