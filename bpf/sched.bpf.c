@@ -276,6 +276,14 @@ static __always_inline struct thread *first_seen(struct task_struct *task, bool 
 	return new_thread(task, trusted, SLOT_SCHED, start, phase, &key);
 }
 
+/* Whether the stack of the wait that begins is needed: in an ioctl, calls have the one at its begin. */
+static __always_inline bool user_stack_counts(struct thread *t)
+{
+	if (measure_offcpu || measure_wakeup || measure_timeline)
+		return user_stacks;
+	return measure_calls && user_stacks && !(measure_ioctl && ioctl_inside(t));
+}
+
 static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t)
 {
 	struct stack_record *record;
@@ -287,8 +295,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if ((measure_offcpu || measure_wakeup || measure_calls) && user_stacks &&
-	    !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if (user_stack_counts(t) && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
@@ -359,8 +366,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)) ||
-			    (measure_calls && calls_inside(t)))
+			if (measure_offcpu || measure_wakeup || measure_timeline ||
+			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
 		}
 	}

@@ -13,22 +13,28 @@
 
 struct open_call {
 	u64 began;
-	u64 sp;	      /* where its return address is */
-	u64 returns;  /* … and what it was */
-	u64 callers;  /* hash of `returns` of this and of all outer calls */
-	u64 ustack;   /* where it was called */
-	u64 blocked;  /* by its waits that have ended, and by those of inner calls that have returned */
-	u64 runnable; /* the same */
-	u64 inner;    /* time in inner calls that have returned */
-	u64 inner_on_cpu;
-	u64 cookie; /* which function: see calls.bpf.c */
+	u64 sp;		  /* where its return address is */
+	u64 returns;	  /* … and what it was */
+	u64 callers;	  /* hash of `returns` of this and of all outer calls */
+	u64 ustack;	  /* where it was called */
+	u64 blocked;	  /* by its waits that have ended, and by those of inner calls that have returned */
+	u64 runnable;	  /* the same */
+	u64 inner;	  /* time in inner calls that have returned */
+	u64 inner_on_cpu; /* … and on a core in these and in ioctls */
+	u64 cookie;	  /* which function: see calls.bpf.c */
+	u64 bytes;	  /* that it copies, if `copy` has COPY_SIZE */
+	u64 copy;	  /* enum copy_direction, and COPY_… */
 };
 
 struct call_stack {
 	u32 depth;
-	u32 life;	 /* of the thread: what was open before an exec is no longer */
-	u64 probes;	 /* how often the programs ran for the thread */
-	u64 probes_time; /* … and for how long */
+	u32 life;	   /* of the thread: what was open before an exec is no longer */
+	u64 probes;	   /* how often the programs ran for the thread */
+	u64 probes_time;   /* … and for how long */
+	u64 working;	   /* a program is changing the calls: a wait meanwhile is that of none */
+	u64 ioctl;	   /* begin of the ioctl in which the last wait was */
+	u64 ioctl_blocked; /* … and its waits */
+	u64 ioctl_runnable;
 	struct open_call calls[CALL_DEPTH];
 };
 

@@ -5,11 +5,11 @@
 #define STALLSCOPE_MEASURES_BPF_H
 
 #include "calls.bpf.h"
+#include "ioctl.bpf.h"
 #include "maps.bpf.h"
 
 SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
-SHARED const volatile bool measure_ioctl;
 SHARED const volatile bool measure_wakeup;
 
 /* Waits that are not shorter, not longer, and in these states (bit per enum wait_state) count. */
@@ -59,5 +59,7 @@ extern int calls_waited(struct thread *t, u64 now, u64 waits);
 extern int calls_gone(struct thread *t, u64 now);
 /* Whether the thread is inside a call. */
 extern int calls_inside(struct thread *t);
+/* An ioctl of `of`, begun at `began`, returns. */
+extern int calls_ioctl(struct origin *of, u64 began, u64 now);
 
 #endif

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .call_ioctls import CallIoctls
 from .calls import CallTimes
+from .copies import Copies
 from .details import Details
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
@@ -71,6 +73,10 @@ class Profile:
     """Calls that were timed one by one; dropped when samples are left out."""
     shared: list[SharedCall] = field(default_factory=list)
     """Calls in which several processes were at the same time; dropped when samples are left out."""
+    call_ioctls: list[CallIoctls] = field(default_factory=list)
+    """What the calls of functions among ``calls`` made; dropped with them."""
+    copies: list[Copies] = field(default_factory=list)
+    """The same."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

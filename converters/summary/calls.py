@@ -12,6 +12,8 @@ from ..base.units import count, duration, plural, share
 from ..model import Profile, ThreadTimes
 from ..model.calls import CallTimes, together
 from ..model.states import BLOCKED
+from . import call_ioctls
+from .call_ioctls import Made, made_by_calls
 from .identity import is_sum, kernel_id, life_of, processes_of
 from .wait_sites import site
 
@@ -32,6 +34,8 @@ class Calls:
     """… and for how long, in ns."""
     number: int = 1
     """How many processes these are."""
+    ioctls: tuple[Made, ...] = ()
+    """Of a function: those in its calls."""
 
     @property
     def time(self) -> int:
@@ -59,6 +63,7 @@ class Calls:
                 **_id("pid", call.pid),
                 **_figures(call),
                 "locks": call.locks,
+                **({"ioctls": call_ioctls.to_json(self.ioctls, kernel_id(call.pid))} if call.library else {}),
                 "threads": [
                     {"thread": json_text(thread.thread), **_id("tid", thread.tid), **_figures(thread)}
                     for thread in call.threads
@@ -104,14 +109,15 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
     ended = _numbers_of_sums(profile) if groups else {}
+    ioctls = made_by_calls(profile)
     made = []
     for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
         # The frame of a function has only its name.
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
-        number = sum(ended.get(call.pid, 1) for call in each)
-        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number))
+        number, made_here = sum(ended.get(call.pid, 1) for call in each), ioctls.get((name, where), ())
+        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number, made_here))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
 
 

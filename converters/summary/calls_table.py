@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
 from ..model.calls import CallTimes, octaves
+from .call_ioctls import lines
 from .calls import Calls
 from .calls_view import USUAL, CallsView, Row, rows
 from .identity import is_sum, shown_id
@@ -129,7 +130,9 @@ def _call(row: Row, *, wide: bool) -> Text:
     elif row.of.blocked_in:
         text.append(f" │ {printable(row.of.blocked_in)}", style="not dim not bold cyan")
     details = _details(row, wide=wide)
-    return text.append("\n" + "; ".join(details), style="not bold dim") if details else text
+    for line in (["; ".join(details)] if details else []) + ([] if row.who else lines(row.of.ioctls)):
+        text.append(f"\n{line}", style="not bold dim")
+    return text
 
 
 def _details(row: Row, *, wide: bool) -> list[str]:

@@ -12,10 +12,14 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from ..model.copies import Copies
+from . import copies
+from .call_time import CallTime
 from .calls import Calls
 from .calls_view import USUAL, CallsView
 from .contention import Contention
 from .identity import kernel_ids
+from .outliers import Group
 from .sharing import Shared
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
@@ -215,10 +219,17 @@ class Summary:
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
     """Calls that were timed one by one, by time."""
+    inner_calls: tuple[Calls, ...] = ()
+    """Calls whose time is part of that of others: ioctls of functions' calls."""
+    call_times: tuple[CallTime, ...] = ()
+    """What the calling threads wait for, by process."""
+    copies: tuple[Copies, ...] = ()
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
+    alike: tuple[Group, ...] = ()
+    """Processes of one program, such as the ranks of a job, compared with each other."""
     next_step: NextStep | None = None
     """A command that would show more."""
     view: CallsView = USUAL
@@ -248,7 +259,10 @@ class Summary:
             "waits": [_wait_json(wait, self.times.wall) for wait in self.waits],
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
-            "calls": [entry for each in self.calls for entry in each.to_json()],
+            "calls": [entry for each in (*self.calls, *self.inner_calls) for entry in each.to_json()],
+            "call_times": [each.to_json() for each in self.call_times],
+            "copies": copies.to_json(self.copies),
+            "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},

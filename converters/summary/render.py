@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
+from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
+from .copies_table import copies_table
 from .figures import Process, Summary
 from .identity import shown_id
+from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
@@ -165,7 +168,12 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
+    if summary.copies:
+        blocks += [Text(), copies_table(summary.copies, parts.top)]
+    if len(summary.call_times) > 1 or (summary.call_times and parts.notes):
+        blocks += [Text(), times_table(summary.call_times, parts.top)]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
+    blocks += [block for each in summary.alike for block in (Text(), outliers_table(each))]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

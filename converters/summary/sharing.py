@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -13,6 +13,7 @@ from ..model import Profile
 from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
 from .identity import kernel_id
+from .ranks import ranks_of, who
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
@@ -32,6 +33,8 @@ class Shared:
 
     call: SharedCall
     each: Mapping[int, CallTimes]
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Of processes that are ranks."""
 
     @property
     def factor(self) -> float | None:
@@ -75,6 +78,10 @@ class Shared:
     def _name(self, pid: int) -> str:
         return json_text(self.name(pid))
 
+    def who(self, pid: int) -> str:
+        """See `ranks.who`."""
+        return who(self.name(pid) or "a process", pid, self.ranks)
+
     def name(self, pid: int) -> str:
         """The process's name; "" if it has none."""
         return self.each[pid].process if pid in self.each else ""
@@ -88,7 +95,8 @@ def shared_calls(profile: Profile) -> tuple[Shared, ...]:
         found_by[timed.name, timed.device][kernel_id(timed.pid)].append(timed)
     each = {what: {pid: together(calls) for pid, calls in by_pid.items()} for what, by_pid in found_by.items()}
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
-    return tuple(Shared(call, each.get((call.name, call.device), {})) for call in found if call.shared)
+    ranks = ranks_of(profile)
+    return tuple(Shared(call, each.get((call.name, call.device), {}), ranks) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
@@ -116,8 +124,11 @@ def _holder(each: Shared) -> tuple[str, ...]:
     others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
     if turns.get(pid, 0) < _UNEVEN * others:
         return ()
-    who = f"{each.name(pid) or 'a process'} ({pid})"
-    return (f"{share(held[pid], sum(held.values()))} of the waiting inside was for {who}.",)
+    waited = {waiter for waiter, holder in each.call.waits if holder == pid}
+    told = f"While {each.who(pid)} was inside and the next to return, {plural(len(waited), 'other process')} waited: "
+    told += f"{share(held[pid], sum(held.values()))} of all waiting in this call."
+    factor = f" Its turns take {turns.get(pid, 0) / others:.1f} times as long as theirs on average." if others else ""
+    return (told + factor,)
 
 
 def _what_the_time_is(each: Shared) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def _table(of: Shared, waits: Mapping[tuple[int, int], int]) -> Table:
     for pid in processes:
         own = sum(ns for (waiter, _), ns in waits.items() if waiter == pid)
         cells = [_percent(waits.get((pid, each), 0), own) for each in processes]
-        name = f"{printable(of.name(pid))} ({pid})" if pid else plural(rest, "other")
+        name = printable(of.who(pid)) if pid else plural(rest, "other")
         made.add_row(letters[pid], duration(own) if own else "-", *cells, name)
     whole = sum(held.values())
     made.add_row("", duration(whole), *(_percent(held.get(pid, 0), whole) for pid in processes), "all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
+from .call_places import is_joined
+from .call_time import answer_of_times, call_times
 from .calls import CALLS, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
@@ -20,7 +23,9 @@ from .core_takers import Cores
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
+from .joined import answer_of_joined
 from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
+from .outliers import groups_of
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -63,6 +68,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
+    calls = add_up_calls(profile)
+    active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
     troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
@@ -72,7 +79,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         answer=(),
         processes=_processes(threads, stands, before),
         times=_times([times for thread, times in threads.items() if thread != _LOST]),
-        active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
+        active=_times(active),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
         weight=profile.value_types[0] if names >= ON_CPU else None,
@@ -80,19 +87,31 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         comments=tuple(profile.comments),
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
-        calls=add_up_calls(profile),
+        calls=calls,
+        alike=groups_of(profile, calls, active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
-        return _of_calls(summary, own, chosen)
+        return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     return replace(summary, answer=told.sentences, next_step=step)
 
 
-def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None) -> Summary:
+def _joined(summary: Summary, profile: Profile) -> Summary:
+    """Ioctls are parts of functions' calls."""
+    return replace(
+        summary,
+        calls=tuple(each for each in summary.calls if each.total.library),
+        inner_calls=tuple(each for each in summary.calls if not each.total.library),
+        call_times=call_times(profile),
+        copies=tuple(profile.copies),
+    )
+
+
+def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, profile: Profile) -> Summary:
     whole, wall = sum(each.time for each in summary.calls), summary.times.wall
     of_time = whole / wall if wall else 1.0
     # What takes little of the time holds nobody up, however slow one call is.
@@ -101,7 +120,10 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None) -
     if summary.duration_ns and processes:
         step = after_calls(of_time, bool(together), scope_of(processes, chosen))
     minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if whole and of_time < MINOR_CALLS else ()
-    return replace(summary, answer=(*minor, *answer_of_calls(summary.calls), *together), next_step=step)
+    told = answer_of_calls(summary.calls)
+    if is_joined(profile) and (sentence := answer_of_joined(profile, summary.calls, summary.shared)):
+        told = (sentence, *answer_of_times(summary.call_times), *told[1:])
+    return replace(summary, answer=(*minor, *told, *together), next_step=step)
 
 
 _LOST = (0, 0)

@@ -65,6 +65,8 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
             replace(process, process=_without_numbers(process.process)) for process in profile.processes
         ]
         changed.calls = [_simpler_call(call) for call in profile.calls]
+        changed.call_ioctls = [replace(each, process=_without_numbers(each.process)) for each in profile.call_ioctls]
+        changed.copies = [replace(each, process=_without_numbers(each.process)) for each in profile.copies]
     return changed
 
 

@@ -258,8 +258,25 @@ def calls() -> str:
         worst = max(worst, (call.total - truth["ns"]) / truth["calls"])
         number += call.count
     assert not any(found.profile.lost[kind] for kind in Calls().losses()), found.profile.lost
-    more = f"at most {worst / 1000:.1f} µs longer than what they measured inside"
+    more = f"at most {worst / 1000:.1f} µs longer than what they measured inside; {_joined()}"
     return f"{number:,} calls, all counted, by {way.title}; {more}"
+
+
+def _joined() -> str:
+    """Ioctls are parts of the calls that make them: each is counted, and so is each ns, once."""
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
+    ioctls = Ioctl(alone=False)
+    profile = traced("ioctls", "inside", 2, 200, measures=(ioctls, Calls(wanted, ioctls=ioctls))).profile
+    unreported = profile.lost["ioctls not reported by the kernel"]
+    made = sum(each.count for each in profile.call_ioctls)
+    assert made <= 2 * 2 * 200 <= made + unreported, (made, unreported)
+    assert {each.command for each in profile.call_ioctls} == {"TIOCGWINSZ"}
+    calls = [call for call in profile.calls if call.library]
+    assert sum(call.count for call in calls) == 2 * 200, calls
+    assert sum(sample.values[0] for sample in profile.samples) == sum(call.own for call in calls)
+    ioctl_time = sum(s.values[0] for s in profile.samples if any("TIOCGWINSZ" in frame.name for frame in s.stack))
+    assert ioctl_time == sum(each.total for each in profile.call_ioctls)
+    return f"{made} ioctls in 400 other calls are told as their parts"
 
 
 @check

@@ -20,15 +20,23 @@ from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
 from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
-from .open_calls import HEAD, Open, Part, open_calls, parts
+from .call_parts import CallParts
+from .ioctl_records import NUMBER_SHIFT, plain
+from .open_calls import HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row, Timed
+from .recorded_calls import PERIOD, RecordedCalls
+from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from ...converters.model.call_ioctls import CallIoctls
+    from ...converters.model.copies import Copies
     from .call_sums import CallSums, Sum
+    from .ioctl import Ioctl
+    from .spans import CallSpans
     from .totals import Moved
 
 TIME = ValueType("calls", "nanoseconds")
@@ -50,7 +58,14 @@ _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
 _FAILURE = struct.Struct("<4IiI")
-_LOSSES = ("calls", "calls without a stack in the table", "errors of calls", "stacks of calls")
+_LOSSES = (
+    "calls",
+    "calls without a stack in the table",
+    "errors of calls",
+    "stacks of calls",
+    "ioctls in calls",
+    "copies",
+)
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
@@ -75,10 +90,24 @@ class Calls(Summed):
     value_size = _TIME.size
     weights = (1, 2, 3)
 
-    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None) -> None:
-        """``way``: how the probes get to the functions; None: the best that the kernel has."""
+    def __init__(
+        self,
+        wanted: Wanted = _USUAL,
+        *,
+        way: Way | None = None,
+        ioctls: Ioctl | None = None,
+        spans: SpanOptions | None = None,
+    ) -> None:
+        """``way``: how the probes get to the functions; None: the best that the kernel has. ``ioctls``: another measure
+        of the trace, whose ioctls are parts of the calls. ``spans``: which calls are kept one by one, for a
+        timeline."""
+        self._recorded = RecordedCalls(spans)
+        self.period = PERIOD if spans else None
         self._wanted, self._given_way = wanted, way
         self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
+        self._ioctls = ioctls
+        self._parts = CallParts()
+        self._inside: dict[int, Inside] = {}
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
         self._sums: CallSums | None = None
@@ -101,10 +130,11 @@ class Calls(Summed):
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_calls": 1}
+        return {"measure_calls": 1, **self._recorded.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
+            **self._recorded.sizes(),
             "call_stacks": _INSIDE,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
@@ -116,11 +146,16 @@ class Calls(Summed):
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
+        self._recorded.open(loaded)
         few = max(entries // _KINDS, 1024)
         self._tables = {
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
+        self._parts.open(loaded, few)
+
+    def consume(self) -> None:
+        self._recorded.consume()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
@@ -158,33 +193,60 @@ class Calls(Summed):
         stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
+            self._inside = self._inside_of(stacks)
+        self._parts.read(self.slot)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
         self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
+        self._recorded.read(loaded)
         self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
 
     def next(self) -> None:
         super().next()
         self._call_sums().clear()
+        self._parts.forget()
 
     def close(self) -> None:
         super().close()
         for table in self._tables.values():
             table.close()
+        self._parts.close()
         if self.probed:
             self.probed.close()
+        self._recorded.close()
 
     def rows(self, ended: Ended) -> list[Row]:
-        rows = [row for origin, values in self.totals().take() for row in _rows(origin, Time(*values))]
-        rows += [row for part in parts(self._open, ended) for row in _open_rows(part)]
+        rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
+        rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
         return rows
+
+    def _going_on(self, ended: Ended) -> list[Part]:
+        return parts(self._open, ended, self._inside)
+
+    def _inside_of(self, stacks: Iterable[tuple[int, bytes]]) -> dict[int, Inside]:
+        """By thread: the ioctl that it was in at the end. ``stacks``: of the map ``call_stacks``."""
+        going_on = self._ioctls.inside() if self._ioctls else {}
+        found = {}
+        for tid, value in stacks:
+            if call := going_on.get(tid):
+                waits = waits_of_ioctl(value, call.began)
+                found[tid] = Inside(call.began, call.origin.ustack, call.target, *waits)
+        return found
+
+    def call_ioctls(self, ended: Ended) -> list[CallIoctls]:
+        if self._ioctls is None or self.probed is None:
+            return []
+        return self._parts.ioctls(self.probed.functions, self._ioctls.described, self._going_on(ended))
+
+    def copies(self) -> list[Copies]:
+        return self._parts.copies(self.probed.functions) if self.probed else []
 
     def calls(self, ended: Ended) -> list[Timed]:
         found: dict[tuple[Origin, int], CallTimes] = {}
         for origin, function, total in self._call_sums().sums():
             _add(self._entry(found, origin, function), total)
-        for part in parts(self._open, ended):
+        for part in self._going_on(ended):
             entry = self._entry(found, part.origin._replace(ustack=0), part.function)
             entry.open_count += 1
             entry.open_time += part.whole
@@ -194,6 +256,13 @@ class Calls(Summed):
             error = cuda.error_name(entry.name, code) if code else _OTHER_ERRORS
             entry.errors[error] = entry.errors.get(error, 0) + number
         return [Timed(origin, call) for (origin, _), call in found.items()]
+
+    def spans(self) -> CallSpans | None:
+        return self._recorded.finish(self._name, self._open)
+
+    def _name(self, function: int) -> str:
+        assert self.probed
+        return self.probed.functions[function].name
 
     def functions(self) -> frozenset[tuple[str, str]]:
         return frozenset((probe.path, probe.name) for probe in self.probed.probes()) if self.probed else frozenset()
@@ -206,8 +275,31 @@ class Calls(Summed):
         if self._probes:
             programs = f"{self._probes_time / self._probes:.0f} ns each in the programs"
             yield f"the probes ran {plural(self._probes, 'time')} in traced threads, {programs}; traps come on top"
+        yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
+
+    def _rows(self, origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
+        number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
+        name = " ".join(self._ioctls.described(number)) if number and self._ioctls else ""
+        state = origin.state
+        if state == ON_A_CORE:
+            yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open, name)
+        elif state in (SWITCHED_OUT, NEW):
+            yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open, name)
+        else:
+            yield Row(origin, STATES[state], (time.blocked, 0), is_open, name)
+            if time.runnable:
+                yield Row(origin, WOKEN, (time.runnable, 0), is_open, name)
+
+    def _open_rows(self, part: Part) -> Iterator[Row]:
+        """Of a call that goes on: its own time on a core, that of its ioctl, and of the innermost one the wait that its
+        thread is in."""
+        yield from self._rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
+        if part.ioctl_origin:
+            yield from self._rows(part.ioctl_origin, Time(0, part.ioctl_on_cpu, 0, 0), is_open=True)
+        if part.wait:
+            yield from self._rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)
 
     def _entry(self, found: dict[tuple[Origin, int], CallTimes], origin: Origin, function: int) -> CallTimes:
         assert self.probed
@@ -235,22 +327,3 @@ def _add(entry: CallTimes, total: Sum) -> None:
         entry.errors[LEFT] = entry.errors.get(LEFT, 0) + total.left
     known = entry.latencies or (0,) * BUCKETS
     entry.latencies = tuple(map(sum, zip(known, total.latencies, strict=True)))
-
-
-def _rows(origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
-    state = origin.state
-    if state == ON_A_CORE:
-        yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open)
-    elif state in (SWITCHED_OUT, NEW):
-        yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open)
-    else:
-        yield Row(origin, STATES[state], (time.blocked, 0), is_open)
-        if time.runnable:
-            yield Row(origin, WOKEN, (time.runnable, 0), is_open)
-
-
-def _open_rows(part: Part) -> Iterator[Row]:
-    """Of a call that goes on: its own time on a core, and for the innermost one the wait that the thread is in."""
-    yield from _rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
-    if part.wait:
-        yield from _rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)

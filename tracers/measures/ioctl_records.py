@@ -31,6 +31,20 @@ CALL = CALL_HEAD.size + ORIGIN.size + TARGET.size
 NAME = struct.Struct("<16s32s")
 FILE = struct.Struct("<QII")
 
+LOSSES = (
+    "ioctls",
+    "ioctls without a stack",
+    "errors of ioctls",
+    "names of ioctls",
+    "ioctls at the end of an interval",
+    "returns from ioctls",
+)
+"""enum ioctl_loss, in its order."""
+UNREPORTED = "ioctls not reported by the kernel"
+"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
+interrupted. Kernels that preempt themselves do that."""
+LEFT_OUT = "calls and waits left out of who was inside"
+
 
 class Target(NamedTuple):
     """struct ioctl_target: a command on a kind of file. ``ops``, ``device`` and ``mode`` are of the file."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...converters.base.text import printable, shortened
 from ...converters.base.units import plural
 from ...converters.names.demangle import Demangler
-from ..apis import cuda
+from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted
 from ..images.elf import ElfError, ElfFile, FileSource
@@ -213,7 +213,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
     at = entry(function.code)
-    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0)
+    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
     return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
 

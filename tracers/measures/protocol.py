@@ -12,9 +12,12 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
+    from ...converters.model.call_ioctls import CallIoctls
     from ...converters.model.calls import CallTimes
+    from ...converters.model.copies import Copies
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from .spans import CallSpans
     from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
@@ -178,9 +181,21 @@ class Measure(Protocol):
         """The calls that it has timed. After `read`."""
         return ()
 
+    def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:
+        """The ioctls in the functions' calls that it has timed, without the names of processes. After `read`."""
+        return ()
+
+    def copies(self) -> Sequence[Copies]:
+        """The copies in the functions' calls that it has timed, without the names of processes. After `read`."""
+        return ()
+
     def functions(self) -> frozenset[tuple[str, str]]:
         """The functions whose calls it times, as (path of the file, name). After `read`."""
         return frozenset()
+
+    def spans(self) -> CallSpans | None:
+        """The calls one by one, for the timeline; None if it does not record them. After `read`."""
+        return None
 
     def shared(self) -> Sequence[SharedCall]:
         """Who was inside these calls at the same time. After `read`."""

@@ -19,6 +19,7 @@ from stallscope.converters.model.processes import (
     ProcessTimes,
     cpu_list,
 )
+from stallscope.converters.model.ranks import LABELS as RANK_LABELS
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.pprof.schema import STALLSCOPE
 from stallscope.converters.writers import pprof as pprof_writer
@@ -61,6 +62,7 @@ PROCESSES = st.builds(
     st.lists(LIMITS, max_size=2).map(tuple),
     st.none() | st.dictionaries(st.sampled_from(THREAD_VARIABLES), TEXT, max_size=3),
     TEXT,
+    ranks=st.dictionaries(st.sampled_from(RANK_LABELS), TEXT, max_size=2),
 )
 
 SHARED = st.builds(

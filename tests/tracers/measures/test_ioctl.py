@@ -73,7 +73,7 @@ class Kernel:
     """Stands for the loaded object."""
 
     def __init__(self, maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> None:
-        self._maps, self._losses = maps, losses or (0,) * (len(ioctl._LOSSES) + 1)
+        self._maps, self._losses = maps, losses or (0,) * (len(ioctl.LOSSES) + 1)
         program = SimpleNamespace(is_loaded=True, misses=self._losses[-1])
         self.programs = dict.fromkeys(("ioctl_enter", "ioctl_return"), program)
         self.programs |= {f"{name}_raw": SimpleNamespace(is_loaded=False) for name in self.programs}
@@ -118,7 +118,7 @@ def test_layouts_are_those_of_the_probes() -> None:
             "targets": (TARGET.size, 4),
             "names": (FILE.size, NAME.size),
         }
-        assert opened.find_map("ioctl_losses").max_entries == len(ioctl._LOSSES)
+        assert opened.find_map("ioctl_losses").max_entries == len(ioctl.LOSSES)
     finally:
         opened.close()
 

@@ -87,6 +87,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         scheduling=scheduling,
         calls=calls_by_process(capture.calls, names),
         shared=capture.shared,
+        call_ioctls=[
+            replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls
+        ],
+        copies=[replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.copies],
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
+from ....converters.model.call_ioctls import CallIoctls
+from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
@@ -48,6 +50,9 @@ class Capture:
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
+    call_ioctls: list[CallIoctls] = field(default_factory=list)
+    copies: list[Copies] = field(default_factory=list)
+    """Like the calls, without the names of processes."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from ....converters.base.errors import StallscopeError
 from ...base import procfs
@@ -353,6 +354,11 @@ class Session:
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
+        if recorded:
+            from ...measures.spans import with_spans  # needs numpy
+
+            spans = [found for measure in measures if (found := measure.spans())]
+            recorded = replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))
         stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
@@ -385,4 +391,6 @@ class Session:
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
+            [ioctls for measure in measures for ioctls in measure.call_ioctls(ended) if ioctls.pid not in ours],
+            [copies for measure in measures for copies in measure.copies() if copies.pid not in ours],
         )
