@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROUNDS = 6
+ROUNDS = 4
 LOOP = str(Path(__file__).resolve().parents[2] / "build" / "workloads" / "call_loop")
 TRACE = str(Path(sys.executable).with_name("trace-cuda"))
 ONE_LINER = (
