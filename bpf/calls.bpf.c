@@ -267,8 +267,10 @@ static __always_inline struct call_blank *blank(void)
 
 static __always_inline void *table_of(void *tables)
 {
-	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
+	u32 slot = 0;
 
+	if (intervals) /* to ask for the time costs as much as a lookup */
+		slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
 	return bpf_map_lookup_elem(tables, &slot);
 }
 
@@ -397,6 +399,14 @@ static __always_inline u64 calling_stack(struct call_context *ctx, u32 tgid)
 	return id;
 }
 
+/* Whether the innermost call began where another one begins now. */
+static __always_inline bool same_place(struct call_stack *stack, u64 sp)
+{
+	u32 last = stack->depth - 1;
+
+	return last < CALL_DEPTH && call_at(stack, last)->sp == sp;
+}
+
 /* Drops the calls that are not open any more when another one begins whose return address is at `sp`. At the same place
  * is a call that ended by calling this one: then the kernel's trampoline is the return address. */
 __weak int drop_left(struct thread *t, struct call_stack *stack, u64 sp, u64 returns)
@@ -517,8 +527,11 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		tally(LOST_CALLS, 1);
 		return false;
 	}
-	bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
-	drop_left(t, stack, ctx->sp, returns);
+	/* Walks up a stack need it, and calls at the same place of the stack. */
+	if (user_stacks || same_place(stack, ctx->sp))
+		bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
+	if (stack->depth)
+		drop_left(t, stack, ctx->sp, returns);
 	depth = stack->depth;
 	if (depth >= CALL_DEPTH) {
 		tally(LOST_CALLS, 1);
@@ -724,10 +737,10 @@ __weak int find_call(struct call_stack *stack, u64 sp, u64 cookie)
 
 static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
 {
-	u64 came = bpf_ktime_get_ns(), now;
 	struct call_stack *stack;
 	struct thread *t;
 	u32 tid, at, i;
+	u64 now;
 
 	if (!running()) /* it goes on at the trace's end */
 		return;
@@ -749,7 +762,7 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 	end_call(t, stack, now, ctx->ax);
 	works(stack, 0);
 	stack->probes++;
-	stack->probes_time += bpf_ktime_get_ns() - came;
+	stack->probes_time += bpf_ktime_get_ns() - now;
 }
 
 int calls_inside(struct thread *t)

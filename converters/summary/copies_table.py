@@ -54,4 +54,6 @@ def size_text(number: int) -> str:
     while amount >= 1023.5 and unit < len(_UNITS) - 1:
         amount /= 1024
         unit += 1
-    return f"{amount:.3g} {_UNITS[unit]}" if unit else f"{number} B"
+    if not unit:
+        return f"{number} B"
+    return f"{amount:,.{2 if amount < 9.995 else 1 if amount < 99.95 else 0}f} {_UNITS[unit]}"

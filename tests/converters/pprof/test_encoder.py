@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pprof_wire import fields, loaded, packed, profile, saved
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -74,6 +76,9 @@ SHARED = st.builds(
     st.dictionaries(st.tuples(UINT64, UINT64), UINT64, max_size=3),
 )
 
+CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 6)
+COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 6)
+
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
@@ -92,6 +97,8 @@ def profiles(draw: st.DrawFn) -> Profile:
         processes=draw(st.lists(PROCESSES, max_size=2)),
         calls=draw(st.lists(CALLS, max_size=2)),
         shared=draw(st.lists(SHARED, max_size=2)),
+        call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
+        copies=draw(st.lists(COPIES, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

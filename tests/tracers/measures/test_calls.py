@@ -34,6 +34,7 @@ def measured(sums: list[tuple[bytes, bytes]], failures: list[tuple[bytes, int]] 
 
     measure = Calls(way=Way.MULTI)
     measure._table = table([])
+    measure._parts._tables = {"ioctls": table([]), "copies": table([])}
     measure._tables = {
         "call_sums": table(sums),
         "call_failures": table([(key, number.to_bytes(8, "little")) for key, number in failures]),
@@ -113,12 +114,22 @@ def test_rows_have_a_state_for_each_part() -> None:
     ]
 
 
+def test_rows_in_an_ioctl_have_its_name() -> None:
+    measure = measured([])
+    measure._ioctls = SimpleNamespace(described=lambda number: (f"COMMAND_{number}", "/dev/x"))  # type: ignore[assignment]
+    origin = ORIGIN.pack(6, 9, 0, 8, 7, 0, 2 | 5 << 8)
+    measure.totals().add(origin, calls._TIME.pack(0, 0, 600, 50))
+    rows = measure.rows(NONE)
+    assert {(row.call, row.origin.state, row.origin.kstack) for row in rows} == {("COMMAND_5 /dev/x", 2, 9)}
+    assert {(row.state, row.values[0]) for row in rows} == {("uninterruptible", 600), ("runnable-woken", 50)}
+
+
 def test_losses_and_remarks() -> None:
     measure = measured([], losses=5)
-    assert list(measure.losses().values()) == [5, 6, 7, 8, 0]
+    assert list(measure.losses().values()) == [5, 6, 7, 8, 9, 10, 0]
     probed, cost = measure.remarks()
     assert probed == "on 2 functions"
-    assert cost.startswith("the probes ran 9 times in traced threads, 1 ns each in the programs")
+    assert cost.startswith("the probes ran 11 times in traced threads, 1 ns each in the programs")
 
 
 def test_frames_of_functions() -> None:
