@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..base.units import duration, plural, share
-from ..model import Profile
+from ..model import Profile, ThreadTimes
 from .call_places import NO_TIME, Places, Times, times_of
 from .calls import Calls
+from .figures import thread_pattern
 from .identity import number_of, processes_of
 from .sharing import Shared
 
+_NEARLY = 0.9
+"""Threads of one name are named from this share of the call's time on."""
 _MOSTLY = 0.5
 """An ioctl is named from this share of the call's time on."""
 _TELLING = 2.0
@@ -27,8 +31,11 @@ class _Outer:
     by_ioctl: dict[str, Times] = field(default_factory=dict)
     blocked_in: dict[tuple[str, str], int] = field(default_factory=dict)
     """By the ioctl, "" outside of one, and the function of the kernel."""
+    by_thread: dict[tuple[Any, Any], int] = field(default_factory=dict)
+    """By pid and tid."""
 
-    def add(self, ioctl: str, kernel: str, times: Times) -> None:
+    def add(self, ioctl: str, kernel: str, times: Times, thread: tuple[Any, Any]) -> None:
+        self.by_thread[thread] = self.by_thread.get(thread, 0) + times.sum
         self.all = self.all.plus(times)
         self.by_ioctl[ioctl] = self.by_ioctl.get(ioctl, Times()).plus(times)
         if times.blocked and kernel:
@@ -51,7 +58,7 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     name = max(outer, key=lambda name: (outer[name].all.sum, name))
     found = outer[name]
     ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
-    told = f"{_share(profile, found.all.sum)} is in {name}{_figures(calls, name)}"
+    told = f"{_share(profile, found)} is in {name}{_figures(calls, name)}"
     if not ioctl or found.by_ioctl[ioctl].sum < _MOSTLY * found.all.sum:
         return f"{told}: {_parts(found.all, found.kernel(''))}."
     inside = found.by_ioctl[ioctl]
@@ -67,23 +74,43 @@ def _outermost(profile: Profile) -> dict[str, _Outer]:
     for sample in profile.samples:
         functions, ioctl, kernel = places.of(sample.stack)
         if functions:
-            outer[functions[0]].add(ioctl, kernel, times_of(sample))
+            who = sample.label("pid"), sample.label("tid")
+            outer[functions[0]].add(ioctl, kernel, times_of(sample), who)
     return outer
 
 
-def _share(profile: Profile, time: int) -> str:
-    """Of the time of the threads that make calls, or of all calls if their times are not known."""
+def _share(profile: Profile, function: _Outer) -> str:
+    """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
+    function's time is that of threads of one name, of the time of these."""
+    time = function.all.sum
     ids = {(sample.label("pid"), sample.label("tid")) for sample in profile.samples}
     callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
-    wall = sum(thread.wall for thread in callers)
-    if wall < time or len({(thread.pid, thread.tid) for thread in callers}) != len(ids):
+    if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
         whole = sum(sample.values[0] for sample in profile.samples)
         return f"{share(time, whole)} of the time in all calls"
+    callers, kind = _mostly_of(callers, function)
+    time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)
     names = {thread.process for thread in callers}
     whose = f" of {names.pop()}" if len(names) == 1 else ""
     threads, processes = number_of(callers), processes_of(callers)
-    who = plural(threads, "calling thread") + (f" in {plural(processes, 'process')}" if processes > 1 else "")
-    return f"{share(time, wall)} of the time of {who}{whose}"
+    who = plural(threads, f"{kind} thread") + (f" in {plural(processes, 'process')}" if processes > 1 else "")
+    return f"{share(time, sum(thread.wall for thread in callers))} of the time of {who}{whose}"
+
+
+def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[ThreadTimes], str]:
+    """The threads of one name, if nearly all of the function's time is theirs and others call, too; and what to call
+    the threads."""
+    kinds: dict[tuple[str, str], list[ThreadTimes]] = defaultdict(list)
+    for thread in callers:
+        kinds[thread.process, thread_pattern(thread.thread, thread.pid == thread.tid)].append(thread)
+    times = {
+        kind: sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in threads)
+        for kind, threads in kinds.items()
+    }
+    most = max(times, key=lambda kind: (times[kind], kind))
+    if len(kinds) < 2 or times[most] < _NEARLY * function.all.sum:
+        return callers, "calling"
+    return kinds[most], most[1]
 
 
 def _figures(calls: Sequence[Calls], name: str) -> str:

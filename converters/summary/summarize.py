@@ -16,7 +16,7 @@ from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import answer
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
-from .calls import CALLS, add_up_calls, answer_of_calls
+from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
@@ -88,7 +88,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
         calls=calls,
-        alike=groups_of(profile, calls, active, functools.partial(thread_pattern, main=False)),
+        alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
     )
@@ -100,11 +100,16 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     return replace(summary, answer=told.sentences, next_step=step)
 
 
+def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
+    """Those whose times add up: without ioctls that are parts of functions' calls."""
+    return tuple(each for each in calls if each.total.library) if is_joined(profile) else calls
+
+
 def _joined(summary: Summary, profile: Profile) -> Summary:
     """Ioctls are parts of functions' calls."""
     return replace(
         summary,
-        calls=tuple(each for each in summary.calls if each.total.library),
+        calls=_functions(summary.calls, profile),
         inner_calls=tuple(each for each in summary.calls if not each.total.library),
         call_times=call_times(profile),
         copies=tuple(profile.copies),

@@ -1,4 +1,5 @@
-"""``make demo``: eight processes that serialise in a driver call, traced for some seconds.
+"""``make demo``: eight processes that serialise in a driver call, traced for some seconds; then the same with the call
+timed, and with its ioctl.
 
 Ends every process that it started.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from runner import Workload, WorkloadFailed
 _ROOT = Path(__file__).resolve().parents[2]
 _MARGIN_MS = 30_000
 """How much longer than the trace the processes would run: they are killed after it."""
+_ALONE = 0.3
+"""Seconds for which one process is alone."""
 
 
 def _start(stack: contextlib.ExitStack, processes: int, seconds: float) -> list[Workload]:
@@ -36,8 +40,25 @@ def _trace(demos: list[Workload], seconds: float, output: Path) -> int:
     return subprocess.run([str(command), *arguments], cwd=_ROOT, check=False).returncode
 
 
+def _time_calls(processes: int, seconds: float, output: Path) -> int:
+    """Exit status of trace-cuda, which starts the processes as the ranks of a job. One of them is alone at first: so it
+    is known how long a call takes then."""
+    ranks = " ".join(map(str, range(processes)))
+    demo = f"build/workloads/demo {int(seconds * 1000)} >/dev/null 2>&1"
+    job = f"for rank in {ranks}; do RANK=$rank {demo} & [ $rank = 0 ] && sleep {_ALONE:g}; done; wait"
+    outputs = [
+        part
+        for suffix in ("svg", "pftrace")
+        for part in ("-o", str(output.with_suffix(f".{suffix}").relative_to(_ROOT)))
+    ]
+    arguments = ["--lib", "libdemo_cuda.so", "--sym", "^cuda", *outputs, "--force", "--", "sh", "-c", job]
+    command = Path(sys.executable).with_name("trace-cuda")
+    print(f"\n$ trace-cuda {shlex.join(arguments)}", flush=True)
+    return subprocess.run([str(command), *arguments], cwd=_ROOT, check=False).returncode
+
+
 def main() -> int:
-    """1 when a demo process cannot run, else trace-offcpu's status."""
+    """1 when a demo process cannot run, else the status of the command that failed."""
     parser = argparse.ArgumentParser(description="Trace the demo workload.")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=5)
@@ -51,8 +72,12 @@ def main() -> int:
             print(failure, file=sys.stderr)
             return 1
         status = _trace(demos, options.seconds, output)
+    calls = output.with_name("calls.svg")
+    status = status or _time_calls(options.processes, options.seconds, calls)
     if status == 0:
         print(f"\nThe flame graph: {output}\nOpen it in a browser: the widest tower is what the workers wait for.")
+        print(f"The time in the call, with its ioctl: {calls}")
+        print(f"The calls of each thread, one by one: {calls.with_suffix('.pftrace')} (open it in ui.perfetto.dev)")
     return status
 
 

@@ -99,6 +99,20 @@ def test_the_first_sentence_names_the_call_the_ioctl_and_the_lock() -> None:
     )
 
 
+def test_threads_of_one_name_with_nearly_all_of_the_time_are_named() -> None:
+    made = profile()
+    for pid in PROCESSES:
+        made.threads.append(ThreadTimes(pid, "train", pid + 100, "loader-7", 100 * MS, 0, 0, {}))
+        who = ("pid", pid), ("process", "train"), ("state", "running"), ("thread", "loader-7"), ("tid", pid + 100)
+        made.samples.append(Sample(QUERY, (MS, 1), who))
+    assert summarize(made).answer[0].startswith("70.0 % of the time of 2 main threads in 2 processes of train is in ")
+    for pid in PROCESSES:
+        who = ("pid", pid), ("process", "train"), ("state", "running"), ("thread", "loader-7"), ("tid", pid + 100)
+        made.samples.append(Sample(QUERY, (49 * MS, 1), who))
+    told = summarize(made).answer[0]
+    assert told.startswith("60.0 % of the time of 4 calling threads in 2 processes of train is in ")
+
+
 def test_without_ioctls_it_says_what_the_time_was() -> None:
     kept = [sample for sample in profile().samples if IOCTL not in sample.stack]
     assert summarize(profile(samples=kept, call_ioctls=[])).answer[0] == (
