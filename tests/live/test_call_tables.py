@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import run
-from runner import FOLDER
+from commands import Tracer, load, run
+from runner import FOLDER, Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.converters.model.calls import CallTimes, together
@@ -134,6 +134,41 @@ def test_a_storm_of_threads(trace: Trace, small: None) -> None:
     folded = check_storm(profile, "work_in_pool", call.count)
     assert folded.pid == call.pid > 0
     assert len(call.threads) < 200
+
+
+def test_intervals(tmp_path: Path) -> None:
+    """Each call is counted in one interval, with its errors and its time; so are the costs of the probes."""
+    out = tmp_path / "%Y%m%d-%H%M%S.pb.gz"
+    with Workload("cuda_calls", "plain", 2, 60, 5_000) as workload:
+        pids = ",".join(map(str, workload.pids))
+        with Tracer("--every", "1s", "-p", pids, "-o", out, command=TRACE_CUDA) as tracer:
+            tracer.ready()
+            workload.release()
+            truths = [wait for wait in workload.truth()["waits"] if wait["calls"]]
+            tracer.finish().check_succeeded()
+    found = [load(path) for path in sorted(tmp_path.iterdir())]
+    assert len(found) >= 3
+    calls = [call for profile in found for call in profile.calls if call.library]
+    assert {call.pid for call in calls} == {truth["pid"] for truth in truths}
+    for truth in truths:
+        own = [call for call in calls if (call.name, call.pid) == (truth["function"], truth["pid"])]
+        assert sum(call.count for call in own) == truth["calls"] == sum(sum(call.latencies) for call in own)
+        assert sum(call.total for call in own) <= truth["ns"]
+        # Between the workload's clock and a call are the probes, and a busy machine can take the core there.
+        assert sum(call.total for call in own) >= 0.8 * truth["ns"] or truth["ns"] < truth["calls"] * 1_000_000
+        errors = Counter[str]()
+        for call in own:
+            errors.update(call.errors)
+        failed = {"cudaMalloc": {"cudaErrorMemoryAllocation": 6}, "cuMemAlloc": {"CUDA_ERROR_INVALID_VALUE": 6}}
+        assert errors == failed.get(truth["function"], {})
+    runs = []
+    for profile in found:
+        assert not any(profile.lost[kind] for kind in Calls().losses())
+        check_threads(profile)
+        (cost,) = [note for note in profile.comments if note.startswith("the probes ran")] or [""]
+        runs.append(int(re.sub("[^0-9]", "", cost.split(" time")[0]) or 0))
+    # Two runs a call; the first calls of a trace may lack a probe at their entry.
+    assert 2 * sum(call.count for call in calls) <= sum(runs) <= 2 * sum(call.count for call in calls) + 10
 
 
 @pytest.mark.parametrize("by", ["function", "process", "thread"])

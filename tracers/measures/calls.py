@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...converters.base.units import plural
+from ...converters.base.units import plural, share
 from ...converters.model import ValueType
 from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
@@ -79,6 +79,13 @@ class Time(NamedTuple):
     runnable: int
 
 
+class Cost(NamedTuple):
+    """Of the programs in traced threads: how often they ran, and for how long in ns."""
+
+    runs: int
+    ns: int
+
+
 class Calls(Summed):
     """Columns: time inside calls, and how many returned. Time is counted for the innermost call."""
 
@@ -113,7 +120,10 @@ class Calls(Summed):
         self._sums: CallSums | None = None
         self._open: list[Open] = []
         self._lost = dict.fromkeys(_LOSSES, 0)
-        self._probes = self._probes_time = 0
+        self._lost_before = dict(self._lost)
+        self._cost = self._cost_before = Cost(0, 0)
+        self._ran = 0
+        """Time of the traced threads on cores."""
 
     @property
     def way(self) -> Way:
@@ -198,14 +208,15 @@ class Calls(Summed):
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
-        self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
+        gone = (losses.lookup_percpu_u64(len(_LOSSES) + i) for i in (0, 1))
+        self._cost = Cost(*(number + sum(head[2 + i] for head in heads) for i, number in enumerate(gone)))
         self._recorded.read(loaded)
-        self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
 
     def next(self) -> None:
         super().next()
         self._call_sums().clear()
         self._parts.forget()
+        self._lost_before, self._cost_before = self._lost, self._cost
 
     def close(self) -> None:
         super().close()
@@ -217,6 +228,7 @@ class Calls(Summed):
         self._recorded.close()
 
     def rows(self, ended: Ended) -> list[Row]:
+        self._ran = sum(record.on_cpu for record in ended.threads)
         rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
         rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
         return rows
@@ -268,13 +280,16 @@ class Calls(Summed):
         return frozenset((probe.path, probe.name) for probe in self.probed.probes()) if self.probed else frozenset()
 
     def losses(self) -> Mapping[str, int]:
-        return {**self._lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
+        lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
+        return {**lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
 
     def remarks(self) -> Iterable[str]:
         yield from self.probed.remarks() if self.probed else ()
-        if self._probes:
-            programs = f"{self._probes_time / self._probes:.0f} ns each in the programs"
-            yield f"the probes ran {plural(self._probes, 'time')} in traced threads, {programs}; traps come on top"
+        runs, ns = (after - before for after, before in zip(self._cost, self._cost_before, strict=True))
+        if runs > 0:
+            cost = f"{ns / runs:.0f} ns each in the programs"
+            cost += f", {share(ns, self._ran)} of the threads' time on cores" if self._ran else ""
+            yield f"the probes ran {plural(runs, 'time')} in traced threads, {cost}; traps come on top"
         yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
