@@ -87,10 +87,12 @@ struct call_sum {
 };
 
 struct call_failure {
+	u32 tid;
 	u32 tgid;
-	u32 pad;
+	u32 life;
 	u32 function;
 	s32 result;
+	u32 pad;
 };
 
 /* The ioctls in a function's calls, and in the calls that these made. */
@@ -128,6 +130,8 @@ struct call_copy {
 	u64 blocked;
 	u64 runnable;
 };
+/* Tables that are nearly full are taken out. Those of sums and errors have this many times fewer entries. */
+#define CALL_KINDS 8
 
 #define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
 	struct map##_table {                                                                                           \
@@ -238,6 +242,15 @@ static __always_inline void tally(enum call_loss which, u64 number)
 		__sync_fetch_and_add(value, number);
 }
 
+static __always_inline void count_new_calls(u32 entries)
+{
+	u32 key = NEW_CALLS;
+	u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += entries;
+}
+
 /* The verifier is to see that the index stays in bounds. */
 static __always_inline struct open_call *call_at(struct call_stack *stack, u32 i)
 {
@@ -254,8 +267,10 @@ static __always_inline struct call_blank *blank(void)
 
 static __always_inline void *table_of(void *tables)
 {
-	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
+	u32 slot = 0;
 
+	if (intervals) /* to ask for the time costs as much as a lookup */
+		slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
 	return bpf_map_lookup_elem(tables, &slot);
 }
 
@@ -276,7 +291,7 @@ __weak int add_call_time(struct origin *at, struct call_time *what)
 		return 0;
 	sum = bpf_map_lookup_elem(table, key);
 	if (!sum && bpf_map_update_elem(table, key, added, BPF_NOEXIST) == 0) {
-		count(NEW_CALLS);
+		count_new_calls(1);
 		return 0;
 	}
 	if (!sum)
@@ -305,7 +320,8 @@ static __always_inline struct call_sum *sum_of(const struct call_key *key)
 		none = blank();
 		if (!none)
 			return NULL;
-		bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST);
+		if (bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST) == 0)
+			count_new_calls(CALL_KINDS);
 		sum = bpf_map_lookup_elem(table, key);
 	}
 	return sum;
@@ -381,6 +397,14 @@ static __always_inline u64 calling_stack(struct call_context *ctx, u32 tgid)
 	id = walk_user(CONTEXT_CALL, ctx->cs, ctx->ip, ctx->sp, ctx->bp, tgid, true, record, &end);
 	__sync_lock_test_and_set(busy, 0);
 	return id;
+}
+
+/* Whether the innermost call began where another one begins now. */
+static __always_inline bool same_place(struct call_stack *stack, u64 sp)
+{
+	u32 last = stack->depth - 1;
+
+	return last < CALL_DEPTH && call_at(stack, last)->sp == sp;
 }
 
 /* Drops the calls that are not open any more when another one begins whose return address is at `sp`. At the same place
@@ -503,8 +527,11 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		tally(LOST_CALLS, 1);
 		return false;
 	}
-	bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
-	drop_left(t, stack, ctx->sp, returns);
+	/* Walks up a stack need it, and calls at the same place of the stack. */
+	if (user_stacks || same_place(stack, ctx->sp))
+		bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
+	if (stack->depth)
+		drop_left(t, stack, ctx->sp, returns);
 	depth = stack->depth;
 	if (depth >= CALL_DEPTH) {
 		tally(LOST_CALLS, 1);
@@ -546,15 +573,17 @@ extern int ioctl_bucket(u64 ns);
 
 static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tgid, 0, function, result };
+	struct call_failure failure = { t->key.tid, t->key.tgid, t->key.life, function, result, 0 };
 	void *table = table_of(&call_failures);
 	u64 one = 1, *number;
 
 	if (!table)
 		return;
 	number = bpf_map_lookup_elem(table, &failure);
-	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0)
+	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0) {
+		count_new_calls(CALL_KINDS);
 		return;
+	}
 	if (!number)
 		number = bpf_map_lookup_elem(table, &failure);
 	if (number)
@@ -708,10 +737,10 @@ __weak int find_call(struct call_stack *stack, u64 sp, u64 cookie)
 
 static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
 {
-	u64 came = bpf_ktime_get_ns(), now;
 	struct call_stack *stack;
 	struct thread *t;
 	u32 tid, at, i;
+	u64 now;
 
 	if (!running()) /* it goes on at the trace's end */
 		return;
@@ -733,7 +762,7 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 	end_call(t, stack, now, ctx->ax);
 	works(stack, 0);
 	stack->probes++;
-	stack->probes_time += bpf_ktime_get_ns() - came;
+	stack->probes_time += bpf_ktime_get_ns() - now;
 }
 
 int calls_inside(struct thread *t)

@@ -145,8 +145,7 @@ struct ioctl_times {
 };
 
 struct ioctl_failure {
-	u32 tgid;
-	u32 target;
+	struct ioctl_kind kind;
 	u32 error;  /* errno; 0: the driver's own status */
 	u32 status; /* … of NVIDIA's RM */
 };
@@ -562,9 +561,16 @@ static __always_inline void count_new(u32 entries)
 		*value += entries;
 }
 
+static __always_inline struct ioctl_kind kind_of(const struct ioctl_call *call)
+{
+	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
+
+	return kind;
+}
+
 static __always_inline void add_failure(const struct ioctl_call *call, u32 error, u32 status, u32 slot)
 {
-	struct ioctl_failure failure = { call->origin.tgid, call->number, error, status };
+	struct ioctl_failure failure = { kind_of(call), error, status };
 	void *table = bpf_map_lookup_elem(&ioctl_failures, &slot);
 	u64 none = 0, *number;
 
@@ -603,7 +609,7 @@ static __always_inline void add_sum(const struct origin *origin, u64 time, u64 r
 /* Also written by the thread alone. */
 static __always_inline struct ioctl_times *times_of(const struct ioctl_call *call, u32 slot)
 {
-	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
+	struct ioctl_kind kind = kind_of(call);
 	void *table = bpf_map_lookup_elem(&ioctl_times, &slot);
 	struct ioctl_times *times = table ? bpf_map_lookup_elem(table, &kind) : NULL;
 	struct ioctl_scratch *scratch;

@@ -7,6 +7,7 @@ from typing import Any
 from ..converters.base import cli
 from .command import options
 from .command.api_options import api_options, make_wanted
+from .command.call_options import call_options
 from .command.run import run
 from .measures.calls import Calls
 from .measures.ioctl import Ioctl
@@ -23,6 +24,7 @@ from .measures.ioctl import Ioctl
 )
 @options.scope_options
 @api_options
+@call_options("function")
 @options.span_options
 @options.naming_options
 @options.engine_options

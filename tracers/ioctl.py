@@ -6,6 +6,7 @@ from typing import Any
 
 from ..converters.base import cli
 from .command import options
+from .command.call_options import call_options
 from .command.run import run
 from .measures.ioctl import Ioctl
 
@@ -20,6 +21,7 @@ from .measures.ioctl import Ioctl
     epilog=options.EXIT_STATUS,
 )
 @options.scope_options
+@call_options("command and device")
 @options.span_options
 @options.naming_options
 @options.engine_options

@@ -199,16 +199,19 @@ def _process(entry: Any, script: str) -> ProcessTimes:
     )
 
 
-def _call(entry: Any) -> CallTimes:
+def _call(entry: Any, *, of_thread: bool = False) -> CallTimes:
     _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, BUCKETS), "latencies of calls")
     errors = _counts(entry["errors"])
-    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library")}
-    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library", "thread")}
+    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors", "threads"}}
     figures = [*latencies, *errors.values(), *numbers.values()]
     _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
-    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors)  # type: ignore[arg-type]  # by name
+    nested = _list(entry["threads"])
+    _require(not (nested and of_thread), "threads of calls")
+    threads = [_call(thread, of_thread=True) for thread in nested]
+    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors, threads=threads)  # type: ignore[arg-type]
 
 
 def _shared_fields(call: SharedCall) -> dict[str, Any]:

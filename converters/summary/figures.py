@@ -16,6 +16,7 @@ from ..model.copies import Copies
 from . import copies
 from .call_time import CallTime
 from .calls import Calls
+from .calls_view import USUAL, CallsView
 from .contention import Contention
 from .identity import kernel_ids
 from .outliers import Group
@@ -231,6 +232,8 @@ class Summary:
     """Processes of one program, such as the ranks of a job, compared with each other."""
     next_step: NextStep | None = None
     """A command that would show more."""
+    view: CallsView = USUAL
+    """The table of calls."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.

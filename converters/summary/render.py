@@ -166,7 +166,7 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
     if summary.calls:
-        blocks += [Text(), calls_table(summary.calls, width, parts.top)]
+        blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     if summary.copies:
         blocks += [Text(), copies_table(summary.copies, parts.top)]

@@ -10,8 +10,9 @@ from typing import Any
 from ..base.text import json_text
 from ..base.units import plural, share
 from ..model import Profile
-from ..model.calls import CallTimes
+from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
+from .identity import kernel_id
 from .ranks import ranks_of, who
 
 _TELLING = 2.0
@@ -39,6 +40,13 @@ class Shared:
     def factor(self) -> float | None:
         """How many times longer a call takes than alone, or than its turn if it was hardly ever alone."""
         return self.call.factor if self.known_alone else self.call.turns_factor
+
+    @property
+    def told_factor(self) -> str:
+        """``4.0 times as long as alone``: only if the factor is known."""
+        if self.known_alone:
+            return f"{self.factor:.1f} times as long as alone"
+        return f"{self.factor:.1f} times as long as its turn, from the return before it to its own"
 
     @property
     def known_alone(self) -> bool:
@@ -81,12 +89,14 @@ class Shared:
 
 def shared_calls(profile: Profile) -> tuple[Shared, ...]:
     """Those of a profile, the longest time of several processes inside first."""
-    each: dict[tuple[str, str], dict[int, CallTimes]] = defaultdict(dict)
-    for timed in profile.calls:
-        each[timed.name, timed.device][timed.pid] = timed
+    found_by: dict[tuple[str, str], dict[int, list[CallTimes]]] = defaultdict(lambda: defaultdict(list))
+    for timed in sorted(profile.calls, key=lambda call: -call.whole):
+        # Of processes that had one pid, one after the other, it is only known what all of them waited.
+        found_by[timed.name, timed.device][kernel_id(timed.pid)].append(timed)
+    each = {what: {pid: together(calls) for pid, calls in by_pid.items()} for what, by_pid in found_by.items()}
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
     ranks = ranks_of(profile)
-    return tuple(Shared(call, each[call.name, call.device], ranks) for call in found if call.shared)
+    return tuple(Shared(call, each.get((call.name, call.device), {}), ranks) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
@@ -101,8 +111,7 @@ def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
             f"for {share(call.shared, call.busy)} of its time two or more were inside, "
             f"{call.mean_inside:.1f} on average"
         )
-        against = "as alone" if each.known_alone else "as from the return of the one before"
-        told += f"; a call takes {factor:.1f} times as long {against}."
+        told += f"; a call takes {each.told_factor}."
         return (told, *_holder(each), *_what_the_time_is(each))
     return ()
 

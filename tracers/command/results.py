@@ -19,9 +19,11 @@ from ...converters.base.units import plural
 from ...converters.writers import output
 from ...converters.writers.base.options import WriteOptions
 from ..base.progress import MANY, Progress
+from .call_options import make_view
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.summary.calls_view import CallsView
     from ...converters.summary.figures import NextStep
     from ...converters.summary.next_command import Whom
 
@@ -38,6 +40,8 @@ class Results:
     verbose: bool = False
     every: float | None = None
     """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
+    view: CallsView | None = None
+    """Of a command that has a table of calls."""
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
@@ -48,7 +52,7 @@ class Results:
             _check_names(given["outputs"], every)
         output.check(_at(paths, time.time()) if every else paths, force=given["force"])
         force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
-        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every)
+        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every, make_view(given))
 
     @property
     def uses_stdout(self) -> bool:
@@ -114,6 +118,8 @@ class Results:
             if len(profile.samples) >= MANY:
                 progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
             summary = summarize(profile, chosen)
+        if self.view:
+            summary = replace(summary, view=self.view)
         if step:
             summary = replace(summary, next_step=step)
         if self.as_json:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import struct
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ from .ioctl_records import (
 )
 from .ioctl_rings import IoctlRings
 from .open_calls import DEPTH
-from .protocol import SCHEDULER, Ended, Row
+from .protocol import SCHEDULER, Ended, Row, Timed
 from .span_options import SpanOptions
 from .summed import Summed
 
@@ -101,8 +100,7 @@ class Ioctl(Summed):
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None
         self._all_times: list[tuple[Origin, list[int]]] | None = None
-        self._failures: Counter[tuple[int, int, str]] = Counter()
-        """By process, target and error."""
+        self._failures: Totals | None = None
         self._open: list[Open] = []
         self._cut: list[tuple[int, Open]] = []
         """Calls that went on at the end of an interval, which was then, from the ring buffer."""
@@ -209,10 +207,17 @@ class Ioctl(Summed):
         keys, values = self._small["times"].drain(self.slot)
         self._times_totals().add(as_origins(keys), values)
         keys, values = self._small["failures"].drain(self.slot)
-        for key, value in zip(FAILURE.iter_unpack(keys), struct.iter_unpack("<Q", values), strict=True):
-            tgid, target, code, status = key
-            error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
-            self._failures[tgid, target, error] += value[0]
+        self._failures_totals().add(as_origins(keys, FAILURE.size - KIND.size), values)
+
+    def _failures_totals(self) -> Totals:
+        """The word behind the origin is the error and the status."""
+        if self._failures is None:
+            import numpy as np
+
+            from .totals import Totals
+
+            self._failures = Totals((np.add,), (0,), more=1)
+        return self._failures
 
     def _times_totals(self) -> Totals:
         if self._times is None:
@@ -226,6 +231,7 @@ class Ioctl(Summed):
     def move(self, moved: Moved) -> None:
         super().move(moved)
         self._times_totals().move(moved)
+        self._failures_totals().move(moved)
 
     def stacks(self) -> list[int]:
         assert self._object, "it was not opened"
@@ -255,7 +261,7 @@ class Ioctl(Summed):
         super().next()
         self._times_totals().clear()
         self._all_times = None
-        self._failures.clear()
+        self._failures_totals().clear()
         self._events().found.clear()
         self._open, self._cut = [], []
         self._lost_before = self._lost
@@ -304,19 +310,20 @@ class Ioctl(Summed):
             left[1] += count
         return ran
 
-    def calls(self, ended: Ended) -> list[CallTimes]:
-        """Per process, device and command. Processes have no name yet."""
-        found: dict[tuple[str, str, int], CallTimes] = {}
+    def calls(self, ended: Ended) -> list[Timed]:
+        found: dict[tuple[Origin, str, str], CallTimes] = {}
         for origin, values in self._returned():
-            add_times(self._entry(found, origin.state >> NUMBER_SHIFT, origin.tgid), values)
+            add_times(self._entry(found, origin), values)
         for call in self._going_on(ended):
-            entry = self._entry(found, call.target, call.origin.tgid)
+            entry = self._entry(found, call.origin._replace(ustack=0, kstack=0, python=0))
             entry.open_count += 1
             entry.open_time += max(ended.stopped - call.since, 0)
-        for (tgid, target, error), number in self._failures.items():
-            entry = self._entry(found, target, tgid)
+        for origin, (what, number) in self._failures_totals().take():
+            entry = self._entry(found, origin)
+            code, status = what & 0xFFFFFFFF, what >> 32
+            error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
             entry.errors[error] = entry.errors.get(error, 0) + number
-        return list(found.values())
+        return [Timed(origin, call) for (origin, _, _), call in found.items()]
 
     def _going_on(self, ended: Ended) -> list[Open]:
         """The calls that had not returned at the end, with what they did since the beginning."""
@@ -371,12 +378,12 @@ class Ioctl(Summed):
         if self._spans and self._span_options:
             yield from self._span_options.remarks("ioctl", self._spans.short)
 
-    def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
+    def _entry(self, found: dict[tuple[Origin, str, str], CallTimes], origin: Origin) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device, locks = self._targets.described(target)
-        key = name, device, tgid
+        name, device, locks = self._targets.described(origin.state >> NUMBER_SHIFT)
+        key = plain(origin), name, device
         if key not in found:
-            found[key] = CallTimes(name, device, tgid, "", locks=locks)
+            found[key] = CallTimes(name, device, origin.tgid, "", locks=locks)
         return found[key]
 
     def _call(self, number: int) -> str:

@@ -39,6 +39,16 @@ class Row(NamedTuple):
     """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
 
 
+class Timed(NamedTuple):
+    """The calls of one thread of one function, or of one command on one device: without names of process and thread.
+
+    ``origin`` says whose they are; it has no stacks. The same may occur several times.
+    """
+
+    origin: Origin
+    calls: CallTimes
+
+
 @dataclass(frozen=True)
 class Ended:
     """What measures need of a trace that has ended. Times are CLOCK_MONOTONIC ns."""
@@ -82,6 +92,8 @@ class Measure(Protocol):
     """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
     slot: int = 0
     """The tables of the present interval: see `kernel.sum_table`."""
+    modules: Sequence[str] = ()
+    """Names or paths of libraries that a command may open while it runs, and that `expect` should know."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
 
@@ -165,8 +177,8 @@ class Measure(Protocol):
         """What it has recorded event by event. After `read`."""
         return None
 
-    def calls(self, ended: Ended) -> Sequence[CallTimes]:
-        """The calls that it has timed, without the names of their processes. After `read`."""
+    def calls(self, ended: Ended) -> Sequence[Timed]:
+        """The calls that it has timed. After `read`."""
         return ()
 
     def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:

@@ -64,7 +64,7 @@ def test_no_one_is_named_if_turns_are_equal() -> None:
 
 def test_a_call_that_was_never_alone_is_compared_with_its_turn() -> None:
     told = serialised(shared_calls(profile(shared(alone=9, alone_time=9, time=400))))[0]
-    assert told.endswith("a call takes 4.0 times as long as from the return of the one before.")
+    assert told.endswith("a call takes 4.0 times as long as its turn, from the return before it to its own.")
 
 
 def test_nothing_is_said_of_calls_that_do_not_get_longer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from stallscope.converters.model.calls import BUCKETS
+from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
@@ -40,7 +40,11 @@ def measured(sums: list[tuple[bytes, bytes]], failures: list[tuple[bytes, int]] 
         "call_failures": table([(key, number.to_bytes(8, "little")) for key, number in failures]),
     }
     probed: Any = SimpleNamespace(
-        functions=FUNCTIONS, is_closed=True, problems={}, remarks=lambda: iter(["on 2 functions"])
+        functions=FUNCTIONS,
+        probes=lambda: FUNCTIONS,
+        is_closed=True,
+        problems={},
+        remarks=lambda: iter(["on 2 functions"]),
     )
     measure.probed = probed
     maps = SimpleNamespace(items=list, lookup_percpu_u64=lambda i: losses + i)
@@ -72,7 +76,7 @@ def test_programs_of_each_way() -> None:
     assert Calls(way=Way.SINGLE).attach_types() == {}
 
 
-def test_calls_are_added_up_by_process() -> None:
+def test_calls_are_added_up_by_thread() -> None:
     measure = measured(
         [
             (key(8, 7, 0), total(3, 1000, 400, 600, 100, 200, 500, 0, 0, 0, 0, bucket=4)),
@@ -80,15 +84,18 @@ def test_calls_are_added_up_by_process() -> None:
             (key(8, 7, 1), total(3, 600, 600, 600, 0, 100, 300, 0, 0, 0, 0)),
             (key(77, 77, 0), total(0, 0, 0, 0, 0, 0, 0, 0, 1, 40, 30)),
         ],
-        [(calls._FAILURE.pack(7, 0, 0, 2), 3), (calls._FAILURE.pack(7, 0, 1, 1), 1)],
+        [(calls._FAILURE.pack(8, 7, 0, 0, 2, 0), 3), (calls._FAILURE.pack(9, 7, 0, 1, -1, 0), 1)],
     )
-    one, two, three = measure.calls(NONE)
+    timed = measure.calls(NONE)
+    assert {(origin.tid, origin.tgid, origin.life) for origin, _ in timed} == {(8, 7, 0), (9, 7, 0), (77, 77, 0)}
+    whose = ("cudaMalloc", 7), ("cuMemAlloc_v2", 7), ("cudaMalloc", 77)
+    one, two, three = (together([call for of, call in timed if (call.name, of.tgid) == who]) for who in whose)
     assert (one.name, one.library, one.device, one.pid) == ("cudaMalloc", "libcudart.so.12", "", 7)
     assert (one.count, one.total, one.own, one.min, one.max) == (4, 1050, 450, 50, 500)
     assert (one.blocked, one.runnable) == (600, 100)
     assert one.errors == {LEFT: 2, "cudaErrorMemoryAllocation": 3}
     assert (one.latencies[0], one.latencies[4], sum(one.latencies)) == (1, 3, 4)
-    assert (two.name, two.errors) == ("cuMemAlloc_v2", {"CUDA_ERROR_INVALID_VALUE": 1})
+    assert (two.name, two.errors) == ("cuMemAlloc_v2", {"CUresult -1": 1})
     assert (three.pid, three.count, three.open_count, three.open_time, three.open_inner) == (77, 0, 1, 40, 30)
 
 

@@ -18,6 +18,7 @@ from .completing import complete
 from .names import Names
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
+from .timed import calls_by_process
 from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,
-        calls=[replace(call, pid=names.pid(call.pid)[0], process=names.process(call.pid)) for call in capture.calls],
+        calls=calls_by_process(capture.calls, names),
         shared=capture.shared,
         call_ioctls=[
             replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
+_OTHERWISE = re.compile(r"files not looked into|ioctls not reported by the kernel")
+"""Losses of measures that larger tables would not prevent."""
 _MODULES = 3
 """Maximum number of modules named in a remark."""
 
@@ -109,7 +112,7 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(capture.losses.values()):
+    if any(number for kind, number in capture.losses.items() if not _OTHERWISE.match(kind)):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")

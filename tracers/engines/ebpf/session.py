@@ -95,6 +95,7 @@ class Session:
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
         preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
+        preparation.modules = [name for measure in self._engine.options.measures for name in measure.modules]
         if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
@@ -386,7 +387,7 @@ class Session:
             ends,
             self._unwinding.counts if self._unwinding else None,
             recorded,
-            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
+            lives.timed(each for measure in measures for each in measure.calls(ended) if each.origin.tgid not in ours),
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
