@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from ..model.calls import CallTimes
 from .calls import Calls
-from .identity import is_sum, shown_id
+from .identity import whose
 
 By = Literal["function", "process", "thread"]
 BY: tuple[By, ...] = get_args(By)
@@ -70,12 +70,7 @@ def _rows(of: Calls, by: By) -> Iterator[Row]:
         yield Row(of.total, of)
     for process in of.each if by != "function" else ():
         if by == "process":
-            yield Row(process, of, _name(process.process, process.pid))
+            yield Row(process, of, whose(process.process, process.pid))
         for thread in process.threads if by == "thread" else ():
-            name = "main" if thread.tid == process.pid else _name(thread.thread, thread.tid)
-            yield Row(thread, of, f"{_name(process.process, process.pid)}::{name}")
-
-
-def _name(name: str, own: int) -> str:
-    """Processes and threads that are added up have no id, nor have those of which only the name was kept."""
-    return name if is_sum(own) or not own else f"{name} ({shown_id(own)})"
+            name = "main" if thread.tid == process.pid else whose(thread.thread, thread.tid)
+            yield Row(thread, of, f"{whose(process.process, process.pid)}::{name}")
