@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -15,6 +15,7 @@ from ..model.states import BLOCKED
 from . import call_ioctls
 from .call_ioctls import Made, made_by_calls
 from .identity import is_sum, kernel_id, life_of, processes_of
+from .ranks import ranks_of
 from .wait_sites import site
 
 CALLS = {"calls"}
@@ -36,6 +37,8 @@ class Calls:
     """How many processes these are."""
     ioctls: tuple[Made, ...] = ()
     """Of a function: those in its calls."""
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Of processes that are ranks of a job, by pid."""
 
     @property
     def time(self) -> int:
@@ -109,7 +112,7 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
     ended = _numbers_of_sums(profile) if groups else {}
-    ioctls = made_by_calls(profile)
+    ioctls, ranks = made_by_calls(profile), ranks_of(profile)
     made = []
     for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
@@ -117,7 +120,7 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
         number, made_here = sum(ended.get(call.pid, 1) for call in each), ioctls.get((name, where), ())
-        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number, made_here))
+        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number, made_here, ranks))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
 
 

@@ -12,6 +12,7 @@ from .call_ioctls import lines
 from .calls import Calls
 from .calls_view import USUAL, CallsView, Row, rows
 from .identity import is_sum, shown_id
+from .ranks import who
 from .tables import table
 
 if TYPE_CHECKING:
@@ -149,12 +150,16 @@ def _details(row: Row, *, wide: bool) -> list[str]:
 
 
 def _processes(of: Calls) -> str:
-    """Those with most time in it, by name: ``train (4711, 4712, 4713), 5 more processes``."""
+    """Those with most time in it, by name: ``train (4711, 4712, 4713), 5 more processes``, or ``rank 3 (pid
+    4711)``."""
     own = [call for call in of.each if not is_sum(call.pid)]
     ids: dict[str, list[str]] = {}
-    for call in own[:_PROCESSES]:
-        ids.setdefault(call.process, []).append(shown_id(call.pid))
-    names = [f"{printable(name)} ({', '.join(found)})" for name, found in ids.items()]
+    shown = own[:_PROCESSES]
+    for call in shown:
+        if call.pid not in of.ranks:
+            ids.setdefault(call.process, []).append(shown_id(call.pid))
+    names = [who(call.process, call.pid, of.ranks) for call in shown if call.pid in of.ranks]
+    names += [f"{printable(name)} ({', '.join(found)})" for name, found in ids.items()]
     if (rest := of.number - len(own[:_PROCESSES])) > 0:
         names.append(f"{'up to ' if len(own) < len(of.each) else ''}{plural(rest, 'more process')}")
     return ", ".join(names)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, get_args
 from ..model.calls import CallTimes
 from .calls import Calls
 from .identity import whose
+from .ranks import who
 
 By = Literal["function", "process", "thread"]
 BY: tuple[By, ...] = get_args(By)
@@ -70,7 +71,13 @@ def _rows(of: Calls, by: By) -> Iterator[Row]:
         yield Row(of.total, of)
     for process in of.each if by != "function" else ():
         if by == "process":
-            yield Row(process, of, whose(process.process, process.pid))
+            yield Row(process, of, _process(process, of))
         for thread in process.threads if by == "thread" else ():
             name = "main" if thread.tid == process.pid else whose(thread.thread, thread.tid)
-            yield Row(thread, of, f"{whose(process.process, process.pid)}::{name}")
+            yield Row(thread, of, f"{_process(process, of)}::{name}")
+
+
+def _process(process: CallTimes, of: Calls) -> str:
+    """A rank by its number."""
+    is_rank = process.pid in of.ranks
+    return who(process.process, process.pid, of.ranks) if is_rank else whose(process.process, process.pid)

@@ -18,7 +18,7 @@ from .ranks import ranks_of, who
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
 _MUCH = 0.1
-"""… if they do so for this share of their time."""
+"""… if they do so for this share of their time, and if they have this share of the time of the longest ones."""
 _ENOUGH = 10
 """So many calls without another process inside tell how long one takes alone."""
 _WORKS = 0.5
@@ -101,9 +101,10 @@ def shared_calls(profile: Profile) -> tuple[Shared, ...]:
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
     """A sentence on the first call that serialises its processes; it names the process that holds the others up."""
+    longest = max((each.call.inside for each in shared), default=0)
     for each in shared:
         call, factor = each.call, each.factor
-        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy:
+        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy or call.inside < _MUCH * longest:
             continue
         told = (
             f"{plural(len(each.each), 'process')} serialise in {call.name} on {call.device}: "

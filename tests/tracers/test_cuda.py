@@ -28,7 +28,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 def test_defaults(recorded: list[Request]) -> None:
     assert main(["-p", "4711"]) == 1
     (request,) = recorded
-    (measure,) = request.measures
+    ioctls, measure = request.measures
+    assert (ioctls.name, ioctls.columns) == ("ioctl", ())
     assert (measure.name, request.what) == ("calls", "Time in calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
     assert measure.knobs() == {"measure_calls": 1}

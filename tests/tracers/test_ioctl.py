@@ -33,7 +33,7 @@ def test_defaults(recorded: list[Request]) -> None:
     (measure,) = request.measures
     assert (measure.name, request.what) == ("ioctl", "Time in ioctl calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("ioctl", "nanoseconds"), ("calls", "count")]
-    assert measure.knobs() == {"measure_ioctl": 1, "nvidia_major": 195}
+    assert measure.knobs() == {"measure_ioctl": 1, "ioctl_rows": 1, "nvidia_major": 195}
 
 
 @pytest.mark.parametrize("arguments", [[], ["-p", "1", "--state", "S"], ["-p", "1", "-F", "99"], ["-a", "-p", "1"]])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.calls import BUCKETS, CallTimes, together
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.summary.calls_view import USUAL, By, CallsView
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
@@ -101,6 +102,15 @@ def test_the_number_of_rows_can_be_given() -> None:
 def test_few_processes_are_named() -> None:
     lines = shown(*(call("A", 1, MS, 17, pid) for pid in range(1, 6)))
     assert "train (1, 2, 3), 2 more processes" in lines
+
+
+def test_ranks_are_named_by_their_numbers() -> None:
+    values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
+    made = Profile(values, calls=[call("A", 1, MS, 17, pid) for pid in (1, 2, 3)])
+    made.processes = [ProcessTimes(2, "train", ranks={"rank": "7"}), ProcessTimes(3, "train", ranks={"rank": "8"})]
+    file = io.StringIO()
+    render(summarize(made), file, width=160, color=False)
+    assert "rank 7 (pid 2), rank 8 (pid 3), train (1)" in " ".join(file.getvalue().split())
 
 
 def test_rows_that_do_not_fit_share_one() -> None:

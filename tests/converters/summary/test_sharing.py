@@ -43,6 +43,12 @@ def test_a_holder_that_is_a_rank_is_named_by_it() -> None:
     assert serialised(shared_calls(made))[1].startswith("While rank 13 (pid 3) was inside and the next to return, ")
 
 
+def test_a_call_with_little_time_is_not_what_processes_wait_for() -> None:
+    long = shared(name="B", alone_time=800)  # it does not get longer
+    assert serialised(shared_calls(profile(long, shared()))) != ()
+    assert serialised(shared_calls(profile(long, shared(inside=24, busy=20, shared=18)))) == ()
+
+
 def test_the_driver_works_or_waits_itself() -> None:
     """Of 300 ns inside, 60 or 6 are on a core; the turns are 100 ns."""
     works = serialised(shared_calls(profile(shared(), blocked=80)))[-1]
