@@ -454,12 +454,17 @@ static __always_inline u32 direction_of(u32 from, u32 to)
 	return to == 1 ? COPY_DEVICE_TO_HOST : COPY_DEVICE_TO_DEVICE;
 }
 
-/* `call` copies what a struct describes. */
-static __always_inline void read_struct(struct open_call *call, u64 at, u32 form)
+/* The call at this place copies what a struct describes. */
+__weak int read_struct(struct call_stack *stack, u32 place, u64 at)
 {
 	u64 extent[3] = {};
-	u32 direction;
+	struct open_call *call;
+	u32 direction, form;
 
+	if (!stack)
+		return 0;
+	call = call_at(stack, place);
+	form = COOKIE_FORM(call->cookie);
 	if (form == FORM_RUNTIME_3D) {
 		bpf_probe_read_user(extent, sizeof(extent), (void *)(at + 128));
 		direction = user_u64(at + 152);
@@ -478,33 +483,55 @@ static __always_inline void read_struct(struct open_call *call, u64 at, u32 form
 	call->copy = direction < COPY_UNKNOWN ? direction : COPY_UNKNOWN;
 	if (call->bytes)
 		call->copy |= COPY_SIZE;
+	return 0;
 }
 
-/* Reads from its arguments what `call` copies. The first six are in registers, the others above the return address. */
-static __always_inline void read_copy(struct call_context *ctx, struct open_call *call)
+/* Reads from the arguments what the call at this place copies. */
+__weak int read_arguments(struct call_stack *stack, u32 place)
 {
-	u64 arguments[16] = { 0, ctx->di, ctx->si, ctx->dx, ctx->cx, ctx->r8, ctx->r9 };
-	u64 cookie = call->cookie, direction = COPY_UNKNOWN;
-	u32 size = COOKIE_SIZE(cookie), times = COOKIE_TIMES(cookie), kind = COOKIE_KIND(cookie);
+	u64 cookie, direction = COPY_UNKNOWN;
+	struct open_call *call;
+	u32 size, times, kind;
 
-	if (COOKIE_FORM(cookie)) {
-		read_struct(call, ctx->di, COOKIE_FORM(cookie));
-	} else {
-		if (size > 6 || times > 6 || kind > 6)
-			bpf_probe_read_user(&arguments[7], 3 * sizeof(u64), (void *)(ctx->sp + sizeof(u64)));
-		call->bytes = arguments[size & 15];
-		if (cookie & COOKIE_NARROW)
-			call->bytes = (u32)call->bytes;
-		if (times)
-			call->bytes *= arguments[times & 15];
-		if (kind)
-			direction = (u32)arguments[kind & 15];
-		else if (COOKIE_DIRECTION(cookie))
-			direction = COOKIE_DIRECTION(cookie) - 1;
-		call->copy = direction < COPY_UNKNOWN ? direction : COPY_UNKNOWN;
-		if (size)
-			call->copy |= COPY_SIZE;
-	}
+	if (!stack)
+		return 0;
+	call = call_at(stack, place);
+	cookie = call->cookie;
+	size = COOKIE_SIZE(cookie);
+	times = COOKIE_TIMES(cookie);
+	kind = COOKIE_KIND(cookie);
+	/* The first six are in registers, the others above the return address. */
+	if (size > 6 || times > 6 || kind > 6)
+		bpf_probe_read_user(&stack->arguments[7], 3 * sizeof(u64), (void *)(call->sp + sizeof(u64)));
+	call->bytes = stack->arguments[size & (CALL_ARGUMENTS - 1)];
+	if (cookie & COOKIE_NARROW)
+		call->bytes = (u32)call->bytes;
+	if (times)
+		call->bytes *= stack->arguments[times & (CALL_ARGUMENTS - 1)];
+	if (kind)
+		direction = (u32)stack->arguments[kind & (CALL_ARGUMENTS - 1)];
+	else if (COOKIE_DIRECTION(cookie))
+		direction = COOKIE_DIRECTION(cookie) - 1;
+	call->copy = direction < COPY_UNKNOWN ? direction : COPY_UNKNOWN;
+	if (size)
+		call->copy |= COPY_SIZE;
+	return 0;
+}
+
+static __always_inline void read_copy(struct call_context *ctx, struct call_stack *stack, u32 place)
+{
+	struct open_call *call = call_at(stack, place);
+
+	stack->arguments[1] = ctx->di;
+	stack->arguments[2] = ctx->si;
+	stack->arguments[3] = ctx->dx;
+	stack->arguments[4] = ctx->cx;
+	stack->arguments[5] = ctx->r8;
+	stack->arguments[6] = ctx->r9;
+	if (COOKIE_FORM(call->cookie))
+		read_struct(stack, place, ctx->di);
+	else
+		read_arguments(stack, place);
 	call->copy |= COPY_COUNTS | COPY_INSIDE;
 }
 
@@ -553,7 +580,7 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 	if (user_stacks)
 		call->ustack = calling_stack(ctx, t->key.tgid);
 	if (cookie & COOKIE_COPY)
-		read_copy(ctx, call);
+		read_copy(ctx, stack, depth);
 	if (depth && depth <= CALL_DEPTH && call_at(stack, depth - 1)->copy & COPY_INSIDE) {
 		call->copy |= COPY_INSIDE;
 		call->copy &= ~COPY_COUNTS;
@@ -635,13 +662,20 @@ static __always_inline void add_span(const struct thread *t, const struct open_c
 		count_span(LOST_SPANS);
 }
 
-static __always_inline void add_copy(const struct thread *t, const struct open_call *call, u64 total)
+__weak int add_copy(struct thread *t, struct open_call *call, u64 total)
 {
-	struct call_copy_key key = { t->key.tid, t->key.tgid, t->key.life, call->cookie & COOKIE_FUNCTION };
 	struct call_copy none = {}, *sum;
-	void *table = table_of(&call_copies);
+	struct call_copy_key key = {};
+	void *table;
 
+	if (!t || !call)
+		return 0;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	key.function = call->cookie & COOKIE_FUNCTION;
 	key.direction = call->copy & COPY_DIRECTION;
+	table = table_of(&call_copies);
 	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
 	if (table && !sum) {
 		bpf_map_update_elem(table, &key, &none, BPF_NOEXIST);
@@ -649,7 +683,7 @@ static __always_inline void add_copy(const struct thread *t, const struct open_c
 	}
 	if (!sum) {
 		tally(LOST_CALL_COPIES, 1);
-		return;
+		return 0;
 	}
 	sum->count++;
 	if (call->copy & COPY_SIZE)
@@ -659,6 +693,7 @@ static __always_inline void add_copy(const struct thread *t, const struct open_c
 	sum->total += total;
 	sum->blocked += call->blocked;
 	sum->runnable += call->runnable;
+	return 0;
 }
 
 /* A copy inside another one may know more. */

@@ -7,6 +7,7 @@
 #include "maps.bpf.h"
 
 #define CALL_DEPTH 8
+#define CALL_ARGUMENTS 16 /* a power of two */
 /* The kernel maps the trampoline as near the end of the address space as possible: xol_add_vma(), kernel/events/uprobes.c.
  */
 #define TRAMPOLINES 0x7fffffffULL /* addresses from this << 16 on */
@@ -36,6 +37,7 @@ struct call_stack {
 	u64 ioctl_blocked; /* … and its waits */
 	u64 ioctl_runnable;
 	struct open_call calls[CALL_DEPTH];
+	u64 arguments[CALL_ARGUMENTS]; /* of the innermost call, from 1 on: the BPF stack has no room */
 };
 
 /* By thread. */

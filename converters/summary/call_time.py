@@ -12,6 +12,7 @@ from ..base.text import json_text
 from ..base.units import share
 from ..model import Profile, ThreadTimes
 from .call_places import NO_TIME, Place, Places, Times, times_of
+from .identity import kernel_id
 
 _SYNC = re.compile(r"cu(?:da)?(?:Ctx|Device|Event|Stream|Thread)Synchronize(?:_|$)")
 """Functions in which a thread waits until the GPU has done something."""
@@ -39,7 +40,7 @@ class CallTime:
         """Plain data, times in ns."""
         parts = {"gpu": self.gpu, "driver": self.driver, "other_calls": self.other, "outside": self.outside}
         return {
-            "pid": self.pid,
+            "pid": kernel_id(self.pid) or None,
             "process": json_text(self.process),
             "threads": self.threads,
             "wall_ns": self.wall,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import share
 from .call_time import CallTime
+from .identity import whose
 from .tables import table
 
 if TYPE_CHECKING:
@@ -28,5 +29,5 @@ def times_table(times: Sequence[CallTime], top: int) -> RenderableType:
             each.outside.on_cpu,
             outside,
         )
-        made.add_row(*(share(part, each.wall) for part in parts), f"{printable(each.process)} ({each.pid})")
+        made.add_row(*(share(part, each.wall) for part in parts), printable(whose(each.process, each.pid)))
     return made

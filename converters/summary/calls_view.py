@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from ..model.calls import CallTimes
 from .calls import Calls
-from .identity import is_sum, shown_id
+from .identity import whose
 from .ranks import who
 
 By = Literal["function", "process", "thread"]
@@ -73,16 +73,11 @@ def _rows(of: Calls, by: By) -> Iterator[Row]:
         if by == "process":
             yield Row(process, of, _process(process, of))
         for thread in process.threads if by == "thread" else ():
-            name = "main" if thread.tid == process.pid else _name(thread.thread, thread.tid)
+            name = "main" if thread.tid == process.pid else whose(thread.thread, thread.tid)
             yield Row(thread, of, f"{_process(process, of)}::{name}")
 
 
 def _process(process: CallTimes, of: Calls) -> str:
     """A rank by its number."""
     is_rank = process.pid in of.ranks
-    return who(process.process, process.pid, of.ranks) if is_rank else _name(process.process, process.pid)
-
-
-def _name(name: str, own: int) -> str:
-    """Processes and threads that are added up have no id, nor have those of which only the name was kept."""
-    return name if is_sum(own) or not own else f"{name} ({shown_id(own)})"
+    return who(process.process, process.pid, of.ranks) if is_rank else whose(process.process, process.pid)

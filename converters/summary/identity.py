@@ -106,6 +106,11 @@ def shown_id(own: int) -> str:
     return f"{kernel_id(own)} ({_ORDINALS.get(life, f'{life + 1}th')})" if life else str(own)
 
 
+def whose(name: str, own: int) -> str:
+    """``train (4711)``. Processes and threads that are added up have no id."""
+    return name if is_sum(own) or not own else f"{name} ({shown_id(own)})"
+
+
 def is_sum(own: int) -> bool:
     """Whether it is the id of threads that are added up, or of their processes."""
     return own != 0 and not kernel_id(own)

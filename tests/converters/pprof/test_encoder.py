@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -41,7 +42,8 @@ FRAMES = st.builds(
     file=TEXT,
     line=st.integers(0, 2**31),
 )
-CALLS = st.builds(
+_CALLS = partial(
+    st.builds,
     CallTimes,
     TEXT,
     TEXT,
@@ -50,7 +52,9 @@ CALLS = st.builds(
     errors=st.dictionaries(TEXT, UINT64, max_size=2),
     open_count=UINT64,
     open_time=UINT64,
+    pid_life=UINT64,
 )
+CALLS = _CALLS(threads=st.lists(_CALLS(tid=UINT64, tid_life=UINT64, thread=TEXT), max_size=2))
 LABELS = st.dictionaries(TEXT, TEXT | INT64, max_size=4).map(lambda labels: tuple(sorted(labels.items())))
 COUNTS = st.dictionaries(TEXT, st.integers(0), max_size=3)
 THREADS = st.builds(ThreadTimes, *[INT64, TEXT, INT64, TEXT, INT64, INT64, INT64, COUNTS, INT64], st.booleans(), INT64)

@@ -60,7 +60,8 @@ def test_layouts_are_those_of_the_probes() -> None:
     opened = Object(object_path())
     try:
         stacks = opened.find_map("call_stacks")
-        assert stacks.value_size == open_calls.HEAD.size + open_calls.DEPTH * open_calls.CALL.size
+        arguments = 16 * 8
+        assert stacks.value_size == open_calls.HEAD.size + open_calls.DEPTH * open_calls.CALL.size + arguments
         blank = opened.find_map("call_blanks")
         assert blank.value_size == stacks.value_size + calls._SUM.size
         assert opened.find_map("call_losses").max_entries == len(calls._LOSSES) + 2
