@@ -60,5 +60,5 @@ def _weights(graph: WaitGraph) -> dict[Node, int]:
 
 
 def _most(weights: Mapping[_Key, int], number: int) -> set[_Key]:
-    ordered = sorted(weights, key=lambda key: (-weights[key], key))  # type: ignore[operator]
+    ordered = sorted(weights, key=lambda key: (-weights[key], key))
     return set(ordered[:number])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..model.waits_for import Node, WaitGraph
 
 _LITTLE = 100
-"""Edges with less than 1/this of all waiting are no part of a knot: nearly everything waits for everything sometimes."""
+"""Edges with less than 1/this of all waiting tie no knot: nearly everything waits for everything now and then."""
 
 
 class Knot(NamedTuple):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .profile import Profile
-from .samples import Sample, Stack
+from .samples import Labels, Sample, Stack
 from .wakers import has_waker, links, tids_of
 
 THREAD, PROCESS, TIMER, DEVICE, SOFTIRQ, CORE, UNKNOWN, OTHER = KINDS = (
@@ -94,7 +94,7 @@ class WaitGraph:
         return found
 
     def mapped(self, to: Callable[[Node], Node], names: Mapping[Node, tuple[str, str]], by: str = "") -> WaitGraph:
-        """With other nodes in place of these; ``names`` are those of the new ones, where they are new. The times stay."""
+        """With other nodes in place of these, and the same times; ``names``: those of nodes that are new."""
         made = WaitGraph(by=by or self.by)
         for (victim, waker), edge in self.edges.items():
             made.edges[to(victim), to(waker)].add(edge)
@@ -140,10 +140,44 @@ def _process(node: Node) -> Node:
     return Node(PROCESS, node.pid, name="" if node.pid else node.name) if node.kind == THREAD else node
 
 
+def victim_of(labels: Labels) -> Node:
+    """Whose wait a sample with these labels is."""
+    found = dict(labels)
+    pid, tid = (number if isinstance(number := found.get(key), int) else 0 for key in ("pid", "tid"))
+    return _thread(pid, tid, str(found.get("process", "")), str(found.get("thread", "")))
+
+
+def chain_of(sample: Sample) -> list[Node]:
+    """Who ended a wait, who had ended a wait of that one, and so on; never empty."""
+    names = [link[-1].name for link in links(sample.stack)] or ["[unknown waker]"]
+    return [_link(name, tid) for name, tid in zip(names, tids_of(sample, len(names)), strict=True)]
+
+
+def end_of(chain: Sequence[Node]) -> Node:
+    """The last thread of a chain; if there is none, the interrupt."""
+    return next((node for node in reversed(chain) if node.kind == THREAD), chain[0])
+
+
+def chain_stack(stack: Stack) -> Stack:
+    """The stack of the last thread of the chain, innermost frame first; empty if there is none."""
+    threads = [link for link in links(stack) if not link[-1].name.endswith("]")]
+    return threads[-1][:-1] if threads else ()
+
+
 def _thread(pid: int, tid: int, process: str, thread: str) -> Node:
-    if tid:
-        return Node(THREAD, pid, tid)
-    return Node(THREAD, pid, name=thread if pid else process)
+    return Node(THREAD, pid, tid, "" if tid else thread if pid else process)
+
+
+def _link(name: str, tid: int) -> Node:
+    match = None if name.endswith("]") else _PROCESS.fullmatch(name)
+    if match:
+        return Node(THREAD, int(match[2]), tid)
+    return Node(next((kind for begin, kind in _INTERRUPTS.items() if name.startswith(begin)), UNKNOWN), name=name)
+
+
+def _process_name(name: str) -> str:
+    match = None if name.endswith("]") else _PROCESS.fullmatch(name)
+    return match[1] if match else name
 
 
 class _Maker:
@@ -160,53 +194,26 @@ class _Maker:
     def add(self, sample: Sample, time: int) -> None:
         victim = self._victims.get(id(sample.labels))
         if victim is None:
-            victim = self._victims[id(sample.labels)] = self._victim(sample)
+            victim = self._victims[id(sample.labels)] = victim_of(sample.labels)
+            self.name(victim, str(sample.label("process") or ""), str(sample.label("thread") or ""))
+            self._graph.traced.add(victim)
         key = id(sample.stack), id(sample.labels)
         found = self._chains.get(key)
         if found is None:
-            chain = self._chain(sample)
-            threads = [node for node in chain if node.kind == THREAD]
-            found = self._chains[key] = chain, threads[-1] if threads else chain[0]
+            chain = chain_of(sample)
+            self._name_all(chain, sample)
+            found = self._chains[key] = chain, end_of(chain)
         chain, end = found
         edges = self._graph.edges
         edges[victim, chain[0]].waited += time
         edges[chain[-2] if len(chain) > 1 else victim, chain[-1]].passed_on += time
         self._graph.ends[victim, end] += time
 
-    def _victim(self, sample: Sample) -> Node:
-        labels = dict(sample.labels)
-        pid, tid = (number if isinstance(number := labels.get(key), int) else 0 for key in ("pid", "tid"))
-        process, thread = str(labels.get("process", "")), str(labels.get("thread", ""))
-        node = _thread(pid, tid, process, thread)
-        self.name(node, process, thread)
-        self._graph.traced.add(node)
-        return node
-
-    def _chain(self, sample: Sample) -> list[Node]:
-        parts = links(sample.stack)
-        names = [part[-1].name for part in parts]
-        tids = tids_of(sample, len(names))
-        threads = [""] * len(names)
-        threads[0] = str(sample.label("waker_thread") or "")
-        last = max((i for i, tid in enumerate(tids) if tid), default=0)
-        if last:
-            threads[last] = str(sample.label("chain_thread") or "")
-        nodes = [self._link(*link) for link in zip(names, tids, threads, strict=True)]
-        return nodes or [self._link("[unknown waker]", 0, "")]
-
-    def _link(self, name: str, tid: int, thread: str) -> Node:
-        match = None if name.endswith("]") else _PROCESS.fullmatch(name)
-        if match is None:
-            kind = next((kind for begin, kind in _INTERRUPTS.items() if name.startswith(begin)), UNKNOWN)
-            node = Node(kind, name=name)
-            self.name(node, name, "")
-            return node
-        node = _thread(int(match[2]), tid, match[1], "")
-        self.name(node, match[1], thread or match[1])
-        return node
-
-
-def chain_stack(stack: Stack) -> Stack:
-    """The stack of the last thread of the chain, innermost frame first; empty if there is none."""
-    threads = [link for link in links(stack) if not link[-1].name.endswith("]")]
-    return threads[-1][:-1] if threads else ()
+    def _name_all(self, chain: Sequence[Node], sample: Sample) -> None:
+        """The names of the threads of the first link and of the last thread are in labels, others are traced."""
+        last = max((i for i, node in enumerate(chain) if node.tid), default=0)
+        labels = {last: "chain_thread", 0: "waker_thread"}
+        for i, (node, link) in enumerate(zip(chain, links(sample.stack), strict=False)):
+            process = _process_name(link[-1].name)
+            thread = str((i in labels and sample.label(labels[i])) or process) if node.kind == THREAD else ""
+            self.name(node, process, thread)

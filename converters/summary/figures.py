@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from .blocking import Blocking
 from .calls import Calls
 from .contention import Contention
 from .identity import kernel_ids
@@ -148,6 +149,8 @@ class Wait:
     """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
     woken_by: tuple[WokenBy, ...] = ()
     """Who ended the waits, if that was recorded; longest first."""
+    idle_by: str = ""
+    """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
 
     @property
     def runnable(self) -> bool:
@@ -220,6 +223,10 @@ class Summary:
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
     """A command that would show more."""
+    blocking: Blocking | None = None
+    """Who blocks whom, if it was recorded."""
+    shows_idle: bool = False
+    """Waits of idle threads are printed one by one, even if it was recorded who ends them."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
@@ -248,6 +255,7 @@ class Summary:
             "calls": [entry for each in self.calls for entry in each.to_json()],
             "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
+            **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],
         }
@@ -290,6 +298,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
         **(_core_json(wait) if wait.runnable else {}),
+        **({"idle_by": wait.idle_by} if wait.idle_by else {}),
         **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 

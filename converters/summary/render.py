@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
+from .blocking_table import blocking_blocks
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
@@ -90,17 +91,21 @@ class _Parts(NamedTuple):
     notes: bool = True
     running: bool = True
     """Running threads, even if they take little time."""
+    blocking: bool = True
+    """Who blocks whom."""
 
 
 def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
     several = len(_pids(summary)) > 1
     made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
+    if summary.blocking:
+        made += [_Parts(top, blocking=False) for top in range(_MOST_THAT_FIT, _ENOUGH - 1, -1)]
     if summary.calls:
         return made  # Histograms of calls are longer than a screen.
     if several:
-        made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
-    made += [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    return made + [_Parts(top, processes=False, notes=False, running=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+        made += [_Parts(top, processes=False, blocking=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
+    least = [_Parts(top, processes=False, notes=False, blocking=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    return [*made, *least, *(each._replace(running=False) for each in least)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
@@ -162,6 +167,8 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
+    if summary.blocking and parts.blocking and summary.blocking.total:
+        blocks += [Text(), *blocking_blocks(summary.blocking)]
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
