@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from stallscope.converters.model import Frame, Profile, Sample, Stack, ValueType
+from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ValueType
 from stallscope.converters.model.wakers import SEPARATOR, WAKER, joined_tids
 
 VALUE_TYPES = [ValueType("blocked", "nanoseconds"), ValueType("count", "count")]
 LAST = [ValueType("min", "nanoseconds", "min"), ValueType("max", "nanoseconds", "max")]
+APP = Module("/opt/app/app")
 NAMES = {7: "app", 9: "disk"}
 Link = tuple[str, int, str]
 """The name of a waker, its tid (0: an interrupt), and the name of its thread."""
@@ -16,7 +17,7 @@ def chained(pid: int, tid: int, time: int, *chain: Link, process: str = "", own:
     """A sample of a thread that waited, with the links of its chain."""
     stack: Stack = own or (Frame("main"), Frame("schedule", "kernel"))
     for name, of, _ in chain:
-        woke = (Frame(f"write_{name}", WAKER),) if of else ()
+        woke = (Frame(f"write_{name}", WAKER, APP),) if of else ()
         stack += (SEPARATOR, *woke, Frame(name, WAKER))
     labels: dict[str, str | int] = {
         "pid": pid,

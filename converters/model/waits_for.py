@@ -70,7 +70,7 @@ class WaitGraph:
     names: dict[Node, tuple[str, str]] = field(default_factory=dict)
     """Process and thread ("" for all of a process) of each node."""
     traced: set[Node] = field(default_factory=set)
-    """Nodes with threads whose waits were recorded."""
+    """Nodes whose waits were recorded, if they had any."""
     by: str = THREAD
 
     @property
@@ -120,7 +120,9 @@ def waits_for(profile: Profile, processes: Mapping[int, str] | None = None) -> W
     column, graph = profile.index(COLUMN), WaitGraph()
     maker = _Maker(graph, processes or {})
     for times in profile.threads:
-        maker.name(_thread(times.pid, times.tid, times.process, times.thread), times.process, times.thread)
+        node = _thread(times.pid, times.tid, times.process, times.thread)
+        maker.name(node, times.process, times.thread)
+        graph.traced.add(node)
     for sample in profile.samples:
         if has_waker(sample.stack) and sample.values[column]:
             maker.add(sample, sample.values[column])

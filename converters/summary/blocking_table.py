@@ -37,16 +37,17 @@ def blocking_blocks(of: Blocking, *, rows: int = _ROWS) -> Iterator[RenderableTy
         return
     yield blocking_table(of, rows)
     if sum(node.traced and node.waits > 0 for node in of.nodes) >= _ENOUGH:
-        yield Text()
+        yield Text("\nShares of all waiting: who waits (row), and with whom that ends (column)")
         yield matrix(of)
     for knot in of.knots[:_KNOTS]:
         yield Text(knot_line(knot))
 
 
 def blocking_table(of: Blocking, rows: int = _ROWS) -> Table:
-    """A row per process (or thread, if there is one process): how long it is blocked, and how long it blocks others."""
+    """A row per process (or thread, if there is one process): how long it is blocked, and how long it blocks others; by
+    whom, and whom, with shares of that time."""
     what = "process" if of.by == PROCESS else "thread"
-    made = table("Blocked", "Blocks", last=f"Who blocks whom, by {what} (shares of its time blocked, and blocking)")
+    made = table("Blocked", "Blocks", last=f"Who blocks whom, by {what}")
     for i, node in enumerate(of.nodes[:rows]):
         text = printable(_name(node))
         if node.waits and (blockers := _listed(of, of.blocked_by(i), node.waits)):
@@ -64,7 +65,7 @@ def matrix(of: Blocking) -> Table:
     rows = [i for i, node in enumerate(of.nodes) if node.traced and node.waits][:_MATRIX_ROWS]
     columns = sorted(range(len(of.nodes)), key=lambda i: (-_ended(of, i), i))[:_MATRIX_COLUMNS]
     columns = sorted(i for i in columns if _ended(of, i))
-    made = table(*(_head(of.nodes[i]) for i in columns), last="Waits (row) that end with (column): shares of all")
+    made = table(*(_head(of.nodes[i]) for i in columns), last="Who waits")
     for i in rows:
         cells = [share(of.ends[i, j], of.total) if (i, j) in of.ends else "-" for j in columns]
         made.add_row(*cells, printable(_name(of.nodes[i])))
