@@ -70,7 +70,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
     idle = stands.idle | stands.still
-    troubles = trouble(contention, profile.threads, pools_of_libraries(profile))
+    troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
         host=profile.host,

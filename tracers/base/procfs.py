@@ -65,6 +65,11 @@ def _parent(pid: int) -> int:
     return int(fields[1]) if len(fields) > 1 else 0
 
 
+def children(pid: int) -> list[int]:
+    """The processes that the first thread of ``pid`` has forked; none where the kernel has no CONFIG_PROC_CHILDREN."""
+    return [int(child) for child in _read(PROC / str(pid) / "task" / str(pid) / "children").split()]
+
+
 def descendants(of: Iterable[int]) -> set[int]:
     """The children of these processes, their children, and so on."""
     children: dict[int, list[int]] = {}
@@ -77,6 +82,12 @@ def descendants(of: Iterable[int]) -> set[int]:
         found.update(new)
         pending += new
     return found
+
+
+def own_memory() -> int:
+    """Bytes of our resident memory that no file backs."""
+    resident, of_files = map(int, _read(PROC / "self/statm").split()[1:3])
+    return (resident - of_files) * os.sysconf("SC_PAGESIZE")
 
 
 def in_host_pid_namespace() -> bool:
