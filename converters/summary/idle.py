@@ -27,7 +27,7 @@ _MOSTLY = 95
 _OFTEN = 3
 """Minimum number of waits that have an interval."""
 _STEADY = 1.5
-"""The longest of steady intervals, in terms of the mean."""
+"""The longest of steady intervals in terms of the mean, or the mean in terms of the shortest."""
 _NEEDED = 20
 """Others wait for a thread if they do for 1/this of its time."""
 _EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
@@ -109,9 +109,12 @@ def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> 
 
 
 def _is_steady(total: Sum) -> bool:
-    """Whether the waits that ended are about equally long. The last one, which has not, is no longer than them."""
+    """Whether the waits are about equally long: none is much longer than the mean, or but for the longest one, which may
+    have been late, the shortest is not much shorter. The last one, which has not ended, is no longer than others."""
     number, time = total.count - total.open_count, total.time - total.open_time
-    return number >= _OFTEN and total.max <= _STEADY * time / number
+    if number < _OFTEN:
+        return False
+    return total.max <= _STEADY * time / number or total.min * _STEADY >= (time - total.max) / (number - 1)
 
 
 def _at_work(threads: Mapping[Thread, ThreadTimes]) -> set[int]:

@@ -61,6 +61,12 @@ def kinds(profile: Profile) -> dict[int, str]:
     return {tid: evidence.kind for (_, tid), evidence in found.items()}
 
 
+def test_a_steady_timer_that_is_late_once() -> None:
+    host = Host().wait(7, 7, SLEEP, 980, TIMER, each=49, longest=150)
+    host.profile.samples[0] = host.profile.samples[0]._replace(values=(980 * MS, 20, 40 * MS, 150 * MS))
+    assert kinds(host.made()) == {7: PERIODIC}
+
+
 def test_a_steady_timer() -> None:
     assert kinds(Host().wait(7, 7, SLEEP, 980, TIMER, each=98).made()) == {7: PERIODIC}
 
