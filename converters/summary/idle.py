@@ -109,8 +109,8 @@ def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> 
 
 
 def _is_steady(total: Sum) -> bool:
-    """Whether the waits are about equally long: none is much longer than the mean, or but for the longest one, which may
-    have been late, the shortest is not much shorter. The last one, which has not ended, is no longer than others."""
+    """Whether no wait is much longer than the mean; or, as one may be late, none much shorter than that of the others.
+    The last one, which has not ended, is no longer than they are."""
     number, time = total.count - total.open_count, total.time - total.open_time
     if number < _OFTEN:
         return False
