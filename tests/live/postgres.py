@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -14,7 +16,9 @@ USER = 65534
 """The server refuses to run as root."""
 _FOLDERS = Path("/usr/lib/postgresql")
 _SCRIPT = "begin;\nupdate hot set n = n + 1 where id = 1;\nselect pg_sleep({seconds});\ncommit;\n"
-_BLOCKING = "select pid, unnest(pg_blocking_pids(pid)) from pg_stat_activity where wait_event_type = 'Lock'"
+_BLOCKING = """select string_agg(pid || '>' || blocker, ' ') from (select pid, unnest(pg_blocking_pids(pid)) as blocker
+from pg_stat_activity where wait_event_type = 'Lock') as each"""
+_EVERY = 0.02
 
 
 def programs() -> Path | None:
@@ -52,21 +56,24 @@ class HotRow:
         return self.pids[-1]
 
     def roots(self, seconds: float) -> dict[int, Counter[int]]:
-        """How often each session was seen to be blocked by each other one, at the end of the queue, by pg_blocking_pids().
-
-        Sampled for so long."""
+        """How often each session was seen to be blocked by each other one, at the end of the queue, by
+        pg_blocking_pids(), which is asked for so long."""
         found: dict[int, Counter[int]] = {}
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            pairs = [tuple(map(int, line.split("|"))) for line in self._ask(_BLOCKING).split()]
-            by: dict[int, list[int]] = {}
-            for waits, blocker in pairs:
-                by.setdefault(waits, []).append(blocker)
+        watch = f"{' '.join(_BLOCKING.split())} \\watch {_EVERY}\n"
+        line = [self._home / "psql", "-h", self._folder.name, "-U", "postgres", "-A", "-t", "-q"]
+        asking = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=USER, cwd="/")
+        timer = threading.Timer(seconds, asking.terminate)
+        timer.start()
+        sampled, _ = asking.communicate(watch)
+        timer.cancel()
+        for row in sampled.splitlines():
+            pairs = re.findall(r"(\d+)>(\d+)", row)
+            by = {int(waits): int(blocker) for waits, blocker in reversed(pairs)}
             for waits in by:
                 at, seen = waits, {0}
                 while at in by and at not in seen:
                     seen.add(at)
-                    at = by[at][0]
+                    at = by[at]
                 found.setdefault(waits, Counter())[at] += 1
         return found
 
@@ -93,13 +100,14 @@ class HotRow:
         path.write_text(script)
         before = set(self._sessions())
         arguments = ["-n", "-c", str(clients), "-T", "120", "-f", str(path), "postgres"]
-        self._popen("pgbench", "-h", self._folder.name, "-U", "postgres", *arguments, env={"PGAPPNAME": "pgbench"})
+        self._popen("pgbench", "-h", self._folder.name, "-U", "postgres", *arguments, application="pgbench")
         while len(new := set(self._sessions()) - before) < clients:
             time.sleep(0.05)
         return sorted(new)
 
     def _sessions(self) -> list[int]:
-        return [int(pid) for pid in self._ask("select pid from pg_stat_activity where application_name='pgbench'").split()]
+        query = "select pid from pg_stat_activity where application_name = 'pgbench'"
+        return [int(pid) for pid in self._ask(query).split()]
 
     def _ask(self, query: str) -> str:
         return self._run("psql", "-h", self._folder.name, "-U", "postgres", "-A", "-t", "-q", "-c", query)
@@ -114,11 +122,11 @@ class HotRow:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def _popen(self, program: str, *arguments: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def _popen(self, program: str, *arguments: str, application: str = "") -> subprocess.Popen[bytes]:
         null = subprocess.DEVNULL
         started = subprocess.Popen(
             [self._home / program, *arguments], user=USER, group=USER, extra_groups=[], stdin=null, stdout=null,
-            stderr=null, cwd="/", env={**os.environ, **(env or {})},
+            stderr=null, cwd="/", env={**os.environ, "PGAPPNAME": application},
         )  # fmt: skip
         self._started.append(started)
         return started

@@ -130,6 +130,23 @@ def test_through_a_driver_to_its_other_user(trace: Trace, require: Callable[[boo
     assert "ends with neighbour (pid " in " ".join(summarize(traced.profile).answer)
 
 
+def test_only_the_last_wait_of_a_waker_goes_on(trace: Trace) -> None:
+    """It has slept before, too: that it was in its last wait for all of that time would not be true."""
+    traced = trace("who_waits", "twice", 30, 10, measure=WakeUp(MAX_DEPTH))
+    graph = waits_for(traced.profile)
+    passed = {
+        named(graph, waker): edge.passed_on
+        for (victim, waker), edge in graph.edges.items()
+        if named(graph, victim) == "taker" and waker.kind == THREAD
+    }
+    own = graph.waits()
+    maker = next(node for node in own if named(graph, node) == "maker")
+    to_timer = sum(edge.passed_on for (one, to), edge in graph.edges.items() if one == maker and to.kind == TIMER)
+    assert passed["maker"] >= 30 * 10 * MS * 0.9, passed
+    # What maker itself waited, and about 1 ms of each of taker's waits.
+    assert 30 * 1 * MS * 0.9 <= to_timer - own[maker] <= 0.3 * passed["maker"], (to_timer, own[maker], passed)
+
+
 @pytest.mark.parametrize(
     ("kind", "victim", "function"), [("events", "loop", "await_events"), ("uring", "ring", "await_ring")]
 )

@@ -13,6 +13,8 @@
  *   events   "loop" waits with epoll for a pipe, to which "feeder" writes every MS
  *   uring    "ring" waits with io_uring for a pipe, to which "feeder" writes every MS; if the kernel refuses io_uring,
  *            the status is 77
+ *   twice    "taker" waits with epoll for a pipe, to which "maker" writes after it has slept for MS, and then for 1 ms: of
+ *            each wait of taker, the last wait of maker has 1 ms
  *   tick     "ticker" sleeps for MS, and nobody waits for it: main works until it has ended */
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -255,6 +257,13 @@ static void play(const struct thread *of, struct wait_truth *w)
 	case FEEDER:
 		for (long i = 0; i < rounds; i++) {
 			pause_for(w, ms * 1000);
+			feed();
+		}
+		break;
+	case MAKER:
+		for (long i = 0; i < rounds; i++) {
+			pause_for(w, ms * 1000);
+			pause_for(w, 1000);
 			feed();
 		}
 		break;
@@ -534,6 +543,9 @@ int main(int argc, char **argv)
 		}
 		add(*kind == 'u' ? "ring" : "loop", *kind == 'u' ? RING : LOOP, 1, false);
 		add("feeder", FEEDER, 1, false);
+	} else if (strcmp(kind, "twice") == 0) {
+		add("taker", LOOP, 1, false);
+		add("maker", MAKER, 1, false);
 	} else if (strcmp(kind, "tick") == 0) {
 		add("ticker", TICKER, 1, false);
 	} else {
