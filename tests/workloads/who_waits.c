@@ -203,6 +203,7 @@ enum role {
 	LOOP,
 	RING,
 	FEEDER,
+	MAKER,
 	TICKER
 };
 
