@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("converters", "tracers")
 MAX_LINES = 400
-HEAVY = {"numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
+HEAVY = {"networkx", "numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
 
 SHARED_PROBES = {
     "calls": "calls of functions: for trace-cuda, and any library",

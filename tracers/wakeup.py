@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
 from .command.run import run
@@ -35,6 +36,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
 @options.naming_options
 @options.engine_options
 @options.output_options
+@graph_options.options
 def main(**given: Any) -> int:
     """Tells for every interval that a thread is blocked who ended it: the thread's stack, then the stack and the
     process of the one that woke it.

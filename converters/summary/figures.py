@@ -14,6 +14,7 @@ from ..base.text import json_text
 from ..model import ValueType
 from ..model.copies import Copies
 from . import copies
+from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
 from .calls_view import USUAL, CallsView
@@ -153,6 +154,8 @@ class Wait:
     """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
     woken_by: tuple[WokenBy, ...] = ()
     """Who ended the waits, if that was recorded; longest first."""
+    idle_by: str = ""
+    """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
 
     @property
     def runnable(self) -> bool:
@@ -234,6 +237,10 @@ class Summary:
     """A command that would show more."""
     view: CallsView = USUAL
     """The table of calls."""
+    blocking: Blocking | None = None
+    """Who blocks whom, if it was recorded."""
+    shows_idle: bool = False
+    """Waits of idle threads are printed one by one, even if it was recorded who ends them."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
@@ -265,6 +272,7 @@ class Summary:
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "contention": [each.to_json() for each in self.contention],
+            **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],
         }
@@ -307,6 +315,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
         **(_core_json(wait) if wait.runnable else {}),
+        **({"idle_by": wait.idle_by} if wait.idle_by else {}),
         **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
+from .blocking_table import blocking_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
@@ -93,17 +94,21 @@ class _Parts(NamedTuple):
     notes: bool = True
     running: bool = True
     """Running threads, even if they take little time."""
+    blocking: bool = True
+    """Who blocks whom."""
 
 
 def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
     several = len(_pids(summary)) > 1
     made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
+    if summary.blocking:
+        made += [_Parts(top, blocking=False) for top in range(_MOST_THAT_FIT, _ENOUGH - 1, -1)]
     if summary.calls:
         return made  # Histograms of calls are longer than a screen.
     if several:
-        made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
-    made += [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    return made + [_Parts(top, processes=False, notes=False, running=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+        made += [_Parts(top, processes=False, blocking=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
+    least = [_Parts(top, processes=False, notes=False, blocking=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    return [*made, *least, *(each._replace(running=False) for each in least)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
@@ -165,6 +170,25 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
+    if summary.blocking and parts.blocking and summary.blocking.total:
+        blocks += [Text(), *blocking_blocks(summary.blocking)]
+    blocks += _calls_blocks(summary, width, parts)
+    with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
+    if with_processes and (shown := contention_table.rows(summary.contention)):
+        blocks += [Text(), _contention_table(shown, width >= WIDE)]
+    blocks += [Text(), _lost_line(summary, in_short=not parts.notes)]
+    if parts.notes:
+        blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+    if step := summary.next_step:
+        blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
+    return blocks
+
+
+def _calls_blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]:
+    """The calls that were timed, and the processes compared with each other."""
+    from rich.text import Text
+
+    blocks: list[RenderableType] = []
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
@@ -174,14 +198,6 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), times_table(summary.call_times, parts.top)]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
     blocks += [block for each in summary.alike for block in (Text(), outliers_table(each))]
-    with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
-    if with_processes and (shown := contention_table.rows(summary.contention)):
-        blocks += [Text(), _contention_table(shown, width >= WIDE)]
-    blocks += [Text(), _lost_line(summary, in_short=not parts.notes)]
-    if parts.notes:
-        blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
-    if step := summary.next_step:
-        blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
     return blocks
 
 

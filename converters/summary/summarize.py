@@ -12,8 +12,10 @@ from ..base.errors import StallscopeError
 from ..base.units import share
 from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
+from ..model.waits_for import has_wakers
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
-from .answer import answer
+from .answer import answer, with_blame
+from .blockers import Blockers
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
@@ -23,6 +25,7 @@ from .core_takers import Cores
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
+from .idle import idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
 from .outliers import groups_of
@@ -58,11 +61,14 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
+    given = profile
     profile, before = with_scripts(with_own_ids(profile))
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
-    stands = standing(sums, threads)
+    blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
+    evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
+    stands = with_evidence(standing(sums, threads), evidence)
     findings = Findings(sums, threads, stands, profile.duration_ns)
     contention = contention_of(profile)
     # Kernel threads are only traced with the whole host.
@@ -70,6 +76,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     waits = _group(sums, threads, stands, findings.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
+    idle = stands.idle | stands.still
     troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
@@ -91,13 +98,15 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
         kernel_threads=len(stands.kernel),
+        blocking=blockers.blocking(idle) if blockers else None,
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
-    return replace(summary, answer=told.sentences, next_step=step)
+    blamed = blockers.sentence(idle) if blockers else ""
+    return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
@@ -133,8 +142,8 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, p
 
 _LOST = (0, 0)
 """The thread whose samples are lost time of others."""
-_Flags = tuple[bool, bool, bool]
-"""A wait's (idle, still, in_kernel)."""
+_Flags = tuple[bool, str, bool, bool]
+"""A wait's (idle, idle_by, still, in_kernel)."""
 _Member = tuple[Thread, Place, Sum]
 
 
@@ -152,7 +161,7 @@ def _group(
         idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
-            flags = for_work or place in idle, is_still, is_kernel
+            flags = for_work or place in idle, stands.by.get(thread, "") if place in idle else "", is_still, is_kernel
             groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
@@ -228,8 +237,9 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         open_time=total.open_time,
         open_count=total.open_count,
         idle=flags[0],
-        still=flags[1],
-        in_kernel=flags[2],
+        idle_by=flags[1],
+        still=flags[2],
+        in_kernel=flags[3],
         told_by_others=place.kind in TOLD_BY_OTHERS,
         processes=of.processes,
         threads=of.threads,

@@ -95,8 +95,9 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "outputs",
             multiple=True,
             metavar="PATH",
-            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
-            "is folded text on standard output. Default: an SVG in the current folder.",
+            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz, with wakers also "
+            ".dot, .graphml or .graph.json (repeatable); - is folded text on standard output. Default: an SVG in the "
+            "current folder.",
         ),
         click.option(
             "--every",
