@@ -9,6 +9,7 @@ import click
 from ..converters.base import cli
 from .command import options
 from .command.run import run
+from .measures.locks import Locks
 from .measures.wakeup import MAX_DEPTH, WakeUp
 
 
@@ -32,6 +33,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     metavar="N",
     help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
 )
+@click.option("--no-locks", is_flag=True, help="Do not tell which locks threads wait for, and who has them.")
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -45,4 +47,5 @@ def main(**given: Any) -> int:
     scope = options.make_scope(given)
     shortest, longest = options.waits_between(given)
     measure = WakeUp(given["depth"], shortest, longest)
-    return run(given, scope, (measure,), stem="wakeup", what="Blocked time by waker")
+    locks = () if given["no_locks"] else (Locks(),)
+    return run(given, scope, (measure, *locks), stem="wakeup", what="Blocked time by waker")

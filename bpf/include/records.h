@@ -104,6 +104,7 @@ enum record_type {
 	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
 	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
 	RECORD_CHAIN, /* of wakers: struct chain_record */
+	RECORD_LOCK,  /* a lock in memory that processes may share: struct lock_record */
 };
 
 struct stack_record {
@@ -261,6 +262,7 @@ enum counter {
 	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
 	LOST_WAKEUPS, /* no room for a new key */
 	NEW_WAKEUPS,
+	NEW_LOCKS, /* … of waits for locks */
 	COUNTERS,
 };
 

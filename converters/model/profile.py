@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .calls import CallTimes
 from .details import Details
+from .locks import LockTimes
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
 from .sharing import SharedCall
@@ -71,6 +72,8 @@ class Profile:
     """Calls that were timed one by one; dropped when samples are left out."""
     shared: list[SharedCall] = field(default_factory=list)
     """Calls in which several processes were at the same time; dropped when samples are left out."""
+    locks: list[LockTimes] = field(default_factory=list)
+    """Locks that were waited for, most time first; dropped when samples are left out."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

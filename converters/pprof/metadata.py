@@ -2,7 +2,7 @@
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` and ``shared`` (those of
-CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` (one per process; omitted
+CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``locks`` (those of LockTimes), ``scripts`` (one per process; omitted
 if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
 other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
 ``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
@@ -20,6 +20,7 @@ from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import BUCKETS, CallTimes
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.sharing import SharedCall
+from . import locks
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -71,6 +72,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["calls"] = [asdict(call) for call in profile.calls]
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
+    if profile.locks:
+        meta["locks"] = [asdict(lock) for lock in profile.locks]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -120,6 +123,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
+    profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from ..model.locks import LockTimes
 from .calls import Calls
 from .contention import Contention
 from .identity import kernel_ids
+from .locks import lock_json, ranked
 from .sharing import Shared
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
@@ -216,6 +218,8 @@ class Summary:
     """Calls that were timed one by one, by time."""
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
+    locks: tuple[LockTimes, ...] = ()
+    """Locks that were waited for, by time."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
@@ -247,6 +251,7 @@ class Summary:
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "calls": [entry for each in self.calls for entry in each.to_json()],
             "shared_calls": [each.to_json() for each in self.shared],
+            "locks": [lock_json(lock) for lock in ranked(self.locks)],
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],

@@ -15,6 +15,7 @@ from .calls_table import calls_table, histogram
 from .contention import Contention
 from .figures import Process, Summary
 from .identity import shown_id
+from .locks_table import locks_table, shown_locks
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
@@ -166,6 +167,8 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), calls_table(summary.calls, width, parts.top)]
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
+    if parts.notes and shown_locks(summary.locks, summary.times.wall):
+        blocks += [Text(), locks_table(summary.locks, summary.times.wall)]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

@@ -82,6 +82,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         contention=contention,
         calls=add_up_calls(profile),
         shared=shared_calls(profile),
+        locks=tuple(profile.locks),
         kernel_threads=len(stands.kernel),
     )
     own = [process for process in summary.processes if not process.in_kernel]

@@ -56,6 +56,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         processes=[],
         calls=[],
         shared=[],
+        locks=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,

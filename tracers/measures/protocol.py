@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from .lock_records import LockRows
     from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
@@ -160,6 +161,10 @@ class Measure(Protocol):
 
     def recorded(self, ended: Ended) -> Recorded | None:
         """What it has recorded event by event. After `read`."""
+        return None
+
+    def locks(self, ended: Ended) -> LockRows | None:
+        """The waits for locks that it has counted. After `read`."""
         return None
 
     def calls(self, ended: Ended) -> Sequence[CallTimes]:

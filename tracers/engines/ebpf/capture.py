@@ -11,6 +11,7 @@ from ....converters.model.calls import CallTimes
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
+from ...measures.lock_records import LockRows
 from ...measures.protocol import Recorded, Row
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
@@ -50,6 +51,7 @@ class Capture:
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
+    locks: LockRows | None = None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from .folding import Folding
 from .following import Following
 from .intervals import Intervals
 from .lives import Lives
+from .locks import numbered
 from .preparing import Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -352,7 +353,10 @@ class Session:
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        locks = next((numbered(found, lives, ours) for measure in measures if (found := measure.locks(ended))), None)
+        more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
+        stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
@@ -384,4 +388,5 @@ class Session:
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
+            locks,
         )
