@@ -96,6 +96,10 @@ struct lock_wait {
 	u32 flags;
 	u64 lock; /* the kernel's; 0: none. A thread may wait for it only while it waits for no futex */
 	u64 began;
+	/* Its last wait for a futex. */
+	u64 last;
+	u64 last_end;
+	struct waker root; /* who let it wait for most of it */
 };
 
 struct lock_wait_table {
@@ -320,10 +324,10 @@ int locks_waits(struct thread *t, const struct futex_call *call)
 	return 0;
 }
 
-static __always_inline void add_to(struct lock_sum *sum, u64 time)
+static __always_inline void add_to(struct lock_sum *sum, u64 time, u64 waits)
 {
 	__sync_fetch_and_add(&sum->time, time);
-	__sync_fetch_and_add(&sum->count, 1);
+	__sync_fetch_and_add(&sum->count, waits);
 	if (time > sum->max)
 		sum->max = time;
 }
@@ -342,7 +346,7 @@ static __always_inline void count_new_locks(u32 entries)
 }
 
 /* Adds a wait to a table; returns whether there was room. */
-static __always_inline bool add_lock_sum(void *tables, const void *key, u64 time, u32 slot, u32 entries)
+static __always_inline bool add_lock_sum(void *tables, const void *key, u64 time, u64 waits, u32 slot, u32 entries)
 {
 	void *table = bpf_map_lookup_elem(tables, &slot);
 	struct lock_sum *sum, none = {};
@@ -356,7 +360,7 @@ static __always_inline bool add_lock_sum(void *tables, const void *key, u64 time
 		sum = bpf_map_lookup_elem(table, key);
 	}
 	if (sum)
-		add_to(sum, time);
+		add_to(sum, time, waits);
 	return sum;
 }
 
@@ -406,21 +410,71 @@ __weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end)
 }
 
 /* Counts a wait. `cut`: beginning of its interval. */
-__weak int count_lock_wait(const struct lock_key *given, const struct holder_key *given_holder, u64 begin, u64 end,
-			   u64 cut)
+__weak int count_lock_wait(const struct lock_key *given, u64 time, u64 cut)
 {
-	struct holder_key holder;
 	struct lock_key key;
-	u32 slot = cut & (SUM_TABLES - 1);
 
-	if (!given || !given_holder || end <= begin)
+	if (!given)
 		return 0;
 	key = *given; /* copied: see offcpu_flush() */
-	holder = *given_holder;
-	if (!add_lock_sum(&lock_sums, &key, end - begin, slot, 1))
+	if (!add_lock_sum(&lock_sums, &key, time, 1, cut & (SUM_TABLES - 1), 1))
 		lose_lock(LOST_LOCK_SUMS);
-	if (!add_lock_sum(&lock_holders, &holder, end - begin, slot, SMALL_TABLE))
+	return 0;
+}
+
+/* Counts a wait, or a part of one (with `waits` 0), for the one that had the lock. */
+__weak int count_holder(const struct holder_key *given, u64 time, u64 waits, u64 cut)
+{
+	struct holder_key holder;
+
+	if (!given)
+		return 0;
+	holder = *given;
+	if (!add_lock_sum(&lock_holders, &holder, time, waits, cut & (SUM_TABLES - 1), SMALL_TABLE))
 		lose_lock(LOST_LOCK_HOLDERS);
+	return 0;
+}
+
+static __always_inline bool same_lock(const struct lock_id *lock, u64 address, u32 tgid)
+{
+	struct shared_word one = { lock->address, lock->tgid }, other = { address, tgid };
+	u64 *number, *others;
+
+	if (lock->address == address && lock->tgid == tgid)
+		return true;
+	if (lock->kind & LOCK_PRIVATE)
+		return false;
+	number = bpf_map_lookup_elem(&lock_shared, &one);
+	others = bpf_map_lookup_elem(&lock_shared, &other);
+	return number && others && *number && *number == *others;
+}
+
+/* Counts who had the lock. If the one that ended the wait had waited for the same lock meanwhile, it has had it only
+ * since then; before, it was the one that had let it wait. */
+__weak int passed_on(struct lock_wait *wait, struct holder_key *holder, u64 begin, u64 end, u64 cut)
+{
+	struct lock_wait *before;
+	struct waker waker;
+	u64 since, early;
+	u32 tid;
+
+	if (!wait || !holder)
+		return 0;
+	tid = holder->waker.tid;
+	before = tid ? bpf_map_lookup_elem(&lock_waiting, &tid) : NULL;
+	since = before ? before->last_end : 0;
+	if (!before || since <= begin || since > end || !before->root.tid ||
+	    !same_lock(&holder->lock, before->last, holder->waker.tgid)) {
+		count_holder(holder, end - begin, 1, cut);
+		return 0;
+	}
+	early = since - begin;
+	waker = before->root;
+	if (early > end - since)
+		wait->root = waker;
+	count_holder(holder, end - since, early <= end - since, cut);
+	holder->waker = waker;
+	count_holder(holder, early, early > end - since, cut);
 	return 0;
 }
 
@@ -455,8 +509,14 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 	if (w && w->since == end)
 		holder.waker = w->of[w->current & 1].of[0].waker;
 	wait->address = 0;
-	count_lock_wait(&key, &holder, t->out, end, t->cut);
+	wait->last = key.address;
+	wait->last_end = end;
+	wait->root = holder.waker;
+	if (end <= t->out)
+		return 0;
+	count_lock_wait(&key, end - t->out, t->cut);
 	add_to_queue(&holder.lock, t->out, end);
+	passed_on(wait, &holder, t->out, end, t->cut);
 	return 0;
 }
 
@@ -695,7 +755,10 @@ static __always_inline void end_of_wait(u64 *ctx, struct task_struct *current, b
 	if (w && w->since > begin)
 		holder.waker = w->of[w->current & 1].of[0].waker;
 	cut = interval_at(now);
-	count_lock_wait(&key, &holder, begin < cut ? cut : begin, now, cut);
+	if (now <= begin)
+		return;
+	count_lock_wait(&key, now - (begin < cut ? cut : begin), cut);
+	count_holder(&holder, now - (begin < cut ? cut : begin), 1, cut);
 	holder.lock.kind = LOCK_KERNEL;
 	add_to_queue(&holder.lock, begin, now);
 }

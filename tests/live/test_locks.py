@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.tracers.measures.locks import Locks, kernel_tells
@@ -101,10 +103,20 @@ def test_lock_without_an_owner_is_told_by_its_waker(trace: Trace) -> None:
     assert len(lock.waiters) >= 8
 
 
-def test_lock_of_the_kernel(trace: Trace, require: object) -> None:
-    assert callable(require)
+def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
+    """Writers of one file: its inode has a semaphore, and a writer that waits for it is blocked in this."""
     require(kernel_tells(), "the kernel does not report waits for its locks")
-    found = traced(trace, "demo", 8, 300)
-    print([(lock.name, lock.kind, lock.time) for lock in found.profile.locks if lock.owned_by == KERNEL])
-    lock = max((lock for lock in found.profile.locks if lock.owned_by == KERNEL), key=lambda lock: lock.time)
-    assert lock.kind in ("mutex", "rt_mutex")
+    found = traced(trace, "mutexes", "inode", 6, 60)
+    blocked = sum(s.values[0] for s in found.samples("write_file") if any("rwsem" in f.name for f in s.stack))
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    measured = sum(w["ns"] for w in found.truth["waits"] if w["function"] == "write_file")
+    assert blocked > 0
+    assert (lock.owned_by, lock.is_contention) == (KERNEL, True)
+    runnable = sum(thread.runnable for thread in found.profile.threads)
+    assert 0.97 * blocked - MS <= lock.time <= min(measured, blocked + runnable + found.stolen + 50 * MS), blocked
+    assert any("write_file" in place.frames for place in lock.places), lock.places
+    writers = {t["tid"] for t in found.truth["threads"]}
+    assert {thread.tid for thread in lock.waiters} <= writers
+    owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
+    assert owners >= 0.8 * lock.time, lock.holders
+    assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))

@@ -3,7 +3,8 @@
  *	mutexes [--wait] [--linger] KIND [WAITERS=8] [ROUNDS=20] [HOLD_US=10000]
  *
  * KIND: static (a mutex in the program's data), pi, rwlock (waiters are readers), condition (waiters wait to be told, not
- * for a lock): threads. shared, robust: a mutex in shared memory, between processes.
+ * for a lock): threads. shared, robust: a mutex in shared memory, between processes. inode: processes that write to one
+ * file, in write_file(), which the kernel lets one at a time do.
  *
  * Truth: each of "waiter-I" takes the lock again and again in take_lock(), and gives it back at once in give_lock();
  * "holder" keeps it in hold(), asleep, for HOLD_US ROUNDS times. */
@@ -26,6 +27,8 @@ static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 static bool readers, condition;
 static long rounds, hold_us;
+static int file;
+static char content[4 << 20];
 static atomic_int tids[MAX_WAITERS + 1];
 
 static NAMED void take_lock(struct wait_truth *w, bool writer)
@@ -125,6 +128,25 @@ static void *waiter(void *number)
 	return NULL;
 }
 
+static NAMED void write_file(struct wait_truth *w)
+{
+	measured(w, SYS_pwrite64, file, (long)content, sizeof(content), 0, 0, 0);
+	KEEP_FRAME();
+}
+
+static void writer(void)
+{
+	struct wait_truth *writes = new_wait("write_file");
+	struct thread_truth begin;
+
+	prctl(PR_SET_NAME, "writer");
+	await_start();
+	begin = thread_now();
+	for (long i = 0; i < rounds; i++)
+		write_file(writes);
+	thread_done(&begin);
+}
+
 static void make_mutex(bool shared, bool robust, bool pi)
 {
 	pthread_mutexattr_t how;
@@ -150,7 +172,9 @@ static int run_processes(long waiters)
 			die("fork");
 		if (pids[i] == 0) {
 			workload_child();
-			if (i == 0)
+			if (file)
+				writer();
+			else if (i == 0)
 				holder(NULL);
 			else
 				waiter((void *)i);
@@ -200,7 +224,9 @@ int main(int argc, char **argv)
 	waiters = workload_number(1, 8, MAX_WAITERS);
 	rounds = workload_number(2, 20, 100000);
 	hold_us = workload_number(3, 10000, 1000000);
-	processes = !strcmp(kind, "shared") || !strcmp(kind, "robust");
+	processes = !strcmp(kind, "shared") || !strcmp(kind, "robust") || !strcmp(kind, "inode");
+	if (!strcmp(kind, "inode") && (file = memfd_create("written", 0)) < 0)
+		die("memfd_create");
 	readers = !strcmp(kind, "rwlock");
 	condition = !strcmp(kind, "condition");
 	at = &lock_table;

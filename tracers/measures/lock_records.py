@@ -18,8 +18,8 @@ SMALL_TABLE = 4
 SPIN_SLOTS, SPIN_FRAMES = 256, 12
 
 SUM = struct.Struct("<3Q")
-WAITING = struct.Struct("<QQ4IQQ")
-"""struct lock_wait."""
+WAITING = struct.Struct("<QQ4IQQ56x")
+"""struct lock_wait, without what it knows of the last wait."""
 HOLDER = struct.Struct("<QIIIIQQ5I4x")
 """struct holder_key."""
 QUEUE_KEY = struct.Struct("<QII")

@@ -231,7 +231,7 @@ class _Assembling:
         return LockThread(process, name or process, self._names.pid(tgid)[0], tid, source=source)
 
     def _finish(self, key: Key, lock: LockTimes) -> None:
-        place = (0, key[2]) if key[0] != PROCESS else (key[1], key[2])
+        place = key[2], key[1]
         lock.queue, lock.queue_waits = self._found.queues.get(place, (0, 0))
         waiters, holders = _longest(self._waiters[key].values()), _longest(self._holders[key].values())
         lock.waiters, lock.more_waiters = waiters[:MOST_THREADS], max(len(waiters) - MOST_THREADS, 0)
