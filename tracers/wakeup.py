@@ -18,7 +18,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     examples=[
         ("sudo trace-wakeup -p 4711 -d 10", "who makes one process wait, for 10 seconds"),
         ("sudo trace-wakeup -a -d 5 -o host.svg", "the whole host: chains across processes"),
-        ("sudo trace-wakeup -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
+        ("sudo trace-wakeup --critical command -o path.svg -- ./train", "what a command's time went to, through others"),
     ],
     epilog=options.EXIT_STATUS,
 )
@@ -33,6 +33,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     metavar="N",
     help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
 )
+@options.critical_option
 @click.option("--no-locks", is_flag=True, help="Do not tell which locks threads wait for, and who has them.")
 @options.naming_options
 @options.engine_options
@@ -48,4 +49,5 @@ def main(**given: Any) -> int:
     shortest, longest = options.waits_between(given)
     measure = WakeUp(given["depth"], shortest, longest)
     locks = () if given["no_locks"] else (Locks(),)
-    return run(given, scope, (measure, *locks), stem="wakeup", what="Blocked time by waker")
+    events = options.make_events(given)
+    return run(given, scope, (measure, *locks, *events), stem="wakeup", what="Blocked time by waker")

@@ -93,9 +93,11 @@ struct thread {
 	u8 exiting;  /* on_exit() is working on it */
 	u32 creator; /* the thread that created it during the trace; 0: none */
 	u32 waker;   /* last thread that woke it, and its core: with a timeline */
-	u32 waker_cpu;
+	u32 waker_cpu; /* with WOKEN_BY_INTERRUPT */
 	u32 first; /* its first life, by which its account is known across execs */
 };
+
+#define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
 
 enum record_type {
 	RECORD_STACK = 1,
@@ -199,7 +201,7 @@ struct sched_event {
 	u8 left;
 	u8 wait;
 	u8 kind;  /* enum sched_event_kind */
-	u8 first; /* the wait began before the thread was seen */
+	u8 first; /* the wait began before the thread was seen. WOKEN: by an interrupt */
 };
 
 enum sched_event_kind {

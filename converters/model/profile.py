@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .calls import CallTimes
+from .critical import CriticalPath
 from .details import Details
 from .locks import LockTimes
 from .processes import ProcessTimes
@@ -74,6 +75,8 @@ class Profile:
     """Calls in which several processes were at the same time; dropped when samples are left out."""
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
+    critical: CriticalPath | None = None
+    """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

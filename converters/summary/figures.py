@@ -15,6 +15,7 @@ from ..model import ValueType
 from ..model.locks import LockTimes
 from .calls import Calls
 from .contention import Contention
+from .critical import Critical
 from .identity import kernel_ids
 from .locks import lock_json, ranked
 from .sharing import Shared
@@ -220,6 +221,8 @@ class Summary:
     """Calls in which several processes were at the same time, by their time together."""
     locks: tuple[LockTimes, ...] = ()
     """Locks that were waited for, by time."""
+    critical: Critical | None = None
+    """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     next_step: NextStep | None = None
@@ -252,6 +255,7 @@ class Summary:
             "calls": [entry for each in self.calls for entry in each.to_json()],
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],

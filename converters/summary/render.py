@@ -13,6 +13,7 @@ from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
+from .critical_table import critical_table
 from .figures import Process, Summary
 from .identity import shown_id
 from .locks_table import locks_table, shown_locks
@@ -169,6 +170,8 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
     if parts.notes and shown_locks(summary.locks, summary.times.wall):
         blocks += [Text(), locks_table(summary.locks, summary.times.wall)]
+    if summary.critical:
+        blocks += [Text(), critical_table(summary.critical)]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

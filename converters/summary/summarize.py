@@ -17,6 +17,7 @@ from .calls import CALLS, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
+from .critical import critical_of
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
@@ -83,6 +84,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         calls=add_up_calls(profile),
         shared=shared_calls(profile),
         locks=tuple(profile.locks),
+        critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
     )
     own = [process for process in summary.processes if not process.in_kernel]

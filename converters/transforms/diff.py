@@ -61,6 +61,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         comments=_comments(before, after),
         timeline=None,
         scheduling=None,
+        critical=None,
         default_value="",
         details=None,
     )

@@ -56,7 +56,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
     if verdicts and not seen:
         raise _no_label(key, verdicts)
     kept = [sample for sample in profile.samples if verdicts[sample.labels]]
-    changed = replace(profile, samples=kept, scheduling=None, calls=[], shared=[], locks=[])
+    changed = replace(profile, samples=kept, scheduling=None, critical=None, calls=[], shared=[], locks=[])
     if key in _OF_THREADS:
         changed.threads = [thread for thread in profile.threads if _any(patterns, _of_thread(thread, key)) == wanted]
         changed.processes = _with_threads(profile, changed.threads)
@@ -69,7 +69,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
 def _with_frames(profile: Profile, matched: ByFrame[bool], *, wanted: bool) -> Profile:
     verdict = matched.__getitem__
     samples = [sample for sample in profile.samples if any(map(verdict, sample.stack)) == wanted]
-    return replace(profile, samples=samples, timeline=None, scheduling=None, calls=[], shared=[], locks=[])
+    return replace(profile, samples=samples, timeline=None, scheduling=None, critical=None, calls=[], shared=[], locks=[])
 
 
 def _any(patterns: Sequence[Pattern], text: str) -> bool:

@@ -1,0 +1,186 @@
+"""The critical path of a thread, from the scheduler's events.
+
+Walked backwards from the end. While the thread runs or waits for a core, the path is its own. Where it was blocked until
+another thread woke it, the path goes on with that thread, back to the moment when the wait began, and in the same way
+through those that this one waited for; then it comes back. A wait that ends without another thread (a timer, a device) is
+part of the path itself. So the segments add up to the wall time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.errors import StallscopeError
+from ..model import Frame, Profile, Sample, Stack, ValueType
+from ..model.critical import NOT_TRACED, CriticalPath, Segment
+from ..model.phases import NOBODY, STATES, phases
+from ..model.scheduling import NO_STACK, Scheduling, Threads, in_order
+from ..model.states import BLOCKED, RUNNING, UNKNOWN, WOKEN
+
+_BLOCKED = frozenset(STATES.index(state) for state in BLOCKED)
+_RUNNING, _WOKEN = STATES.index(RUNNING), STATES.index(WOKEN)
+_DEEPEST = 64
+"""Threads that wait for each other in a chain."""
+
+
+def thread_of(scheduling: Scheduling, tid: int) -> int:
+    """The row of a thread by its id, the last one that had it; of 0 the first process's main thread. StallscopeError
+    if it was not traced."""
+    threads = scheduling.threads
+    if not tid:
+        main = np.flatnonzero(threads["tid"] == threads["tgid"])
+        if len(main):
+            return int(main[np.argmin(threads["begin"][main])])
+    rows = np.flatnonzero(threads["tid"] == tid)
+    if not tid or not len(rows):
+        raise StallscopeError(f"thread {tid} was not traced", "give --critical the id of a traced process or thread")
+    return int(rows[np.argmax(threads["begin"][rows])])
+
+
+def critical_path(scheduling: Scheduling, thread: int) -> CriticalPath:
+    """The path of a thread (row) over the time for which it is known."""
+    walk = _Walk(in_order(scheduling))
+    begin, end = walk.bounds(thread)
+    return CriticalPath(thread, tuple(_merged(walk.back(thread, begin, end))))
+
+
+class _Walk:
+    def __init__(self, scheduling: Scheduling) -> None:
+        found = phases(scheduling)
+        self._begins, self._ends = found["begin"], found["end"]
+        self._states, self._stacks, self._wakers = found["state"], found["stack"], found["waker"]
+        count = len(scheduling.threads)
+        self._first = np.searchsorted(found["thread"], np.arange(count + 1))
+        self._threads = scheduling.threads
+        self._known = Threads(scheduling.threads)
+        self._parents = {(int(c["tid"]), int(c["time"])): int(c["parent"]) for c in scheduling.created}
+
+    def bounds(self, thread: int) -> tuple[int, int]:
+        first, last = int(self._first[thread]), int(self._first[thread + 1])
+        return (int(self._begins[first]), int(self._ends[last - 1])) if last > first else (0, 0)
+
+    def _row(self, tid: int, time: int) -> int:
+        return int(self._known.rows(np.array([tid]), np.array([time]))[0]) if tid > 0 else -1
+
+    def _phase(self, thread: int, time: int) -> int:
+        """The last phase of the thread that began before ``time``; -1: none."""
+        first, last = int(self._first[thread]), int(self._first[thread + 1])
+        place = first + int(np.searchsorted(self._begins[first:last], time)) - 1
+        return place if place >= first else -1
+
+    def back(self, thread: int, begin: int, end: int) -> list[Segment]:
+        """The segments from ``end`` back to ``begin``, the latest first."""
+        found: list[Segment] = []
+        waiting: list[tuple[int, int]] = []
+        time, lower = end, begin
+        while True:
+            if time <= lower:
+                if not waiting:
+                    return found
+                thread, lower = waiting.pop()
+                continue
+            behind = tuple(row for row, _ in waiting)
+            place = self._phase(thread, time)
+            if place < 0:
+                parent = self._parent(thread)
+                if parent >= 0 and parent != thread and parent not in behind:
+                    thread = parent
+                    continue
+                found.append(self._segment(lower, time, thread, UNKNOWN, NO_STACK, behind))
+                time = lower
+                continue
+            since, until = max(int(self._begins[place]), lower), int(self._ends[place])
+            if until < time:  # it had ended
+                since = max(until, lower)
+                found.append(self._segment(since, time, thread, UNKNOWN, NO_STACK, behind))
+                time = since
+                continue
+            state = int(self._states[place])
+            waker = self._waker(thread, place, time) if state in _BLOCKED else NOBODY
+            row = self._row(waker, time)
+            if row >= 0 and row != thread and row not in behind and len(waiting) < _DEEPEST:
+                waiting.append((thread, lower))
+                thread, lower = row, since
+                continue
+            if waker > 0 and row < 0:
+                found.append(Segment(since, time, -1, waker, NOT_TRACED, NO_STACK, (*behind, thread)))
+            else:
+                stack = NO_STACK if state == _RUNNING else int(self._stacks[place])
+                found.append(self._segment(since, time, thread, STATES[state], stack, behind))
+            time = since
+
+    def _segment(self, begin: int, end: int, thread: int, state: str, stack: int, behind: tuple[int, ...]) -> Segment:
+        return Segment(begin, end, thread, int(self._threads["tid"][thread]), state, stack, behind)
+
+    def _waker(self, thread: int, place: int, time: int) -> int:
+        """Who ended the wait that ends at ``time``; `NOBODY`: no thread, or not known."""
+        following = place + 1
+        if following >= int(self._first[thread + 1]) or int(self._ends[place]) != time:
+            return NOBODY
+        return int(self._wakers[following]) if int(self._states[following]) == _WOKEN else NOBODY
+
+    def _parent(self, thread: int) -> int:
+        tid, begin = int(self._threads["tid"][thread]), int(self._threads["begin"][thread])
+        return self._row(self._parents.get((tid, begin), 0), begin)
+
+
+def _merged(backwards: list[Segment]) -> list[Segment]:
+    """In the order of time; equal ones that follow each other are one."""
+    found: list[Segment] = []
+    for segment in reversed(backwards):
+        if found and replace(found[-1], begin=segment.begin, end=segment.end) == segment:
+            found[-1] = replace(found[-1], end=segment.end)
+        else:
+            found.append(segment)
+    return found
+
+
+def path_profile(profile: Profile, path: CriticalPath) -> Profile:
+    """The path's segments as samples: the threads from the one that waits to the one that is waited for, then what that
+    one does. Keeps the scheduler's events."""
+    scheduling = profile.scheduling
+    assert scheduling is not None, "a path is made of events"
+    name = thread_name(scheduling, path.thread)
+    samples = [_sample(scheduling, path, segment) for segment in path.segments]
+    return replace(
+        profile,
+        value_types=[ValueType("critical", "nanoseconds"), ValueType("segments", "count")],
+        samples=samples,
+        title=f"Critical path of {name}",
+        duration_ns=path.wall,
+        calls=[],
+        shared=[],
+        locks=[],
+        critical=path,
+    )
+
+
+def thread_name(scheduling: Scheduling, row: int) -> str:
+    """``train-4711``; or ``train (loader)-4712`` for a thread with a name of its own. Hostile."""
+    thread = scheduling.threads[row]
+    process, name = scheduling.names[thread["process"]], scheduling.names[thread["name"]]
+    return f"{process}-{thread['tid']}" if name == process else f"{process} ({name})-{thread['tid']}"
+
+
+def segment_name(scheduling: Scheduling, segment: Segment) -> str:
+    """The thread's name, also if it was not traced."""
+    return thread_name(scheduling, segment.thread) if segment.thread >= 0 else f"thread-{segment.tid}"
+
+
+def _sample(scheduling: Scheduling, path: CriticalPath, segment: Segment) -> Sample:
+    frames: Stack = tuple(Frame(thread_name(scheduling, row), "other") for row in segment.behind)
+    frames += (Frame(segment_name(scheduling, segment), "other"), Frame(f"[{segment.state}]", "other"))
+    if segment.stack != NO_STACK:
+        frames += scheduling.stacks[segment.stack]
+    row = segment.thread if segment.thread >= 0 else path.thread
+    thread = scheduling.threads[row]
+    labels = (
+        ("pid", int(thread["tgid"])),
+        ("process", scheduling.names[thread["process"]]),
+        ("state", segment.state),
+        ("thread", scheduling.names[thread["name"]]),
+        ("tid", segment.tid),
+    )
+    return Sample(frames, (segment.time, 1), labels)
