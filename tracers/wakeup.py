@@ -18,7 +18,10 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     examples=[
         ("sudo trace-wakeup -p 4711 -d 10", "who makes one process wait, for 10 seconds"),
         ("sudo trace-wakeup -a -d 5 -o host.svg", "the whole host: chains across processes"),
-        ("sudo trace-wakeup --critical command -o path.svg -- ./train", "what a command's time went to, through others"),
+        (
+            "sudo trace-wakeup --critical command -o path.svg -- ./train",
+            "what a command's time went to, through others",
+        ),
     ],
     epilog=options.EXIT_STATUS,
 )

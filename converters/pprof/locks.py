@@ -1,4 +1,4 @@
-"""Locks in the data of our own that a profile carries (`converters.pprof.metadata`): what another program may have changed."""
+"""Locks in the data of our own that a profile carries: see `converters.pprof.metadata`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _T = TypeVar("_T")
 
 def decoded(entry: Any) -> LockTimes:
     """The lock that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
-    lists = {"waiters": LockThread, "holders": LockThread, "places": LockPlace}
+    lists: dict[str, Any] = {"waiters": LockThread, "holders": LockThread, "places": LockPlace}
     parts = entry if isinstance(entry, dict) else {}
-    made = {key: [_object(kind, each) for each in _entries(parts.get(key))] for key, kind in lists.items()}
+    made: dict[str, Any] = {
+        key: [_object(kind, each) for each in _entries(parts.get(key))] for key, kind in lists.items()
+    }
     return _object(LockTimes, {**parts, **made}, lists)
 
 

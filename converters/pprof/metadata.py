@@ -2,7 +2,8 @@
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` and ``shared`` (those of
-CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``locks`` (those of LockTimes), ``scripts`` (one per process; omitted
+CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``locks`` (those of LockTimes; the
+same), ``scripts`` (one per process; omitted
 if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
 other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
 ``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has `Details`).

@@ -1,14 +1,14 @@
 """The critical path of a thread, from the scheduler's events.
 
-Walked backwards from the end. While the thread runs or waits for a core, the path is its own. Where it was blocked until
-another thread woke it, the path goes on with that thread, back to the moment when the wait began, and in the same way
-through those that this one waited for; then it comes back. A wait that ends without another thread (a timer, a device) is
-part of the path itself. So the segments add up to the wall time.
+Walked backwards from the end. While the thread runs or waits for a core, the path is its own. Where it was blocked
+until another thread woke it, the path goes on with that thread, back to the moment when the wait began, and in the same
+way through those that this one waited for; then it comes back. A wait that ends without another thread (a timer, a
+device) is part of the path itself. So the segments add up to the wall time.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,6 +46,34 @@ def critical_path(scheduling: Scheduling, thread: int) -> CriticalPath:
     return CriticalPath(thread, tuple(_merged(walk.back(thread, begin, end))))
 
 
+@dataclass(slots=True)
+class _Position:
+    """Where the walk is: with a thread at a time, down to ``lower``."""
+
+    thread: int
+    time: int
+    lower: int
+    waiting: list[tuple[int, int]] = field(default_factory=list)
+    """Those that waited for it, and how far they are to be followed."""
+    found: list[Segment] = field(default_factory=list)
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        return tuple(row for row, _ in self.waiting)
+
+    def add(self, begin: int, state: str, tid: int, stack: int = NO_STACK) -> None:
+        """Ends the segment that goes back to ``begin``."""
+        self.found.append(Segment(begin, self.time, self.thread, tid, state, stack, self.behind))
+        self.time = begin
+
+    def comes_back(self) -> bool:
+        """Goes on with the thread that waited; whether there is one."""
+        if not self.waiting:
+            return False
+        self.thread, self.lower = self.waiting.pop()
+        return True
+
+
 class _Walk:
     def __init__(self, scheduling: Scheduling) -> None:
         found = phases(scheduling)
@@ -72,47 +100,43 @@ class _Walk:
 
     def back(self, thread: int, begin: int, end: int) -> list[Segment]:
         """The segments from ``end`` back to ``begin``, the latest first."""
-        found: list[Segment] = []
-        waiting: list[tuple[int, int]] = []
-        time, lower = end, begin
-        while True:
-            if time <= lower:
-                if not waiting:
-                    return found
-                thread, lower = waiting.pop()
+        at = _Position(thread, end, begin)
+        while at.time > at.lower or at.comes_back():
+            if at.time <= at.lower:
                 continue
-            behind = tuple(row for row, _ in waiting)
-            place = self._phase(thread, time)
+            place = self._phase(at.thread, at.time)
             if place < 0:
-                parent = self._parent(thread)
-                if parent >= 0 and parent != thread and parent not in behind:
-                    thread = parent
-                    continue
-                found.append(self._segment(lower, time, thread, UNKNOWN, NO_STACK, behind))
-                time = lower
-                continue
-            since, until = max(int(self._begins[place]), lower), int(self._ends[place])
-            if until < time:  # it had ended
-                since = max(until, lower)
-                found.append(self._segment(since, time, thread, UNKNOWN, NO_STACK, behind))
-                time = since
-                continue
-            state = int(self._states[place])
-            waker = self._waker(thread, place, time) if state in _BLOCKED else NOBODY
-            row = self._row(waker, time)
-            if row >= 0 and row != thread and row not in behind and len(waiting) < _DEEPEST:
-                waiting.append((thread, lower))
-                thread, lower = row, since
-                continue
-            if waker > 0 and row < 0:
-                found.append(Segment(since, time, -1, waker, NOT_TRACED, NO_STACK, (*behind, thread)))
+                self._before_first(at)
+            elif int(self._ends[place]) < at.time:  # it had ended
+                at.add(max(int(self._ends[place]), at.lower), UNKNOWN, self._tid(at.thread))
             else:
-                stack = NO_STACK if state == _RUNNING else int(self._stacks[place])
-                found.append(self._segment(since, time, thread, STATES[state], stack, behind))
-            time = since
+                self._within(at, place)
+        return at.found
 
-    def _segment(self, begin: int, end: int, thread: int, state: str, stack: int, behind: tuple[int, ...]) -> Segment:
-        return Segment(begin, end, thread, int(self._threads["tid"][thread]), state, stack, behind)
+    def _before_first(self, at: _Position) -> None:
+        """Before the first phase of a thread the one that created it is on the path."""
+        parent = self._parent(at.thread)
+        if parent >= 0 and parent != at.thread and parent not in at.behind:
+            at.thread = parent
+        else:
+            at.add(at.lower, UNKNOWN, self._tid(at.thread))
+
+    def _within(self, at: _Position, place: int) -> None:
+        since, state = max(int(self._begins[place]), at.lower), int(self._states[place])
+        waker = self._waker(at.thread, place, at.time) if state in _BLOCKED else NOBODY
+        row = self._row(waker, at.time)
+        if row >= 0 and row != at.thread and row not in at.behind and len(at.waiting) < _DEEPEST:
+            at.waiting.append((at.thread, at.lower))
+            at.thread, at.lower = row, since
+        elif waker > 0 and row < 0:
+            at.found.append(Segment(since, at.time, -1, waker, NOT_TRACED, NO_STACK, (*at.behind, at.thread)))
+            at.time = since
+        else:
+            stack = NO_STACK if state == _RUNNING else int(self._stacks[place])
+            at.add(since, STATES[state], self._tid(at.thread), stack)
+
+    def _tid(self, thread: int) -> int:
+        return int(self._threads["tid"][thread])
 
     def _waker(self, thread: int, place: int, time: int) -> int:
         """Who ended the wait that ends at ``time``; `NOBODY`: no thread, or not known."""

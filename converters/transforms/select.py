@@ -69,7 +69,9 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
 def _with_frames(profile: Profile, matched: ByFrame[bool], *, wanted: bool) -> Profile:
     verdict = matched.__getitem__
     samples = [sample for sample in profile.samples if any(map(verdict, sample.stack)) == wanted]
-    return replace(profile, samples=samples, timeline=None, scheduling=None, critical=None, calls=[], shared=[], locks=[])
+    return replace(
+        profile, samples=samples, timeline=None, scheduling=None, critical=None, calls=[], shared=[], locks=[]
+    )
 
 
 def _any(patterns: Sequence[Pattern], text: str) -> bool:

@@ -195,8 +195,8 @@ def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "--critical",
         type=_Thread(),
         metavar=_Thread.name,
-        help="Record switches and wake-ups one by one, and tell the critical path of this process or thread (command: of "
-        "the COMMAND): what it did, or the thread that it waited for, and so on. The outputs show the path.",
+        help="Record switches and wake-ups one by one, and tell the critical path of this process or thread (command: "
+        "of the COMMAND): what it did, or the thread that it waited for, and so on. The outputs show the path.",
     )
     return option(function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ PRIVATE, PI, SEVERAL, LOOKS_LIKE_MUTEX, OF_KERNEL = 1, 2, 4, 8, 128
 """enum lock_kind."""
 SPIN_FLAG, READ, WRITE, RT, PERCPU, MUTEX = 1, 2, 4, 8, 16, 32
 """LCB_F_… of include/trace/events/lock.h: flags of a lock of the kernel."""
+UNREADABLE = "locks in shared memory of processes that were gone"
+"""Kind of a loss."""
 SMALL_TABLE = 4
 SPIN_SLOTS, SPIN_FRAMES = 256, 12
 
@@ -88,6 +90,8 @@ class LockRows:
     shared: Mapping[tuple[int, int], SharedWord] = field(default_factory=dict)
     """By process and address."""
     numbers: Mapping[SharedWord, int] = field(default_factory=dict)
+    unreadable: Collection[tuple[int, int]] = ()
+    """By process and address: what may be shared, of processes that were gone before it was known."""
     stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Kernel stacks that only these rows have."""
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from ..images.data_maps import DataMap, find, read_data_maps
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.records import BLOCKED, BY_UNKNOWN, ORIGIN, RECORD_LOCK, STATES, Origin, ThreadRecord, Waker
+from ..kernel.records import BLOCKED, BY_UNKNOWN, RECORD_LOCK, STATES, Origin, Waker
 from ..kernel.sum_table import SumTable
 from .lock_records import (
     FLAGS_SHIFT,
     HOLDER,
     KIND_SHIFT,
     OF_KERNEL,
-    PRIVATE,
     QUEUE,
     QUEUE_KEY,
     RECORD,
@@ -62,7 +61,6 @@ _LOSSES = (
     "waits for spinlocks",
 )
 """enum lock_loss, in its order."""
-_UNREADABLE = "locks in shared memory of processes that were gone"
 
 
 def kernel_tells() -> bool:
@@ -98,7 +96,8 @@ class Locks(Summed):
         self._numbers: dict[SharedWord, int] = {}
         self._met: set[int] = set()
         self._to_meet: set[int] = set()
-        self._unreadable = self._folded = 0
+        self._unreadable: set[tuple[int, int]] = set()
+        self._folded = 0
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._lost_before = dict(self._lost)
 
@@ -119,7 +118,7 @@ class Locks(Summed):
         few = max(entries // SMALL_TABLE, 16)
         self._holders_table = SumTable(loaded, "lock_holders", SUM.size, few, key_size=HOLDER.size)
         self._holders, self._words, self._numbers, self._new_words = {}, {}, {}, []
-        self._met, self._to_meet = set(), set()
+        self._met, self._to_meet, self._unreadable = set(), set(), set()
 
     def close(self) -> None:
         super().close()
@@ -161,7 +160,7 @@ class Locks(Summed):
             if tgid not in known:
                 known[tgid] = read_data_maps(tgid)
             if not known[tgid]:
-                self._unreadable += 1
+                self._unreadable.add((tgid, address))
                 continue
             mapping = find(known[tgid], address)
             if mapping is None or not mapping.is_shared:
@@ -220,7 +219,6 @@ class Locks(Summed):
         losses = loaded.find_map("lock_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         self._lost["holders of locks"] += self._folded
-        self._lost[_UNREADABLE] = self._unreadable
 
     def _read_spins(self, loaded: Object) -> None:
         self._spins = {}
@@ -255,7 +253,7 @@ class Locks(Summed):
             stacks[stack] = tuple(filter(None, frames))
             origin = Origin(0, stack, 0, tid, tgid, life, _UNINTERRUPTIBLE)
             waits.append(_wait(origin, lock, OF_KERNEL | flags << FLAGS_SHIFT, total))
-        return LockRows(waits, holders, self._queues, self._words, self._numbers, stacks)
+        return LockRows(waits, holders, self._queues, self._words, self._numbers, self._unreadable, stacks)
 
     def _open(self, ended: Ended) -> Iterable[tuple[LockWait, LockHolder]]:
         """Waits that had not ended when the trace did."""

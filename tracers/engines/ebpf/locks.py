@@ -40,16 +40,19 @@ from ...kernel.records import BY_THREAD
 from ...measures.lock_records import (
     FLAGS_SHIFT,
     LOOKS_LIKE_MUTEX,
-    MUTEX as MUTEX_FLAG,
     OF_KERNEL,
     PERCPU,
     PI,
     PRIVATE,
     RT,
     SPIN_FLAG,
+    UNREADABLE,
     LockHolder,
     LockRows,
     LockWait,
+)
+from ...measures.lock_records import (
+    MUTEX as MUTEX_FLAG,
 )
 from ...measures.protocol import Row
 from .capture import Capture
@@ -64,7 +67,7 @@ _API = (
     (re.compile(r"_*pthread_rwlock_\w*lock$"), RWLOCK),
     (re.compile(r"take_gil$"), GIL),
     (re.compile(r"_*pthread_cond_\w*wait$|_*cnd_\w*wait$"), CONDITION),
-    (re.compile(r"_*(new_)?sem_\w*wait$"), SEMAPHORE),
+    (re.compile(r"_*(new_)?sem_(timed|clock)?wait"), SEMAPHORE),
     (re.compile(r"_*pthread_barrier_wait$"), BARRIER),
     (re.compile(r"_*pthread_\w*join\w*$|_*thrd_join$"), JOIN),
 )
@@ -78,22 +81,24 @@ Key = tuple[str, int, int]
 
 def numbered(found: LockRows, lives: Lives, ours: set[int]) -> LockRows:
     """The same with numbers of processes, without our own ones."""
-    waits = [wait._replace(row=row) for wait in found.waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours]
+    waits = [
+        wait._replace(row=row) for wait in found.waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours
+    ]
     return replace(found, waits=waits)
 
 
-def locks_of(capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers) -> list[LockTimes]:
+def locks_of(
+    capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers
+) -> list[LockTimes]:
     """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
     if capture.locks is None:
         return []
-    return _Assembling(capture, capture.locks, rows, stacks, names, wakers).locks()
+    return _Assembling(capture, rows, stacks, names, wakers).locks()
 
 
 class _Assembling:
-    def __init__(
-        self, capture: Capture, found: LockRows, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers
-    ) -> None:
-        self._capture, self._found, self._rows = capture, found, rows
+    def __init__(self, capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers) -> None:
+        self._capture, self._found, self._rows = capture, capture.locks or LockRows(), rows
         self._stacks, self._names, self._wakers = stacks, names, wakers
         self._sites, self._telling = Sites(), Telling()
         self._kept: list[Stack] = []
@@ -112,10 +117,15 @@ class _Assembling:
             self._add_wait(wait)
         for key, kinds in self._kinds.items():
             self._known[key].kind = kinds.most_common(1)[0][0]
+        # A thread that is joined is waited for as if other processes could, too.
+        self._capture.losses[UNREADABLE] = sum(
+            self._known[key].kind != JOIN
+            for key in {self._key(*word, 0) for word in self._found.unreadable} & self._known.keys()
+        )
         for holder in self._found.holders:
             self._add_holder(holder)
         finder = LockNames(self._capture, self._found)
-        found = []
+        found: list[LockTimes] = []
         for key in sorted(self._known, key=lambda key: -self._known[key].time):
             lock = self._known[key]
             if len(found) < MOST_LOCKS:
@@ -203,12 +213,13 @@ class _Assembling:
 
     def _sharer(self, key: Key, waiter: int, tid: int) -> int:
         """The process of a thread that may have the lock; 0: there is none with this id."""
-        for tgid in (waiter, *(self._sharers[key] if key[0] == SHARED else ())):
+        others: set[int] = self._sharers[key] if key[0] == SHARED else set()
+        for tgid in (waiter, *others):
             outside = self._outside(tgid, tid)
             if outside and ((tgid, outside) in self._threads or procfs.tgid_of(outside) == tgid):
                 return tgid
         if key[0] == SHARED and tid not in self._namespaced(waiter):
-            return self._tgids.get(tid, 0) or procfs.tgid_of(tid) or 0
+            return self._tgids.get(tid) or procfs.tgid_of(tid) or 0
         return 0
 
     def _outside(self, tgid: int, tid: int) -> int:
@@ -286,5 +297,3 @@ def kernel_kind(flags: int) -> str:
     if flags & SPIN_FLAG:
         return "spinlock" if flags == SPIN_FLAG else "rwlock"
     return "rwsem" if flags else "mutex"
-
-
