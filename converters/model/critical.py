@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .scheduling import Scheduling
 
 NOT_TRACED = "not traced"
 """State of a thread of which only the id is known."""
@@ -42,3 +46,15 @@ class CriticalPath:
     def wall(self) -> int:
         """ns from the first segment's begin to the last one's end."""
         return self.segments[-1].end - self.segments[0].begin if self.segments else 0
+
+
+def thread_name(scheduling: Scheduling, row: int) -> str:
+    """``train-4711``; or ``train (loader)-4712`` for a thread with a name of its own. Hostile."""
+    thread = scheduling.threads[row]
+    process, name = scheduling.names[thread["process"]], scheduling.names[thread["name"]]
+    return f"{process}-{thread['tid']}" if name == process else f"{process} ({name})-{thread['tid']}"
+
+
+def segment_name(scheduling: Scheduling, segment: Segment) -> str:
+    """The thread's name, also if it was not traced."""
+    return thread_name(scheduling, segment.thread) if segment.thread >= 0 else f"thread-{segment.tid}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..model import Profile
-from ..model.scheduling import NO_STACK
+from ..model.critical import segment_name, thread_name
 from .wait_sites import Sites
 
 _KEPT = 100
@@ -61,8 +61,6 @@ class Critical:
 
 def critical_of(profile: Profile) -> Critical | None:
     """The figures of a profile's path, if it has one."""
-    from ..transforms.critical_path import segment_name, thread_name
-
     path, scheduling = profile.critical, profile.scheduling
     if path is None or scheduling is None:
         return None
@@ -70,7 +68,7 @@ def critical_of(profile: Profile) -> Critical | None:
     sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
     for segment in path.segments:
         frames: tuple[str, ...] = ()
-        if segment.stack != NO_STACK:
+        if segment.stack >= 0:
             site = sites.of(scheduling.stacks[segment.stack])
             frames = (*site.frames, *([site.kernel] if site.kernel else []))
         key = segment_name(scheduling, segment), segment.tid, segment.state, frames

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.errors import StallscopeError
 from ..model import Frame, Profile, Sample, Stack, ValueType
-from ..model.critical import NOT_TRACED, CriticalPath, Segment
+from ..model.critical import NOT_TRACED, CriticalPath, Segment, segment_name, thread_name
 from ..model.phases import NOBODY, STATES, phases
 from ..model.scheduling import NO_STACK, Scheduling, Threads, in_order
 from ..model.states import BLOCKED, RUNNING, UNKNOWN, WOKEN
@@ -179,18 +179,6 @@ def path_profile(profile: Profile, path: CriticalPath) -> Profile:
         locks=[],
         critical=path,
     )
-
-
-def thread_name(scheduling: Scheduling, row: int) -> str:
-    """``train-4711``; or ``train (loader)-4712`` for a thread with a name of its own. Hostile."""
-    thread = scheduling.threads[row]
-    process, name = scheduling.names[thread["process"]], scheduling.names[thread["name"]]
-    return f"{process}-{thread['tid']}" if name == process else f"{process} ({name})-{thread['tid']}"
-
-
-def segment_name(scheduling: Scheduling, segment: Segment) -> str:
-    """The thread's name, also if it was not traced."""
-    return thread_name(scheduling, segment.thread) if segment.thread >= 0 else f"thread-{segment.tid}"
 
 
 def _sample(scheduling: Scheduling, path: CriticalPath, segment: Segment) -> Sample:

@@ -25,13 +25,8 @@ from .lock_records import (
     SPIN_SLOTS,
     SUM,
     WAITING,
-    LockHolder,
-    LockRows,
-    LockSum,
-    LockWait,
-    SharedWord,
 )
-from .protocol import Ended, Row
+from .protocol import Ended, LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
 from .summed import Summed
 
 if TYPE_CHECKING:

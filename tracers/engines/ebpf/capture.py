@@ -11,8 +11,7 @@ from ....converters.model.calls import CallTimes
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
-from ...measures.lock_records import LockRows
-from ...measures.protocol import Recorded, Row
+from ...measures.protocol import LockRows, Recorded, Row
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
 from .lives import Lives

@@ -11,7 +11,7 @@ from ....converters.model.locks import KERNEL, OTHER_LOCKS, SHARED
 from ....converters.names.demangle import Demangler
 from ...images.data_symbols import is_data, variable_in
 from ...images.maps import Mapping
-from ...measures.lock_records import LockRows
+from ...measures.protocol import LockRows
 from ...symbols.objects import ObjectFile
 from .capture import Capture
 

@@ -47,14 +47,11 @@ from ...measures.lock_records import (
     RT,
     SPIN_FLAG,
     UNREADABLE,
-    LockHolder,
-    LockRows,
-    LockWait,
 )
 from ...measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
-from ...measures.protocol import Row
+from ...measures.protocol import LockHolder, LockRows, LockWait, Row
 from .capture import Capture
 from .lives import Lives
 from .lock_names import LockNames
