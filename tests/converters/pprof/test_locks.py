@@ -37,5 +37,5 @@ def test_locks_survive() -> None:
     ],
 )
 def test_what_others_have_changed_is_refused(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="lock|list expected"):
+    with pytest.raises(ValueError, match=r"lock|list expected"):
         decoded({**asdict(lock()), **changed})

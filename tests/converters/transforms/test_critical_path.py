@@ -107,7 +107,10 @@ def test_before_it_was_created_its_creator_is_on_the_path() -> None:
     waiter = [(0, 2, R, 0, HOLDER), (10, 2, S, HOLDER, 0), (80, 2, R, 0, HOLDER)]
     threads.append((HOLDER, HOLDER, 0, 2, 2))
     both = schedule(
-        [*waiter, (0, 0, R, 0, MAIN), (50, 1, R, 0, WORKER)], [(79, HOLDER, WORKER, 0)], threads=threads, created=created
+        [*waiter, (0, 0, R, 0, MAIN), (50, 1, R, 0, WORKER)],
+        [(79, HOLDER, WORKER, 0)],
+        threads=threads,
+        created=created,
     )
     assert path(both, HOLDER) == [
         (0, 10, HOLDER, "running"),

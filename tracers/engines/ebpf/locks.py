@@ -62,13 +62,14 @@ from .wakers import Wakers
 _API = (
     (re.compile(r"_*pthread_mutex_\w*lock$|_*lll_(mutex_)?lock_wait$"), MUTEX),
     (re.compile(r"_*pthread_rwlock_\w*lock$"), RWLOCK),
-    (re.compile(r"take_gil$"), GIL),
     (re.compile(r"_*pthread_cond_\w*wait$|_*cnd_\w*wait$"), CONDITION),
     (re.compile(r"_*(new_)?sem_(timed|clock)?wait"), SEMAPHORE),
     (re.compile(r"_*pthread_barrier_wait$"), BARRIER),
     (re.compile(r"_*pthread_\w*join\w*$|_*thrd_join$"), JOIN),
 )
-"""Public functions of C libraries, and one of CPython, in which a thread waits: from the innermost frame outward."""
+"""Public functions of C libraries in which a thread waits: from the innermost frame outward."""
+_TAKE_GIL = "take_gil"
+"""CPython's function, which waits for it by a condition variable."""
 _FUTEX_CALL = re.compile(r"(__x64_sys_|__ia32_sys_|__do_sys_|__se_sys_)?(do_)?futex")
 """Functions of the kernel, one of which is on the stack of each wait for a futex."""
 
@@ -275,12 +276,10 @@ def _kind(kind: int, stack: Stack) -> str:
         return PI_MUTEX
     if kind & LOOKS_LIKE_MUTEX:
         return MUTEX
-    for frame in reversed(stack):
-        if frame.kind != "kernel":
-            for pattern, found in _API:
-                if pattern.match(bare(frame.name)):
-                    return found
-    return FUTEX
+    names = [bare(frame.name) for frame in reversed(stack) if frame.kind != "kernel"]
+    if _TAKE_GIL in names:
+        return GIL
+    return next((found for name in names for pattern, found in _API if pattern.match(name)), FUTEX)
 
 
 def kernel_kind(flags: int) -> str:
