@@ -409,30 +409,48 @@ __weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end)
 	return 0;
 }
 
-/* Counts a wait. `cut`: beginning of its interval. */
-__weak int count_lock_wait(const struct lock_key *given, u64 time, u64 cut)
-{
-	struct lock_key key;
+/* What is counted: too large for the BPF stack. One for each program that counts, as one can interrupt the other. */
+enum count_slot {
+	COUNT_SWITCHES, /* with interrupts off */
+	COUNT_ENDS,	/* at contention_end */
+	COUNT_SLOTS,
+};
 
-	if (!given)
-		return 0;
-	key = *given; /* copied: see offcpu_flush() */
-	if (!add_lock_sum(&lock_sums, &key, time, 1, cut & (SUM_TABLES - 1), 1))
+struct lock_count {
+	struct lock_key key;
+	struct holder_key holder;
+};
+
+struct lock_count_array {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNT_SLOTS);
+	__type(key, u32);
+	__type(value, struct lock_count);
+};
+struct lock_count_array lock_counts SEC(".maps");
+
+static __always_inline struct lock_count *new_count(enum count_slot which)
+{
+	u32 slot = which;
+	struct lock_count *made = bpf_map_lookup_elem(&lock_counts, &slot);
+
+	if (made)
+		__builtin_memset(made, 0, sizeof(*made));
+	return made;
+}
+
+/* Counts a wait. `cut`: beginning of its interval. */
+static __always_inline void count_lock_wait(const struct lock_count *of, u64 time, u64 cut)
+{
+	if (!add_lock_sum(&lock_sums, &of->key, time, 1, cut & (SUM_TABLES - 1), 1))
 		lose_lock(LOST_LOCK_SUMS);
-	return 0;
 }
 
 /* Counts a wait, or a part of one (with `waits` 0), for the one that had the lock. */
-__weak int count_holder(const struct holder_key *given, u64 time, u64 waits, u64 cut)
+static __always_inline void count_holder(const struct lock_count *of, u64 time, u64 waits, u64 cut)
 {
-	struct holder_key holder;
-
-	if (!given)
-		return 0;
-	holder = *given;
-	if (!add_lock_sum(&lock_holders, &holder, time, waits, cut & (SUM_TABLES - 1), SMALL_TABLE))
+	if (!add_lock_sum(&lock_holders, &of->holder, time, waits, cut & (SUM_TABLES - 1), SMALL_TABLE))
 		lose_lock(LOST_LOCK_HOLDERS);
-	return 0;
 }
 
 static __always_inline bool same_lock(const struct lock_id *lock, u64 address, u32 tgid)
@@ -451,39 +469,30 @@ static __always_inline bool same_lock(const struct lock_id *lock, u64 address, u
 
 /* Counts who had the lock. If the one that ended the wait had waited for the same lock meanwhile, it has had it only
  * since then; before, it was the one that had let it wait. */
-__weak int passed_on(struct lock_wait *wait, struct holder_key *holder, u64 begin, u64 end, u64 cut)
+static __always_inline void passed_on(struct lock_wait *wait, struct lock_count *of, u64 begin, u64 end, u64 cut)
 {
-	struct lock_wait *before;
-	struct waker waker;
-	u64 since, early;
-	u32 tid;
+	u32 tid = of->holder.waker.tid;
+	struct lock_wait *before = tid ? bpf_map_lookup_elem(&lock_waiting, &tid) : NULL;
+	u64 since = before ? before->last_end : 0, early;
 
-	if (!wait || !holder)
-		return 0;
-	tid = holder->waker.tid;
-	before = tid ? bpf_map_lookup_elem(&lock_waiting, &tid) : NULL;
-	since = before ? before->last_end : 0;
 	if (!before || since <= begin || since > end || !before->root.tid ||
-	    !same_lock(&holder->lock, before->last, holder->waker.tgid)) {
-		count_holder(holder, end - begin, 1, cut);
-		return 0;
+	    !same_lock(&of->holder.lock, before->last, of->holder.waker.tgid)) {
+		count_holder(of, end - begin, 1, cut);
+		return;
 	}
 	early = since - begin;
-	waker = before->root;
+	count_holder(of, end - since, early <= end - since, cut);
+	of->holder.waker = before->root;
 	if (early > end - since)
-		wait->root = waker;
-	count_holder(holder, end - since, early <= end - since, cut);
-	holder->waker = waker;
-	count_holder(holder, early, early > end - since, cut);
-	return 0;
+		wait->root = of->holder.waker;
+	count_holder(of, early, early > end - since, cut);
 }
 
 /* The interval that began at t->out ends now; see wakeup_ended(). */
 int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 {
-	struct holder_key holder = {};
-	struct lock_key key = {};
 	struct lock_wait *wait;
+	struct lock_count *of;
 	u64 end;
 
 	if (!t)
@@ -491,32 +500,31 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 	wait = lock_wait_of(t->key.tid, false);
 	if (!wait || !wait->address)
 		return 0;
-	if (wait->switches != t->kernel_switches || !wait_counts(t, now)) {
+	of = new_count(COUNT_SWITCHES);
+	end = t->out + blocked_part(t, now);
+	if (!of || wait->switches != t->kernel_switches || !wait_counts(t, now) || end <= t->out) {
 		wait->address = 0;
 		return 0;
 	}
-	end = t->out + blocked_part(t, now);
-	key.origin = t->key;
+	of->key.origin = t->key;
 	if (t->late_out == t->out)
-		key.origin.ustack = t->late_ustack;
-	key.origin.state |= wait->kind << KIND_SHIFT;
-	key.address = wait->address;
-	holder.lock.address = wait->address;
-	holder.lock.tgid = t->key.tgid;
-	holder.lock.kind = wait->kind;
-	holder.owner = wait->owner;
-	holder.second = wait->second;
+		of->key.origin.ustack = t->late_ustack;
+	of->key.origin.state |= wait->kind << KIND_SHIFT;
+	of->key.address = wait->address;
+	of->holder.lock.address = wait->address;
+	of->holder.lock.tgid = t->key.tgid;
+	of->holder.lock.kind = wait->kind;
+	of->holder.owner = wait->owner;
+	of->holder.second = wait->second;
 	if (w && w->since == end)
-		holder.waker = w->of[w->current & 1].of[0].waker;
-	wait->address = 0;
-	wait->last = key.address;
+		of->holder.waker = w->of[w->current & 1].of[0].waker;
+	wait->last = wait->address;
 	wait->last_end = end;
-	wait->root = holder.waker;
-	if (end <= t->out)
-		return 0;
-	count_lock_wait(&key, end - t->out, t->cut);
-	add_to_queue(&holder.lock, t->out, end);
-	passed_on(wait, &holder, t->out, end, t->cut);
+	wait->root = of->holder.waker;
+	wait->address = 0;
+	count_lock_wait(of, end - t->out, t->cut);
+	add_to_queue(&of->holder.lock, t->out, end);
+	passed_on(wait, of, t->out, end, t->cut);
 	return 0;
 }
 
@@ -729,38 +737,36 @@ static __always_inline int on_begin(u64 lock, u32 flags, bool trusted)
 static __always_inline void end_of_wait(u64 *ctx, struct task_struct *current, bool trusted, struct thread *t,
 					struct lock_wait *wait, u64 now)
 {
-	struct holder_key holder = {};
+	u64 begin = wait->began, cut = interval_at(now), since = begin < cut ? cut : begin;
+	struct lock_count *of = new_count(COUNT_ENDS);
 	struct stack_record *record;
 	u32 slot = CONTEXT_LOCK;
-	struct lock_key key = {};
 	struct wakeups *w;
-	u64 begin = wait->began, cut;
 	u8 end;
 
-	key.origin.tid = t->key.tid;
-	key.origin.tgid = t->key.tgid;
-	key.origin.life = t->key.life;
-	holder.lock.address = wait->lock;
-	holder.lock.kind = LOCK_KERNEL | wait->flags << FLAGS_SHIFT;
-	key.origin.state = WAIT_UNINTERRUPTIBLE | holder.lock.kind << KIND_SHIFT;
-	key.address = wait->lock;
-	holder.owner = wait->owner;
-	holder.second = wait->second;
+	if (!of || now <= since)
+		return;
+	of->key.origin.tid = t->key.tid;
+	of->key.origin.tgid = t->key.tgid;
+	of->key.origin.life = t->key.life;
+	of->holder.lock.address = wait->lock;
+	of->holder.lock.kind = LOCK_KERNEL | wait->flags << FLAGS_SHIFT;
+	of->key.origin.state = WAIT_UNINTERRUPTIBLE | of->holder.lock.kind << KIND_SHIFT;
+	of->key.address = wait->lock;
+	of->holder.owner = wait->owner;
+	of->holder.second = wait->second;
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (record && user_stacks && !(TASK_FIELD(trusted, current, flags) & PF_KTHREAD))
-		key.origin.ustack = user_stack(CONTEXT_LOCK, current, t->key.tgid, true, record, &end);
+		of->key.origin.ustack = user_stack(CONTEXT_LOCK, current, t->key.tgid, true, record, &end);
 	if (record && kernel_stacks)
-		key.origin.kstack = kernel_stack(ctx, record);
+		of->key.origin.kstack = kernel_stack(ctx, record);
 	w = wakeups_of(current, trusted, false);
 	if (w && w->since > begin)
-		holder.waker = w->of[w->current & 1].of[0].waker;
-	cut = interval_at(now);
-	if (now <= begin)
-		return;
-	count_lock_wait(&key, now - (begin < cut ? cut : begin), cut);
-	count_holder(&holder, now - (begin < cut ? cut : begin), 1, cut);
-	holder.lock.kind = LOCK_KERNEL;
-	add_to_queue(&holder.lock, begin, now);
+		of->holder.waker = w->of[w->current & 1].of[0].waker;
+	count_lock_wait(of, now - since, cut);
+	count_holder(of, now - since, 1, cut);
+	of->holder.lock.kind = LOCK_KERNEL;
+	add_to_queue(&of->holder.lock, begin, now);
 }
 
 static __always_inline int on_end(u64 *ctx, u64 lock, bool trusted)

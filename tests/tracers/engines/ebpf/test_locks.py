@@ -138,7 +138,7 @@ def test_owner_is_believed_if_it_is_a_thread_of_the_process() -> None:
     (lock,) = locks([wait()], [holder(9, waker=GIVER)])
     (found,) = lock.holders
     assert (found.pid, found.tid, found.thread, found.source, found.time) == (7, 9, "thread9", OWNER, 50)
-    assert found.frames[:1] == ("main",)
+    assert "give_back" in found.frames
     (lock,) = locks([wait()], [holder(20, waker=GIVER)])  # of another process, which cannot have it
     assert [(found.tid, found.source) for found in lock.holders] == [(9, WAKER)]
     (lock,) = locks([wait()], [holder(4711)])
