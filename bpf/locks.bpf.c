@@ -164,7 +164,8 @@ struct lock_queue_table {
 };
 struct lock_queue_table lock_queues SEC(".maps");
 
-/* Futexes that processes may share, and the numbers that user space gives them: by the file that is mapped there. */
+/* Futexes that processes may share, and the numbers that user space gives them: by the file that is mapped there. Those
+ * that were not waited for lately are forgotten, and told again. */
 struct shared_word {
 	u64 address;
 	u32 tgid;
@@ -172,7 +173,7 @@ struct shared_word {
 };
 
 struct shared_word_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct shared_word);
 	__type(value, u64);
@@ -386,7 +387,8 @@ __weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end)
 	}
 	queue = bpf_map_lookup_elem(&lock_queues, &id);
 	if (!queue) {
-		bpf_map_update_elem(&lock_queues, &id, &none, BPF_NOEXIST);
+		if (!bpf_map_update_elem(&lock_queues, &id, &none, BPF_NOEXIST))
+			count_new_locks(SMALL_TABLE);
 		queue = bpf_map_lookup_elem(&lock_queues, &id);
 	}
 	if (!queue) {
@@ -622,22 +624,28 @@ static __always_inline struct spin_scratch *spin_scratch(void)
 static __always_inline void spin_begins(u64 lock, u32 flags)
 {
 	struct spin_scratch *scratch = spin_scratch();
-	u32 i;
+	u64 now = bpf_ktime_get_ns(), oldest = now;
+	u32 i, place = 0;
 
 	if (!scratch)
 		return;
 	for (i = 0; i < SPINS; i++) {
 		if (!scratch->of[i].lock) {
-			scratch->of[i].began = bpf_ktime_get_ns();
-			scratch->of[i].flags = flags;
-			scratch->of[i].lock = lock;
-			return;
+			place = i;
+			break;
+		}
+		if (scratch->of[i].began < oldest) {
+			oldest = scratch->of[i].began;
+			place = i;
 		}
 	}
-	/* Ends that were not seen: none of them is nested so deeply. */
-	for (i = 0; i < SPINS; i++)
-		scratch->of[i].lock = 0;
-	lose_lock(LOST_LOCK_SPINS);
+	/* None is nested so deeply: its end was not seen. */
+	place &= SPINS - 1;
+	if (scratch->of[place].lock)
+		lose_lock(LOST_LOCK_SPINS);
+	scratch->of[place].began = now;
+	scratch->of[place].flags = flags;
+	scratch->of[place].lock = lock;
 }
 
 /* When the core began to wait for the lock; 0: not known. */

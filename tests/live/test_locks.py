@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -120,3 +121,19 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
     owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
     assert owners >= 0.8 * lock.time, lock.holders
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
+
+
+def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
+    """The table of descriptors has one, which threads on two cores take all the time. Only the kernel's stack is told."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    require(len(os.sched_getaffinity(0)) > 1, "there is one core")
+    for _ in range(6):  # two of them have to be on cores at the same time
+        found = traced(trace, "mutexes", "table", 3, 1000)
+        spins = [lock for lock in found.profile.locks if lock.kind == "spinlock"]
+        if mine := [lock for lock in spins if any({"dup", "close"} & {*place.frames} for place in lock.places)]:
+            break
+    lock = max(mine, key=lambda each: each.waits)
+    wall = sum(thread["wall_ns"] for thread in found.truth["threads"])
+    assert 0 < lock.time < wall
+    assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]}
+    assert not lock.holders

@@ -4,7 +4,8 @@
  *
  * KIND: static (a mutex in the program's data), pi, rwlock (waiters are readers), condition (waiters wait to be told, not
  * for a lock): threads. shared, robust: a mutex in shared memory, between processes. inode: processes that write to one
- * file, in write_file(), which the kernel lets one at a time do.
+ * file, in write_file(), which the kernel lets one at a time do. table: threads that open and close descriptors, in
+ * use_table(), for which the kernel has a spinlock.
  *
  * Truth: each of "waiter-I" takes the lock again and again in take_lock(), and gives it back at once in give_lock();
  * "holder" keeps it in hold(), asleep, for HOLD_US ROUNDS times. */
@@ -25,7 +26,7 @@ static struct board_of_locks *at;
 struct board_of_locks lock_table; /* a symbol with a name */
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
-static bool readers, condition;
+static bool readers, condition, table;
 static long rounds, hold_us;
 static int file;
 static char content[4 << 20];
@@ -147,6 +148,27 @@ static void writer(void)
 	thread_done(&begin);
 }
 
+static NAMED void use_table(void)
+{
+	long copy = syscall6(SYS_dup, 0, 0, 0, 0, 0, 0);
+
+	syscall6(SYS_close, copy, 0, 0, 0, 0, 0);
+	KEEP_FRAME();
+}
+
+static void *table_user(void *number)
+{
+	struct thread_truth begin;
+
+	atomic_store(&tids[(long)number], (int)syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0));
+	await_start();
+	begin = thread_now();
+	for (long i = 0; i < rounds * 1000; i++)
+		use_table();
+	thread_done(&begin);
+	return NULL;
+}
+
 static void make_mutex(bool shared, bool robust, bool pi)
 {
 	pthread_mutexattr_t how;
@@ -201,7 +223,7 @@ static int run_threads(long waiters)
 	uint64_t begin;
 
 	for (long i = 0; i <= waiters; i++) {
-		if (pthread_create(&threads[i], NULL, i ? waiter : holder, (void *)i))
+		if (pthread_create(&threads[i], NULL, table ? table_user : i ? waiter : holder, (void *)i))
 			die("pthread_create");
 		while (!(all[i + 1] = atomic_load(&tids[i])))
 			usleep(1000);
@@ -229,6 +251,7 @@ int main(int argc, char **argv)
 		die("memfd_create");
 	readers = !strcmp(kind, "rwlock");
 	condition = !strcmp(kind, "condition");
+	table = !strcmp(kind, "table");
 	at = &lock_table;
 	if (processes) {
 		int memory = memfd_create("locks", 0);

@@ -9,8 +9,8 @@ PRIVATE, PI, SEVERAL, LOOKS_LIKE_MUTEX, OF_KERNEL = 1, 2, 4, 8, 128
 """enum lock_kind."""
 SPIN_FLAG, READ, WRITE, RT, PERCPU, MUTEX = 1, 2, 4, 8, 16, 32
 """LCB_F_… of include/trace/events/lock.h: flags of a lock of the kernel."""
-UNREADABLE = "locks in shared memory of processes that were gone"
-"""Kind of a loss."""
+UNREADABLE, UNSEEN = "locks in shared memory of processes that were gone", "waits for spinlocks"
+"""Kinds of losses for which no table is too small."""
 SMALL_TABLE = 4
 SPIN_SLOTS, SPIN_FRAMES = 256, 12
 

@@ -24,6 +24,7 @@ from .lock_records import (
     SPIN,
     SPIN_SLOTS,
     SUM,
+    UNSEEN,
     WAITING,
 )
 from .protocol import Ended, LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
@@ -38,7 +39,10 @@ _QUEUES = 1 << 14
 """Locks whose queues are known."""
 _SHARED = 1 << 14
 """Futexes in shared memory, per process."""
-_HOLDERS = 1 << 17
+_WORDS = 1 << 15
+"""Futexes in shared memory kept, and of those that could not be looked up."""
+_KEPT_QUEUES = 1 << 15
+_HOLDERS = 1 << 15
 """Rows of holders kept; others are added up without who ended the wait."""
 _CONTEXTS = 5
 """Entries of scratch maps, up to CONTEXT_LOCK: enum context of bpf/include/maps.bpf.h."""
@@ -53,7 +57,7 @@ _LOSSES = (
     "holders of locks",
     "queues of locks",
     "locks in shared memory not recognised",
-    "waits for spinlocks",
+    UNSEEN,
 )
 """enum lock_loss, in its order."""
 
@@ -92,7 +96,7 @@ class Locks(Summed):
         self._met: set[int] = set()
         self._to_meet: set[int] = set()
         self._unreadable: set[tuple[int, int]] = set()
-        self._folded = 0
+        self._folded = self._unkept = self._short = 0
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._lost_before = dict(self._lost)
 
@@ -152,6 +156,9 @@ class Locks(Summed):
         known: dict[int, list[DataMap]] = {}
         words = self._object.find_map("lock_shared")
         for tgid, address in new:
+            if len(self._words) + len(self._unreadable) >= _WORDS:
+                self._unkept += 1
+                continue
             if tgid not in known:
                 known[tgid] = read_data_maps(tgid)
             if not known[tgid]:
@@ -194,17 +201,26 @@ class Locks(Summed):
             if kind & OF_KERNEL and second and second not in self._met:
                 self._met.add(second)
                 self._to_meet.add(second)
+        self._take_queues()
+
+    def _take_queues(self) -> None:
+        """Takes out the longest queues. One that goes on is cut here."""
+        assert self._object, "it was not opened"
+        table = self._object.find_map("lock_queues")
+        found = list(table.items())
+        table.clear()
+        for key, value in found:
+            address, tgid, _ = QUEUE_KEY.unpack(key)
+            longest, waits = QUEUE.unpack(value)[3:]
+            self._queues[address, tgid] = max((longest, waits), self._queues.get((address, tgid), (0, 0)))
+        if (excess := len(self._queues) - _KEPT_QUEUES) > 0:
+            for place in sorted(self._queues, key=lambda place: self._queues[place])[:excess]:
+                del self._queues[place]
+            self._short += excess
 
     def read(self, loaded: Object) -> None:
         self.consume()
         self.drain()
-        queues = loaded.find_map("lock_queues")
-        self._queues = {}
-        for key, value in queues.items():
-            address, tgid, _ = QUEUE_KEY.unpack(key)
-            longest, waits = QUEUE.unpack(value)[3:]
-            self._queues[address, tgid] = longest, waits
-        queues.clear()
         self._waiting = {
             int.from_bytes(key, "little"): WAITING.unpack(value)
             for key, value in loaded.find_map("lock_waiting").items()
@@ -214,6 +230,8 @@ class Locks(Summed):
         losses = loaded.find_map("lock_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         self._lost["holders of locks"] += self._folded
+        self._lost["queues of locks"] += self._short
+        self._lost["locks in shared memory not recognised"] += self._unkept
 
     def _read_spins(self, loaded: Object) -> None:
         self._spins = {}

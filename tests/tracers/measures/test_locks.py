@@ -101,8 +101,26 @@ class Table:
         return b"".join(key for key, _ in rows), b"".join(value for _, value in rows)
 
 
-def drained(rows: list[tuple[bytes, bytes]]) -> Locks:
+class Queues:
+    """The map of queues, in an object."""
+
+    def __init__(self, *queues: tuple[bytes, bytes]) -> None:
+        self.queues = list(queues)
+
+    def find_map(self, name: str) -> Queues:
+        assert name == "lock_queues"
+        return self
+
+    def items(self) -> list[tuple[bytes, bytes]]:
+        return self.queues
+
+    def clear(self) -> None:
+        self.queues = []
+
+
+def drained(rows: list[tuple[bytes, bytes]], *queues: tuple[bytes, bytes]) -> Locks:
     measure: Any = Locks()
+    measure._object = Queues(*queues)
     measure._table, measure._holders_table = Table([]), Table(rows)
     measure.drain()
     return measure  # type: ignore[no-any-return]
@@ -131,6 +149,16 @@ def test_too_many_holders_lose_their_wakers_and_are_counted(monkeypatch: pytest.
     assert sum(holder.sum.time for holder in holders) == 50
     assert len(holders) == 3
     assert measure._folded == 3
+
+
+def test_longest_queues_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT_QUEUES", 2)
+    queues = [(QUEUE_KEY.pack(i, 7, 0), QUEUE.pack(0, 0, 0, 10 * i, i)) for i in (1, 2, 3)]
+    measure: Any = drained([], *queues)
+    measure._object.queues = [(QUEUE_KEY.pack(2, 7, 0), QUEUE.pack(0, 0, 0, 5, 9))]
+    measure.drain()
+    assert measure.locks(ended()).queues == {(2, 7): (20, 2), (3, 7): (30, 3)}
+    assert measure._short == 1
 
 
 def test_owner_of_a_kernels_lock_is_met() -> None:
