@@ -124,7 +124,7 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
 
 
 def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
-    """The table of descriptors has one, which threads on two cores take all the time. Only the kernel's stack is told."""
+    """The table of descriptors has one, which threads on two cores take. Only the kernel's stack is known."""
     require(kernel_tells(), "the kernel does not report waits for its locks")
     require(len(os.sched_getaffinity(0)) > 1, "there is one core")
     for _ in range(6):  # two of them have to be on cores at the same time
