@@ -85,16 +85,16 @@ struct thread {
 	/* The user stack of the wait that began at `late_out`, walked again when there were more tables. */
 	u64 late_out;
 	u64 late_ustack;
-	u64 cut;     /* beginning of its interval: see struct cuts */
-	u64 lived;   /* beginning of key.life */
-	u8 phase;    /* enum phase */
-	u8 end;	     /* enum walk_end of key.ustack */
-	u8 late_end; /* … and of late_ustack */
-	u8 exiting;  /* on_exit() is working on it */
-	u32 creator; /* the thread that created it during the trace; 0: none */
-	u32 waker;   /* last thread that woke it, and its core: with a timeline */
+	u64 cut;       /* beginning of its interval: see struct cuts */
+	u64 lived;     /* beginning of key.life */
+	u8 phase;      /* enum phase */
+	u8 end;	       /* enum walk_end of key.ustack */
+	u8 late_end;   /* … and of late_ustack */
+	u8 exiting;    /* on_exit() is working on it */
+	u32 creator;   /* the thread that created it during the trace; 0: none */
+	u32 waker;     /* last thread that woke it, and its core: with a timeline */
 	u32 waker_cpu; /* with WOKEN_BY_INTERRUPT */
-	u32 first; /* its first life, by which its account is known across execs */
+	u32 first;     /* its first life, by which its account is known across execs */
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
