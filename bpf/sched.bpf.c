@@ -6,6 +6,7 @@
  * under the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread
  * comes after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and
  * before its switch-in. sched_waking fires earlier and without that lock: it would not be ordered. */
+#include "futex.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -19,6 +20,8 @@ static __always_inline void wait_ended(struct thread *t, struct task_struct *tas
 {
 	if (measure_wakeup)
 		wakeup_ended(t, wakeups_of(task, trusted, false), now, waits);
+	if (measure_locks && waits == 1 && t->key.state == WAIT_INTERRUPTIBLE)
+		locks_waited(t, wakeups_of(task, trusted, false), now);
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
@@ -159,6 +162,8 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 		ioctl_gone(t);
 	if (measure_calls)
 		calls_gone(t, now);
+	if (measure_locks)
+		locks_gone(t);
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);
@@ -369,6 +374,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			if (measure_offcpu || measure_wakeup || measure_timeline ||
 			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
+			if (measure_locks && t->key.state == WAIT_INTERRUPTIBLE)
+				waits_on_futex(prev, trusted, t);
 		}
 	}
 	out = now;

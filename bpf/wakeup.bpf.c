@@ -300,6 +300,10 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	current = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
 	if ((u32)TASK_FIELD(trusted, current, pid) == tid) /* it is awake */
 		return 0;
+	if (measure_timeline) {
+		t->waker = bpf_get_current_pid_tgid();
+		t->waker_cpu = bpf_get_smp_processor_id();
+	}
 	w = wakeups_of(task, trusted, true);
 	if (!w)
 		return 0;
@@ -308,6 +312,8 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	w->stacks = stacks_now();
 	chain = &w->of[next];
 	by_task = note_waker(ctx, current, trusted, &chain->of[0].waker);
+	if (measure_timeline && !by_task)
+		t->waker_cpu |= WOKEN_BY_INTERRUPT;
 	chain->of[0].hash = hash_waker(&chain->of[0].waker);
 	chain->of[0].since = 0;
 	chain->count = 1;

@@ -19,6 +19,7 @@ HEAVY = {"networkx", "numpy", "capstone", "google", "rich", "elftools", "cxxfilt
 
 SHARED_PROBES = {
     "calls": "calls of functions: for trace-cuda, and any library",
+    "locks": "locks, for trace-wakeup",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
     "scope": "which threads are traced: every command uses it",
@@ -43,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/measures/ioctl_records.py": "part of the measure: tests/tracers/measures/test_ioctl.py",
+    "tracers/measures/lock_records.py": "layouts of the measure: tests/tracers/measures/test_locks.py",
     "tracers/unwind/flow.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from .call_ioctls import CallIoctls
 from .calls import CallTimes
 from .copies import Copies
+from .critical import CriticalPath
 from .details import Details
+from .locks import LockTimes
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
 from .sharing import SharedCall
@@ -77,6 +79,10 @@ class Profile:
     """What the calls of functions among ``calls`` made; dropped with them."""
     copies: list[Copies] = field(default_factory=list)
     """The same."""
+    locks: list[LockTimes] = field(default_factory=list)
+    """Locks that were waited for, most time first; dropped when samples are left out."""
+    critical: CriticalPath | None = None
+    """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

@@ -2,12 +2,12 @@
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
-``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``
-and ``copies`` (those of CallIoctls and Copies; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
-omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
-that have other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a
-sum), ``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has
-`Details`).
+``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
+``copies`` and ``locks`` (those of CallIoctls, Copies and LockTimes; omitted if there are none), ``scripts`` and
+``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the
+fields with a default, of those that have other values; omitted if none has), ``value_types`` (``[name, unit,
+aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and
+``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -25,6 +25,7 @@ from ..model.copies import Copies
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
+from . import locks
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -84,6 +85,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["call_ioctls"] = [asdict(each) for each in profile.call_ioctls]
     if profile.copies:
         meta["copies"] = [asdict(each) for each in profile.copies]
+    if profile.locks:
+        meta["locks"] = [asdict(lock) for lock in profile.locks]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -143,6 +146,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
+    profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)

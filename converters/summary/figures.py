@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..model import ValueType
 from ..model.copies import Copies
+from ..model.locks import LockTimes
 from . import copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
 from .calls_view import USUAL, CallsView
 from .contention import Contention
+from .critical import Critical
 from .identity import kernel_ids
+from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
 from .wait_kinds import CORE
@@ -229,6 +232,10 @@ class Summary:
     copies: tuple[Copies, ...] = ()
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
+    locks: tuple[LockTimes, ...] = ()
+    """Locks that were waited for, by time."""
+    critical: Critical | None = None
+    """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
     alike: tuple[Group, ...] = ()
@@ -271,6 +278,8 @@ class Summary:
             "copies": copies.to_json(self.copies),
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
+            "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},

@@ -16,8 +16,10 @@ from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .copies_table import copies_table
+from .critical_table import critical_table
 from .figures import Process, Summary
 from .identity import shown_id
+from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
@@ -173,6 +175,10 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.blocking and parts.blocking and summary.blocking.total:
         blocks += [Text(), *blocking_blocks(summary.blocking)]
     blocks += _calls_blocks(summary, width, parts)
+    if parts.notes and shown_locks(summary.locks, summary.times.wall):
+        blocks += [Text(), locks_table(summary.locks, summary.times.wall)]
+    if summary.critical:
+        blocks += [Text(), critical_table(summary.critical)]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]

@@ -22,6 +22,7 @@ from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
+from .critical import critical_of
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
@@ -97,6 +98,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         calls=calls,
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
+        locks=tuple(profile.locks),
+        critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
         blocking=blockers.blocking(idle) if blockers else None,
     )

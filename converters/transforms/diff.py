@@ -59,10 +59,12 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         shared=[],
         call_ioctls=[],
         copies=[],
+        locks=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,
         scheduling=None,
+        critical=None,
         default_value="",
         details=None,
     )

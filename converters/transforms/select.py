@@ -68,15 +68,23 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
 
 def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
     """With some of its samples: what is not theirs alone is dropped."""
-    return replace(profile, samples=samples, scheduling=None, calls=[], shared=[], call_ioctls=[], copies=[])
+    return replace(
+        profile,
+        samples=samples,
+        scheduling=None,
+        critical=None,
+        calls=[],
+        shared=[],
+        call_ioctls=[],
+        copies=[],
+        locks=[],
+    )
 
 
 def _with_frames(profile: Profile, matched: ByFrame[bool], *, wanted: bool) -> Profile:
     verdict = matched.__getitem__
     samples = [sample for sample in profile.samples if any(map(verdict, sample.stack)) == wanted]
-    return replace(
-        profile, samples=samples, timeline=None, scheduling=None, calls=[], shared=[], call_ioctls=[], copies=[]
-    )
+    return replace(_of_samples(profile, samples), timeline=None)
 
 
 def _any(patterns: Sequence[Pattern], text: str) -> bool:

@@ -29,11 +29,23 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 def test_the_measure(requests: list[Request]) -> None:
     assert wakeup.main(["-p", "4711", "--depth", "16", "--min-block", "5", "--max-block", "9"]) == 1
     (request,) = requests
-    (measure,) = request.measures
+    measure, locks = request.measures
+    assert locks.name == "locks"
     assert request.what == "Blocked time by waker"
     assert [column.name for column in measure.columns] == ["blocked", "count", "min", "max"]
     knobs = measure.knobs()
     assert (knobs["chain_depth"], knobs["min_wait"], knobs["max_wait"]) == (16, 5000, 9000)
+
+
+def test_locks_can_be_left_out(requests: list[Request]) -> None:
+    wakeup.main(["-a", "--no-locks"])
+    assert [measure.name for measure in requests[0].measures] == ["wakeup"]
+
+
+def test_events_for_a_critical_path(requests: list[Request]) -> None:
+    wakeup.main(["-a", "--critical", "4711"])
+    wakeup.main(["--critical", "command", "--", "true"])
+    assert [[measure.name for measure in each.measures] for each in requests] == [["wakeup", "locks", "timeline"]] * 2
 
 
 def test_default_depth(requests: list[Request]) -> None:
@@ -41,7 +53,17 @@ def test_default_depth(requests: list[Request]) -> None:
     assert requests[0].measures[0].knobs()["chain_depth"] == 4
 
 
-@pytest.mark.parametrize("options", [["--depth", "0"], ["--depth", "17"], ["--min-block", "9", "--max-block", "5"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--depth", "0"],
+        ["--depth", "17"],
+        ["--min-block", "9", "--max-block", "5"],
+        ["--critical", "0"],
+        ["--critical", "command"],
+        ["--critical", "5", "--merge"],
+    ],
+)
 def test_wrong_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert wakeup.main(["-p", "1", *options]) == 2
     assert "trace-wakeup: " in capsys.readouterr().err

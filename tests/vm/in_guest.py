@@ -28,9 +28,11 @@ from runner import FOLDER, Workload
 from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile, Sample
+from stallscope.converters.model.locks import OWNER, SHARED
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
 from stallscope.converters.model.wakers import has_waker, links, own_part
+from stallscope.converters.transforms.critical_path import critical_path, thread_of
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
@@ -42,6 +44,7 @@ from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_help
 from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Locks, kernel_tells
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
@@ -329,6 +332,34 @@ def wakeup() -> str:
     assert timer >= 0.95, woken
     by = f"{share:.1%} of the time in a ring of pipes by the right process, {whose:.1%} with its stack"
     return f"{by}; {timer:.1%} of sleeps by a timer"
+
+
+@check
+def locks() -> str:
+    """A mutex between processes with its holder; a lock of the kernel, or the reason why not; a critical path."""
+    found = traced("mutexes", "shared", 4, 20, 10_000, measures=(WakeUp(), Locks()))
+    lock = max(found.profile.locks, key=lambda each: each.time)
+    assert (lock.kind, lock.owned_by) == ("mutex", SHARED), lock
+    assert sum(thread.thread.startswith("waiter") for thread in lock.waiters) == 4, lock.waiters
+    best = lock.holders[0]
+    share = best.time / lock.time
+    assert (best.thread, best.source) == ("holder", OWNER), lock.holders
+    assert share >= 0.75, lock.holders
+    assert not any(found.profile.lost[kind] for kind in ("waits for locks", "holders of locks")), found.profile.lost
+    kernel = "locks of the kernel are not told"
+    assert kernel_tells() or any(comment.startswith(kernel) for comment in found.profile.comments)
+    if kernel_tells():
+        written = traced("mutexes", "inode", 4, 40, measures=(WakeUp(), Locks()))
+        semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)
+        assert semaphore.holders and semaphore.holders[0].source == OWNER, semaphore
+        kernel = f"a rwsem with {semaphore.waits} waits and its owners"
+    path = traced("waits_through", 4, 20, measures=(WakeUp(), Timeline()))
+    assert path.profile.scheduling is not None
+    main = thread_of(path.profile.scheduling, path.truth["pid"])
+    segments = critical_path(path.profile.scheduling, main)
+    assert abs(segments.wall - path.thread(path.truth["pid"]).wall) <= CLOSURE * segments.wall
+    assert max(len(segment.behind) for segment in segments.segments) == 2
+    return f"{share:.1%} of the waits for a mutex of several processes by its holder; {kernel}; a path of 3 threads"
 
 
 def _is_runnable(sample: Sample) -> bool:

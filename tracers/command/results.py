@@ -79,16 +79,17 @@ class Results:
         details: Iterable[str] = (),
         step: NextStep | None = None,
         chosen: Whom | None = None,
+        written: Profile | None = None,
     ) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
         -v also prints the ``details``. ``step`` replaces the command that the summary recommends; ``chosen`` is what
-        that traces."""
+        that traces. ``written``: what the files show instead."""
         # Standard output may be closed (>&-): the files are still written.
         stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
             self._print_summary(profile, stream, step, chosen)
         finally:  # the summary may not be read to its end: the files are still written
-            self._write_files(profile, stream)
+            self._write_files(written or profile, stream)
         for line in details if self.verbose else ():
             print(printable(line), file=sys.stderr)
 

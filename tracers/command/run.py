@@ -51,8 +51,18 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )
     outcome = engine.trace(request)
-    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given))
+    written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
+    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
+
+
+def _with_path(profile: Profile, tid: int) -> Profile:
+    """Adds the critical path of a thread to the profile; returns what the outputs show, the path itself."""
+    from ...converters.transforms.critical_path import critical_path, path_profile, thread_of
+
+    assert profile.scheduling is not None, "events were recorded"
+    profile.critical = critical_path(profile.scheduling, thread_of(profile.scheduling, tid))
+    return path_profile(profile, profile.critical)
 
 
 def _publish(results: Results, stem: str, profile: Profile) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -72,6 +72,74 @@ class Recorded:
     """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``waits``."""
     lives: Sequence[ThreadRecord]
     waits: Sequence[Row]
+
+
+class LockSum(NamedTuple):
+    """Waits that ended; times in ns."""
+
+    time: int
+    waits: int
+    max: int
+
+    def joined(self, other: LockSum) -> LockSum:
+        """Of both."""
+        return LockSum(self.time + other.time, self.waits + other.waits, max(self.max, other.max))
+
+
+class LockWait(NamedTuple):
+    """The waits of a thread in one place."""
+
+    row: Row
+    address: int
+    kind: int
+    sum: LockSum
+
+
+class LockHolder(NamedTuple):
+    """Waits of one process for one lock which one thread ended."""
+
+    tgid: int
+    """Of those who waited; 0: the lock is the kernel's."""
+    address: int
+    kind: int
+    owner: int
+    """The thread that had it, as the lock itself says; 0: it does not. Not checked yet."""
+    second: int
+    """Of the kernel's: the owner's process. Else the writer, if it is a rwlock."""
+    row: Row
+    """With the one that ended the waits as its waker."""
+    sum: LockSum
+
+
+class SharedWord(NamedTuple):
+    """A futex in a file, or in other memory, that processes share."""
+
+    dev: int
+    inode: int
+    offset: int
+    path: str
+
+
+@dataclass(frozen=True)
+class LockRows:
+    """What the measure of locks has counted."""
+
+    waits: Sequence[LockWait] = ()
+    holders: Sequence[LockHolder] = ()
+    queues: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By address and process: the longest time in which somebody always waited, and the waits in it. Of a shared lock,
+    0 is the process, and its number the address."""
+    shared: Mapping[tuple[int, int], SharedWord] = field(default_factory=dict)
+    """By process and address."""
+    numbers: Mapping[SharedWord, int] = field(default_factory=dict)
+    unreadable: Collection[tuple[int, int]] = ()
+    """By process and address: what may be shared, of processes that were gone before it was known."""
+    stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Kernel stacks that only these rows have."""
+
+    def rows(self) -> list[Row]:
+        """All rows whose stacks, processes and wakers need names."""
+        return [wait.row for wait in self.waits] + [holder.row for holder in self.holders]
 
 
 class Measure(Protocol):
@@ -175,6 +243,10 @@ class Measure(Protocol):
 
     def recorded(self, ended: Ended) -> Recorded | None:
         """What it has recorded event by event. After `read`."""
+        return None
+
+    def locks(self, ended: Ended) -> LockRows | None:
+        """The waits for locks that it has counted. After `read`."""
         return None
 
     def calls(self, ended: Ended) -> Sequence[Timed]:

@@ -15,6 +15,7 @@ from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from .capture import Capture
 from .completing import complete
+from .locks import locks_of
 from .names import Names
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
@@ -40,9 +41,11 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
-    completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
-    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
-    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines)
+    given = [*capture.rows, *(recorded.waits if recorded else ())], capture.locks.rows() if capture.locks else []
+    completed = complete([*given[0], *given[1]], capture.stacks, capture.ends)
+    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
+    of_locks = completed[len(given[0]) :]
+    stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture, stacks, names)
@@ -62,6 +65,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    locks = locks_of(capture, dict(zip(map(id, given[1]), of_locks, strict=True)), stacks, names, wakers)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
@@ -91,6 +95,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls
         ],
         copies=[replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.copies],
+        locks=locks,
     )
 
 

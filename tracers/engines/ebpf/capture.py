@@ -12,7 +12,7 @@ from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...kernel.records import ThreadRecord
-from ...measures.protocol import Recorded, Row, Timed
+from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
 from .lives import Lives
@@ -53,6 +53,7 @@ class Capture:
     call_ioctls: list[CallIoctls] = field(default_factory=list)
     copies: list[Copies] = field(default_factory=list)
     """Like the calls, without the names of processes."""
+    locks: LockRows | None = None
 
 
 @dataclass(frozen=True)

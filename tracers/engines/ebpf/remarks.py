@@ -10,6 +10,7 @@ from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, MAX_FRAMES
+from ...measures.lock_records import UNREADABLE, UNSEEN
 from .capture import Capture
 from .stacks import Stacks
 
@@ -112,7 +113,8 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(number for kind, number in capture.losses.items() if not _OTHERWISE.match(kind)):
+    shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN))
+    if not all(map(_OTHERWISE.match, shortages)):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")

@@ -30,6 +30,7 @@ from .folding import Folding
 from .following import Following
 from .intervals import Intervals
 from .lives import Lives
+from .locks import numbered
 from .preparing import Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -359,7 +360,10 @@ class Session:
 
             spans = [found for measure in measures if (found := measure.spans())]
             recorded = replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))
-        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
+        more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
+        stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
@@ -393,4 +397,5 @@ class Session:
             self._conditions.finish(by_demand(threads)),
             [ioctls for measure in measures for ioctls in measure.call_ioctls(ended) if ioctls.pid not in ours],
             [copies for measure in measures for copies in measure.copies() if copies.pid not in ours],
+            locks,
         )
