@@ -274,7 +274,7 @@ def test_intervals(fuse: None, tmp_path: Path) -> None:
         truths = workload.truth()["waits"]
         tracer.interrupt().finish().check_succeeded()
     found = [load(path) for path in sorted(tmp_path.iterdir())]
-    assert len(found) >= 4
+    assert len(found) >= 2  # more, unless the machine is busy
     for pid in {truth["pid"] for truth in truths}:
         calls = [call for profile in found for call in profile.calls if call.pid == pid]
         ns = sum(truth["ns"] for truth in truths if truth["pid"] == pid)
