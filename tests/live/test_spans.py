@@ -83,6 +83,26 @@ def test_ioctls_are_spans_as_long_as_in_the_accounts(trace: Trace, tmp_path: Pat
     check_slices(traced, tmp_path, name, "request_wait_answer")
 
 
+def test_ioctls_are_inside_the_functions_that_make_them(trace: Trace, tmp_path: Path) -> None:
+    ioctls = Ioctl(nvidia_major=0, alone=False, spans=MANY)
+    traced = trace("cuda_calls", "plain", 2, 10, 500, measures=(ioctls, Calls(ioctls=ioctls, spans=MANY), Timeline()))
+    writers.write_all(traced.profile, [str(tmp_path / "x.pftrace")])
+    slices = perfetto_rules.read((tmp_path / "x.pftrace").read_bytes()).slices
+    names = {each.name for each in events(traced).call_names if each.kind == "ioctl"}
+    functions = [each for each in slices if each.name == "cuMemFree_v2"]
+    assert len(functions) == sum(call.count for call in traced.profile.calls if call.name == "cuMemFree_v2")
+    for outer in functions:
+        assert outer.end
+        inside = [
+            each
+            for each in slices
+            if each.track == outer.track and each.end and outer.begin < each.begin and each.end <= outer.end
+        ]
+        (ioctl,) = [each for each in inside if each.name in names]
+        assert ioctl.end
+        assert any(ioctl.begin <= each.begin and (each.end or 0) <= ioctl.end for each in inside if each is not ioctl)
+
+
 def check_slices(traced: Traced, folder: Path, call: str, wait: str) -> None:
     """In the file, calls of this name have waits in them; the wait and the call are on the thread's track."""
     writers.write_all(traced.profile, [str(folder / "x.pftrace")])
