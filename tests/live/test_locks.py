@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.locks import Locks, kernel_tells
 from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
@@ -68,6 +71,18 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
     if kind != "pi":  # the kernel gives it to the next one
         assert "give_lock" in best.frames, best
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_shape_of_the_probes(trace: Trace, shape: Shape) -> None:
+    options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
+    measures = WakeUp(), Locks()
+    found = trace("mutexes", "shared", 4, 10, 5000, shape=shape, measures=measures, **options)
+    lock = the_lock(found, "mutex")
+    assert (lock.owned_by, lock.holders[0].thread, lock.holders[0].source) == (SHARED, "holder", OWNER)
+    if kernel_tells():
+        found = trace("mutexes", "inode", 4, 30, shape=shape, measures=(WakeUp(), Locks()), **options)
+        assert any(each.kind == "rwsem" and each.holders for each in found.profile.locks)
 
 
 def test_names(trace: Trace) -> None:
