@@ -9,6 +9,7 @@ import click
 from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
+from .command.critical_options import critical_option, make_events
 from .command.run import run
 from .measures.locks import Locks
 from .measures.wakeup import MAX_DEPTH, WakeUp
@@ -37,7 +38,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     metavar="N",
     help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
 )
-@options.critical_option
+@critical_option
 @click.option("--no-locks", is_flag=True, help="Do not tell which locks threads wait for, and who has them.")
 @options.naming_options
 @options.engine_options
@@ -54,5 +55,5 @@ def main(**given: Any) -> int:
     shortest, longest = options.waits_between(given)
     measure = WakeUp(given["depth"], shortest, longest)
     locks = () if given["no_locks"] else (Locks(),)
-    events = options.make_events(given)
+    events = make_events(given)
     return run(given, scope, (measure, *locks, *events), stem="wakeup", what="Blocked time by waker")
