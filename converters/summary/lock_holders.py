@@ -8,13 +8,15 @@ from ..base.units import share
 from .adding_up import Place
 from .finding import Finding
 from .findings import Findings
-from .wait_kinds import CORE, LOCK, SLEEP
+from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER
 
 _AT_A_TIME = 0.2
 """Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
 _MOST = 2
-_MOSTLY = 0.5
+_MUCH = 0.25
 """A place of waits for a core is named if it has this share of them."""
+_CAUSES = (HELD, PEER, CHILD)
+"""Waits inside a lock. Others are outside of it, as a rule, or effects of this wait."""
 
 
 def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
@@ -31,7 +33,7 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
     found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
     blocked: dict[str, int] = {}
     for place, time in places.items():
-        if place.kind not in (LOCK, CORE, SLEEP) and place.site.frames:
+        if place.kind in _CAUSES and place.site.frames:
             where = f"blocked in {' → '.join(place.site.frames)}"
             blocked[where] = blocked.get(where, 0) + time
     found += [(time, text, True) for text, time in blocked.items()]
@@ -43,8 +45,8 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
 
 def _queued(places: Mapping[Place, int]) -> tuple[str, bool]:
     """What is said, and whether it names a place."""
-    text = "waiting for a core"
+    text, whole = "waiting for a core", sum(places.values())
     most = max(places, key=lambda place: places[place], default=None)
-    if most and most.site.frames and places[most] >= _MOSTLY * sum(places.values()):
-        return f"{text} (mostly in {' → '.join(most.site.frames)})", True
+    if most and most.site.frames and places[most] >= _MUCH * whole:
+        return f"{text} ({share(places[most], whole)} of it in {' → '.join(most.site.frames)})", True
     return text, False

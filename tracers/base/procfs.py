@@ -84,12 +84,6 @@ def descendants(of: Iterable[int]) -> set[int]:
     return found
 
 
-def own_memory() -> int:
-    """Bytes of our resident memory that no file backs."""
-    resident, of_files = map(int, _read(PROC / "self/statm").split()[1:3])
-    return (resident - of_files) * os.sysconf("SC_PAGESIZE")
-
-
 def in_host_pid_namespace() -> bool:
     """Whether we are in the initial pid namespace: include/linux/proc_ns.h, PROC_PID_INIT_INO."""
     try:

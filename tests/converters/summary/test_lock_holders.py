@@ -39,7 +39,7 @@ def test_where_the_holder_is_blocked() -> None:
 
 def test_a_holder_that_waits_for_a_core() -> None:
     told = second(lambda thread: thread.wait(FSYNC, "runnable-preempted", 2 * SECOND, 1000))
-    assert told == ("The rest of their time: 20.0 % waiting for a core (mostly in append → flush_log → fsync).")
+    assert told == ("The rest of their time: 20.0 % waiting for a core (100.0 % of it in append → flush_log → fsync).")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ...base.procfs import own_memory
+from ...base.memory import own_memory, trim
 from ...kernel.records import RecordSink
 from ...measures.totals import Totals, Words, fold_all
 from .probes import Probes
@@ -79,7 +79,8 @@ class Bounds:
                 stacks.keep(self._in_use(held))
                 engine.consume()
                 if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
-                    return
+                    break
+        trim()
 
     def drain(self) -> None:
         """Takes out what the tables hold, of all programs that began before."""
@@ -120,6 +121,7 @@ class Bounds:
 
     def size_beside(self, accounts: int, taken: int) -> int:
         """Bytes that a process takes which calls `finish_beside`."""
+        trim()
         fixed, rows = self._fixed(accounts), sum(map(len, self._totals)) * self._row
         return own_memory() + fixed + max(min(rows, self._room_beside - fixed - taken), 0)
 
@@ -139,7 +141,7 @@ class Bounds:
     def _room_beside(self) -> int:
         """The same in a process beside the trace. It begins with all memory of the trace, until one of them writes to
         it, and then each has its own; the trace takes more meanwhile."""
-        return self._engine.options.memory - 2 * own_memory() - self._most_bytes // 2
+        return self._engine.options.memory - 2 * own_memory() - self._most_bytes
 
     @property
     def _row(self) -> int:

@@ -193,7 +193,7 @@ def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.Monk
 def test_the_trace_takes_more_beside_a_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
     bounds, measure = beside(monkeypatch, 2 * 7000 + 100 * row)
-    bounds._most_bytes = 2 * 40 * row
+    bounds._most_bytes = 40 * row
     assert bounds.size_beside(0, 0) == 7000 + module._FINISHED_ROW + 60 * row
     bounds.finish_beside(0, 0)
     assert rows_of(measure) == 60
