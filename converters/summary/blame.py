@@ -112,7 +112,8 @@ class Blame:
             return None
         process, thread = self._graph.names[end]
         if end.pid == victim.pid:
-            return _Culprit(thread or process, end.pid, end.tid)
+            # Threads that wait for their main thread wait for work.
+            return _Culprit(thread or process, end.pid, end.tid) if end.tid != end.pid else None
         if end.pid in self._pids[group]:
             return _Culprit(process, end.pid)
         return _Culprit(thread_pattern(process, main=False))

@@ -16,6 +16,9 @@ from stallscope.converters.graph.knots import knots
 from stallscope.converters.model.waits_for import THREAD, TIMER, Node, WaitGraph, by_process, chain_of, waits_for
 from stallscope.converters.summary.idle import idle_nodes
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.waits_for import graph as graph_module
+from stallscope.converters.writers.waits_for.graph import picture
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 from tracing import RUNNABLE, Trace, Traced
@@ -186,6 +189,18 @@ def test_sums_are_those_of_off_cpu(trace: Trace, kind: str) -> None:
     assert graph.total == sum(edge.passed_on for edge in graph.edges.values()) == sum(graph.ends.values())
     for tid, time in blocked.items():
         assert abs(waits[tid] - time) <= 0.01 * time, (tid, waits, blocked)
+
+
+def test_storm_of_processes_fits_and_loses_nothing(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_module, "_NODES", 50)
+    monkeypatch.setattr(graph_module, "_EDGES", 100)
+    traced = trace("fork_storm", 400, 8, measure=WakeUp(4))
+    assert traced.profile.lost["wake-ups"] == traced.profile.lost["threads"] == 0
+    whole = sum(sample.values[0] for sample in traced.profile.samples)
+    made = picture(traced.profile, WriteOptions())
+    assert len(made.points) == 51, "and [other]"
+    assert len(made.arrows) <= 100 + 51
+    assert sum(arrow.waited for arrow in made.arrows) == sum(arrow.passed_on for arrow in made.arrows) == whole > 0
 
 
 def test_the_command_writes_every_format(live: None, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -307,3 +307,15 @@ def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
                 values[place] = value
             rows.append(row._replace(values=tuple(values)))
     return rows
+
+
+def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
+    """The recorded events of the measure that has any, with the spans of the others."""
+    measures = list(measures)
+    recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
+    if not recorded:
+        return None
+    from .spans import with_spans  # needs numpy
+
+    spans = [found for measure in measures if (found := measure.spans())]
+    return replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))

@@ -69,10 +69,13 @@ def test_one_of_the_ranks() -> None:
         ranks(61, TIMER),
         ranks(61, ("[still waiting]", 0, "")),
         ranks(61, ("[softirq NET_RX]", 0, "")),
+        profile_of(*(chained(20, tid, 61 * MS, ("rank-20-20", 20, "rank")) for tid in (21, 22))),
     ],
-    ids=["little of the wait", "little of the time", "timer", "nobody", "network"],
+    ids=["little of the wait", "little of the time", "timer", "nobody", "network", "work"],
 )
 def test_nobody_is_blamed(profile: Profile) -> None:
+    if not profile.threads:
+        profile.threads = [ThreadTimes(20, "rank-20", tid, "w", SECOND, 0, 0, {}) for tid in (21, 22)]
     if profile.samples[0].values[0] == 30 * MS:
         for times in profile.threads:
             times.wall = 100 * SECOND

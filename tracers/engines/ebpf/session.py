@@ -8,7 +8,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from ....converters.base.errors import StallscopeError
 from ...base import procfs
@@ -21,7 +20,7 @@ from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.offcpu import FOREVER
-from ...measures.protocol import Ended, Measure, columns_of, rows_of
+from ...measures.protocol import Ended, Measure, columns_of, recorded_by, rows_of
 from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
@@ -354,12 +353,7 @@ class Session:
         threads = lives.records(threads)
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
-        recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        if recorded:
-            from ...measures.spans import with_spans  # needs numpy
-
-            spans = [found for measure in measures if (found := measure.spans())]
-            recorded = replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))
+        recorded = recorded_by(measures, ended)
         locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
         more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
