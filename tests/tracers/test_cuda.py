@@ -9,7 +9,6 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.cuda import main
 from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
-from stallscope.tracers.measures.protocol import columns_of
 
 
 @pytest.fixture
@@ -29,12 +28,11 @@ def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 def test_defaults(recorded: list[Request]) -> None:
     assert main(["-p", "4711"]) == 1
     (request,) = recorded
-    ioctls, calls = request.measures
-    assert (ioctls.name, calls.name, request.what) == ("ioctl", "calls", "Time in calls")
-    columns = [(column.name, column.unit) for column in columns_of(request.measures)]
-    assert columns == [("calls", "nanoseconds"), ("calls", "count")]
-    assert calls.knobs() == {"measure_calls": 1}
-    assert ioctls.knobs()["ioctl_rows"] == 0
+    ioctls, measure = request.measures
+    assert (ioctls.name, ioctls.columns) == ("ioctl", ())
+    assert (measure.name, request.what) == ("calls", "Time in calls")
+    assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
+    assert measure.knobs() == {"measure_calls": 1}
 
 
 @pytest.mark.parametrize(
