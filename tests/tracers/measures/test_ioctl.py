@@ -282,3 +282,8 @@ def test_without_the_tracepoints_it_says_what_is_missing() -> None:
     assert "tracepoints of ioctl" in caught.value.cause
     assert "mount -t tracefs" in caught.value.remedy
     assert closed == [1]
+    beside = Ioctl(alone=False)
+    assert beside.attach(SimpleNamespace(programs=programs), "") == []  # type: ignore[arg-type]
+    assert closed == [1, 1]
+    assert [remark.partition(":")[0] for remark in beside.remarks()] == ["ioctls in the calls are not told apart"]
+    assert (beside.columns, beside.rows(Ended(0, 1, []))) == ((), [])
