@@ -130,7 +130,7 @@ struct call_copy {
 	u64 blocked;
 	u64 runnable;
 };
-/* Tables that are nearly full are taken out. Those of sums and errors have this many times fewer entries. */
+/* Tables that are nearly full are taken out. All but those of times have this many times fewer entries. */
 #define CALL_KINDS 8
 
 #define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
@@ -678,7 +678,8 @@ __weak int add_copy(struct thread *t, struct open_call *call, u64 total)
 	table = table_of(&call_copies);
 	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
 	if (table && !sum) {
-		bpf_map_update_elem(table, &key, &none, BPF_NOEXIST);
+		if (!bpf_map_update_elem(table, &key, &none, BPF_NOEXIST))
+			count_new_calls(CALL_KINDS);
 		sum = bpf_map_lookup_elem(table, &key);
 	}
 	if (!sum) {
@@ -866,6 +867,8 @@ __weak int add_call_ioctl(struct call_stack *stack, u32 at, struct origin *of, s
 		sum->runnable += added.runnable;
 	} else if (!table || bpf_map_update_elem(table, &key, &added, BPF_NOEXIST)) {
 		tally(LOST_CALL_IOCTLS, 1);
+	} else {
+		count_new_calls(CALL_KINDS);
 	}
 	return 0;
 }
