@@ -178,12 +178,13 @@ struct call_walkers {
 struct call_walkers call_walkers SEC(".maps");
 
 enum call_loss {
-	LOST_CALLS,	  /* no room, or too deep: not counted at all */
+	LOST_CALLS,	  /* no room: not counted at all */
 	LOST_CALL_TIMES,  /* no room: the time of calls is that of no stack */
 	LOST_CALL_ERRORS, /* no room: the error is not told */
 	LOST_CALL_STACKS, /* the CPU's memory was in use: it is not known where the call came from */
 	LOST_CALL_IOCTLS, /* no room: the ioctl is not told of the call */
 	LOST_CALL_COPIES, /* no room: the call is not told of as a copy */
+	LOST_CALL_DEPTHS, /* CALL_DEPTH calls were open: not counted at all, the time is that of the innermost of these */
 	/* No losses: of threads that have ended. */
 	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
@@ -561,7 +562,7 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		drop_left(t, stack, ctx->sp, returns);
 	depth = stack->depth;
 	if (depth >= CALL_DEPTH) {
-		tally(LOST_CALLS, 1);
+		tally(LOST_CALL_DEPTHS, 1);
 		return false;
 	}
 	if (depth && depth <= CALL_DEPTH) {

@@ -249,3 +249,22 @@ def test_tables_of_the_command(tmp_path: Path, by: str) -> None:
     counts = Counter({call.name: call.count for call in (each.total for each in summary.calls)})
     assert counts == Counter({row.call.name: 0 for row in found}) + counts
     json.dumps(summary.to_json())
+
+
+def test_calls_that_are_nested_too_deeply(trace: Trace) -> None:
+    """recurse() of call_paths is 1 to 60 calls deep: those inside 8 others are told apart from a lack of room."""
+    traced = trace("call_paths", "near", 1, measures=(calls_of("call_paths", "^recurse$"),))
+    counted = lost = 0
+    for wait in traced.truth["waits"]:
+        name, _, depth = wait["function"].partition("/")
+        if name == "recurse":
+            counted += min(int(depth), 8) * wait["calls"]
+            lost += max(int(depth) - 8, 0) * wait["calls"]
+    profile = traced.profile
+    (call,) = [call for call in profile.calls if call.name == "recurse"]
+    assert lost > 1000
+    assert (call.count, profile.lost["calls inside 8 others"], profile.lost["calls"]) == (counted, lost, 0)
+    assert not any("--table-size" in comment for comment in profile.comments)
+    text = io.StringIO()
+    render(summarize(profile), text)
+    assert f"{lost:,} calls inside 8 others" in text.getvalue()

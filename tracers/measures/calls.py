@@ -22,7 +22,7 @@ from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
-from .open_calls import HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
+from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row, Timed
 from .recorded_calls import PERIOD, RecordedCalls
@@ -56,6 +56,8 @@ _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
 _FAILURE = struct.Struct("<4IiI")
+TOO_DEEP = f"calls inside {DEPTH} others"
+"""Not counted: their time is that of the innermost of these."""
 _LOSSES = (
     "calls",
     "calls without a stack in the table",
@@ -63,6 +65,7 @@ _LOSSES = (
     "stacks of calls",
     "ioctls in calls",
     "copies",
+    TOO_DEEP,
 )
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
