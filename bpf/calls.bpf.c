@@ -814,6 +814,37 @@ int calls_inside(struct thread *t)
 	return stack && stack->depth && stack->life == t->key.life;
 }
 
+/* The time on a core of calls that had not ended when the thread did. That of waits was counted when they ended. */
+static __always_inline void add_open_times(struct thread *t, struct call_stack *stack, u64 now)
+{
+	u64 blocked = 0, runnable = 0, inner = 0, spent;
+	struct origin key = { .state = RUNNING };
+	struct call_time done = {};
+	struct open_call *call;
+	u32 i, at;
+
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	/* From the innermost one on: what it did is part of the outer ones. */
+	for (i = 0; i < CALL_DEPTH; i++) {
+		at = stack->depth - 1 - i;
+		if (at >= CALL_DEPTH)
+			break;
+		call = call_at(stack, at);
+		blocked += call->blocked;
+		runnable += call->runnable;
+		spent = now - call->began - blocked - runnable;
+		if ((s64)spent < 0)
+			spent = 0;
+		done.on_cpu = spent - call->inner_on_cpu - inner;
+		inner = spent;
+		key.ustack = call->ustack;
+		if ((s64)done.on_cpu > 0)
+			add_call_time(&key, &done);
+	}
+}
+
 int calls_gone(struct thread *t, u64 now)
 {
 	struct call_stack *stack;
@@ -838,6 +869,8 @@ int calls_gone(struct thread *t, u64 now)
 		if (i + 1 < stack->depth)
 			sum->open_inner += now - call_at(stack, i + 1)->began;
 	}
+	if (stack->life == t->key.life) /* else it has executed another program */
+		add_open_times(t, stack, now);
 	tally(CALL_PROBES, stack->probes);
 	tally(CALL_PROBES_TIME, stack->probes_time);
 	bpf_map_delete_elem(&call_stacks, &tid);

@@ -268,3 +268,19 @@ def test_calls_that_are_nested_too_deeply(trace: Trace) -> None:
     text = io.StringIO()
     render(summarize(profile), text)
     assert f"{lost:,} calls inside 8 others" in text.getvalue()
+
+
+def test_calls_of_a_killed_process(tmp_path: Path) -> None:
+    """The time of the calls that it was in is in the picture up to its end: each ns once."""
+    program, out = FOLDER / "call_loop", tmp_path / "x.pb.gz"
+    script = f"{program} 100000000 & sleep 1; kill -9 $!; wait; true"
+    wanted = "--lib", program, "--sym", "^(main|call_target)$"
+    run("-o", out, *wanted, "--", "sh", "-c", script, command=TRACE_CUDA).check_succeeded()
+    profile = load(out)
+    calls = {call.name: call for call in profile.calls if call.process == "call_loop"}
+    main, target = calls["main"], calls["call_target"]
+    assert (main.count, main.open_count) == (0, 1)
+    assert main.open_time > 500_000_000 and target.count > 1000
+    assert main.open_inner == target.whole
+    whole = sum(sample.values[0] for sample in profile.samples if sample.label("process") == "call_loop")
+    assert whole == main.open_time == sum(call.whole_own for call in calls.values())
