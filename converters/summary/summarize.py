@@ -30,6 +30,7 @@ from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .next_command import MINOR_CALLS, Whom, after_calls, after_wakers, next_command, scope_of
 from .outliers import groups_of
+from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -121,10 +122,12 @@ def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
 
 def _joined(summary: Summary, profile: Profile) -> Summary:
     """Ioctls are parts of functions' calls."""
+    ioctls = tuple(each for each in summary.calls if not each.total.library)
     return replace(
         summary,
         calls=_functions(summary.calls, profile),
-        inner_calls=tuple(each for each in summary.calls if not each.total.library),
+        inner_calls=ioctls,
+        outside_ioctls=outside_ioctls(profile, ioctls),
         call_times=call_times(profile),
         copies=tuple(profile.copies),
     )
