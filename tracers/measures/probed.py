@@ -14,7 +14,7 @@ from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
-from ..images.functions import Function, find_functions
+from ..images.functions import Function, find_functions, is_of_go
 from ..images.maps import Mapping
 from ..kernel.attaching import NO_TIME, NOT_SUPPORTED, SECONDS, attach_possible
 from ..kernel.bpfobject import Link, Object
@@ -137,8 +137,9 @@ class Probed(Link):
             self._narrow.append(path)
         if not found:
             return
-        if not elf.is_64 or elf.machine != _X86_64:
-            raise ElfError("its code is not that of 64-bit x86")
+        if why := _unfit(elf):
+            self.problems[path] = why
+            return
         # Functions of a program that only looks like CUDA's are not taken for it.
         if is_program and not any(cuda.kind(function.name) for function in found) and not self._wanted.libraries:
             return
@@ -230,3 +231,10 @@ def root_of(pid: int) -> Root:
         return Root(os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC))
     except OSError:
         return HOST
+
+
+def _unfit(elf: ElfFile) -> str:
+    """Why no function of this file can have a probe; "" if they can."""
+    if not elf.is_64 or elf.machine != _X86_64:
+        return "its code is not that of 64-bit x86"
+    return "Go made it, and a probe on the return of a function could end the program" if is_of_go(elf) else ""
