@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -178,6 +179,42 @@ def test_symbols_that_cannot_be(folder: Path, tmp_path: Path, symbols: str, says
     assert done.status == 2
     assert says in done.err.replace("\r\n", "\n")
     assert len(done.err.strip().splitlines()) == 2
+
+
+NAPS = """
+#include <unistd.h>
+__attribute__((noinline)) int nap(int x) { usleep(1300000); return x + 1; }
+"""
+NAPPER = """
+int nap(int x);
+int main(void) { return nap(1) + nap(2) == 0; }
+"""
+
+
+def test_waits_in_a_call_that_goes_on_over_intervals(gcc: str, tmp_path: Path) -> None:
+    (tmp_path / "naps.c").write_text(NAPS)
+    (tmp_path / "napper.c").write_text(NAPPER)
+    library, program = tmp_path / "libnaps.so", tmp_path / "napper"
+    subprocess.run([gcc, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "naps.c"], check=True)
+    subprocess.run([gcc, "-O1", "-o", program, tmp_path / "napper.c", library], check=True)
+    out = tmp_path / "out"
+    out.mkdir()
+    names = out / "%Y%m%d-%H%M%S.pb.gz"
+    run("--every", "1s", "-o", names, "--lib", library, "--sym", "^nap$", "--", program, command=TRACE_CUDA)
+    found = [load(path) for path in sorted(out.iterdir())]
+    assert len(found) >= 2
+    (first, *more) = [call for profile in found for call in profile.calls]
+    times = [sum(getattr(call, name) for call in (first, *more)) for name in ("total", "blocked", "runnable")]
+    assert times[0] >= 2_600_000_000
+    # All of it is a sleep: what is not blocked is the way in and out, and the wait for a core.
+    assert times[0] - times[1] - times[2] <= 0.02 * times[0], times
+    rows = Counter[bool]()
+    for profile in found:
+        column = profile.index("calls")
+        for sample in profile.samples:
+            rows[sample.label("state") == "running"] += sample.values[column]
+    assert rows[True] <= 0.02 * times[0], rows
+    assert sum(rows.values()) == pytest.approx(times[0], rel=0.02)
 
 
 GO = """package main
