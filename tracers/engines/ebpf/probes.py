@@ -302,6 +302,8 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
         for measure in options.measures:
             for name, attach_type in measure.attach_types().items():
                 loaded.programs[name + suffix].set_attach_type(attach_type)
+            for name, (number, function) in measure.kfuncs().items():
+                loaded.programs[name + suffix].call_function(number, function)
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),
