@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures.locks import Locks, kernel_tells
+from stallscope.tracers.measures import locks as measured
+from stallscope.tracers.measures.locks import Locks, kernel_knows_caches, kernel_tells
 from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
 
@@ -136,6 +138,34 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
     owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
     assert owners >= 0.8 * lock.time, lock.holders
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["asking", "comparing"])
+def test_lock_of_a_process_in_the_kernel(
+    trace: Trace, require: Callable[[bool, str], None], monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """Threads that change the memory of their process: known on every kernel, as it is the thread's own."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    require(kernel_knows_caches() or not asks, "the kernel does not tell the caches of memory")
+    monkeypatch.setattr(measured, "kernel_knows_caches", lambda: asks)
+    found = traced(trace, "mutexes", "memory", 6, 100)
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    assert (lock.name, lock.owned_by, lock.process) == ("mm_struct.mmap_lock", KERNEL, "mutexes")
+    assert lock.pid in {thread["tgid"] for thread in found.truth["threads"]}
+    assert any("use_memory" in place.frames for place in lock.places), lock.places
+    assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]} | {lock.pid}
+    assert not found.profile.lost["what holds locks of the kernel"]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_type_and_field_of_a_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None], raw: bool) -> None:
+    """That of the file's inode: it is in a cache for inodes of this file system."""
+    require(kernel_knows_caches(), "the kernel does not tell the caches of memory")
+    options: dict[str, Any] = {"btf": KERNEL_BTF, "shape": SHAPES[-1]} if raw else {}
+    found = trace("mutexes", "inode", 6, 60, measures=(WakeUp(), Locks()), **options)
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    assert re.fullmatch("shmem_inode_info.vfs_inode.i_rwsem at 0x[0-9a-f]{16}", lock.name)
+    assert lock.pid == 0
 
 
 def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:

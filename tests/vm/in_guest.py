@@ -352,7 +352,9 @@ def locks() -> str:
         written = traced("mutexes", "inode", 4, 40, measures=(WakeUp(), Locks()))
         semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)
         assert semaphore.holders and semaphore.holders[0].source == OWNER, semaphore
-        kernel = f"a rwsem with {semaphore.waits} waits and its owners"
+        memory = traced("mutexes", "memory", 4, 60, measures=(WakeUp(), Locks()))
+        assert "mm_struct.mmap_lock" in {each.name for each in memory.profile.locks}, memory.profile.locks
+        kernel = f"a rwsem with {semaphore.waits} waits and its owners; mm_struct.mmap_lock by its name"
     path = traced("waits_through", 4, 20, measures=(WakeUp(), Timeline()))
     assert path.profile.scheduling is not None
     main = thread_of(path.profile.scheduling, path.truth["pid"])

@@ -48,21 +48,25 @@ _LOCKS = {
 
 
 class LockFields:
-    """Nothing is guessed: a field is named if the cache has one name, its objects have the structure's size, and just there
-    the structure has a lock of this kind. Else only the cache is."""
+    """Nothing is guessed: a field is named if the cache has one name, its objects have the structure's size, and the
+    structure has a lock of this kind just there. Else only the cache is."""
 
     def __init__(self, types: KernelTypes) -> None:
         self._types = types
 
     def name(self, address: int, kind: str, found: LockObject) -> str:
-        """``mm_struct.mmap_lock``, with the address if it does not belong to one process; "" if nothing is known."""
+        """``mm_struct.mmap_lock``, with the address unless it is known to be one process's own.
+
+        ``in kmalloc-2k at …`` if only the cache is known; "" without that.
+        """
         if found.changed:
             return ""
         if found.part:
             return PARTS[found.part] if found.tgid else f"{PARTS[found.part]} at {address:#x}"
         if not found.name:
             return ""
-        return f"{self._field(address, kind, found) or found.name} at {address:#x}"
+        merged = " (merged)" if found.is_merged else ""
+        return f"{self._field(address, kind, found) or f'in {found.name}{merged}'} at {address:#x}"
 
     def _field(self, address: int, kind: str, found: LockObject) -> str:
         struct = _STRUCTS.get(found.name, "")
