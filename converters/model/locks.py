@@ -52,8 +52,8 @@ class LockTimes:
     """The waits for one lock. Times in ns."""
 
     name: str
-    """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the cache
-    that its memory is from, with the address unless nothing else has that name."""
+    """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the
+    cache that its memory is from, with the address unless nothing else has that name."""
     kind: str
     """Of a program's lock one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
     owned_by: str

@@ -151,7 +151,7 @@ def test_lock_of_a_process_in_the_kernel(
     found = traced(trace, "mutexes", "memory", 6, 100)
     lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
     assert (lock.name, lock.owned_by, lock.process) == ("mm_struct.mmap_lock", KERNEL, "mutexes")
-    assert lock.pid in {thread["tgid"] for thread in found.truth["threads"]}
+    assert lock.pid == found.truth["pid"]
     assert any("use_memory" in place.frames for place in lock.places), lock.places
     assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]} | {lock.pid}
     assert not found.profile.lost["what holds locks of the kernel"]

@@ -177,7 +177,7 @@ class Measure(Protocol):
         return {}
 
     def kfuncs(self) -> Mapping[str, tuple[int, str]]:
-        """By ``placed`` program: the number of a helper that does not exist, and the kernel's function that it means."""
+        """By ``placed`` program: the number of a helper that does not exist, and the kernel's function meant."""
         return {}
 
     def sizes(self, entries: int) -> Mapping[str, int]:
