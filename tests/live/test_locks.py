@@ -157,6 +157,19 @@ def test_lock_of_a_process_in_the_kernel(
     assert not found.profile.lost["what holds locks of the kernel"]
 
 
+def test_kernel_that_refuses_the_question(
+    trace: Trace, require: Callable[[bool, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs may not call this function: the others are loaded."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    monkeypatch.setattr(measured, "kernel_knows_caches", lambda: True)
+    monkeypatch.setattr(measured, "ASKS", "schedule")
+    measure = Locks()
+    found = trace("mutexes", "memory", 6, 100, measures=(WakeUp(), measure))
+    assert measure.placed == ("locks_begin", "locks_end")
+    assert "mm_struct.mmap_lock" in {lock.name for lock in found.profile.locks}
+
+
 @pytest.mark.parametrize("raw", [False, True])
 def test_type_and_field_of_a_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None], raw: bool) -> None:
     """That of the file's inode: it is in a cache for inodes of this file system."""

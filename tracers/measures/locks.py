@@ -52,6 +52,7 @@ _CONTEXTS = 5
 """Entries of scratch maps, up to CONTEXT_LOCK: enum context of bpf/include/maps.bpf.h."""
 _KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _TRACEPOINT = b"\0btf_trace_contention_begin\0"
+_ASKING = "locks_begin_asking"
 _MASK = (1 << KIND_SHIFT) - 1
 _SLEEPING, _UNINTERRUPTIBLE = STATES.index("interruptible"), STATES.index("uninterruptible")
 _NOBODY = Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN)
@@ -97,8 +98,8 @@ class Locks(Summed):
 
     def __init__(self) -> None:
         self._of_kernel = kernel_tells()
-        self._begin = "locks_begin_asking" if kernel_knows_caches() else "locks_begin"
-        self.placed = (self._begin, "locks_end") if self._of_kernel else ()
+        begin = _ASKING if kernel_knows_caches() else "locks_begin"
+        self.placed = (begin, "locks_end") if self._of_kernel else ()
         self._object: Object | None = None
         self._holders_table: SumTable | None = None
         self._holders: dict[bytes, LockSum] = {}
@@ -121,7 +122,13 @@ class Locks(Summed):
         return {"measure_locks": 1}
 
     def kfuncs(self) -> Mapping[str, tuple[int, str]]:
-        return {self._begin: (ASKED, ASKS)} if self._begin in self.placed and self._begin != "locks_begin" else {}
+        return {_ASKING: (ASKED, ASKS)} if _ASKING in self.placed else {}
+
+    def does_without(self, program: str) -> bool:
+        if _ASKING not in self.placed or not program.startswith(_ASKING):
+            return False
+        self.placed = ("locks_begin", "locks_end")
+        return True
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {

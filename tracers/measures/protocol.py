@@ -180,6 +180,10 @@ class Measure(Protocol):
         """By ``placed`` program: the number of a helper that does not exist, and the kernel's function meant."""
         return {}
 
+    def does_without(self, program: str) -> bool:
+        """The kernel refused the program, named with its suffix: whether others are asked for now, in its place."""
+        return False
+
     def sizes(self, entries: int) -> Mapping[str, int]:
         """The number of entries of each of its maps, if the user allows ``entries``."""
         return {}

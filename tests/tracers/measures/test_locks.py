@@ -257,4 +257,9 @@ def test_kernel_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Locks().kfuncs() == {}
     (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0bpf_get_kmem_cache\0")
     assert Locks().placed == ("locks_begin_asking", "locks_end")
-    assert Locks().kfuncs() == {"locks_begin_asking": (ASKED, ASKS)}
+    measure = Locks()
+    assert measure.kfuncs() == {"locks_begin_asking": (ASKED, ASKS)}
+    assert not measure.does_without("sched_switch")
+    assert measure.does_without("locks_begin_asking_raw")
+    assert (measure.placed, measure.kfuncs()) == (("locks_begin", "locks_end"), {})
+    assert not measure.does_without("locks_begin_asking_raw")
