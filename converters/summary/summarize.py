@@ -26,7 +26,7 @@ from .critical import critical_of
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
-from .idle import idle_by_evidence, with_evidence
+from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
 from .outliers import groups_of
@@ -77,7 +77,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     waits = _group(sums, threads, stands, findings.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
-    idle = stands.idle | stands.still
+    idle = stands.idle | stands.still | for_work(sums)
     troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
