@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.converters import pprof
+from stallscope.converters.model.locks import GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures import locks as measured
@@ -17,6 +21,16 @@ from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
 
 MS = 1_000_000
+GIL_USERS = """
+import threading
+def compute():
+    total = 0
+    for i in range(3_000_000):
+        total += i
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
 
 
 def traced(trace: Trace, *workload: object) -> Traced:
@@ -195,3 +209,22 @@ def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], Non
     assert 0 < lock.time < wall
     assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]}
     assert not lock.holders
+
+
+def test_global_interpreter_lock(trace: Trace, require: Callable[[bool, str], None], tmp_path: Path) -> None:
+    """Threads of Python that compute: one of them at a time."""
+    files = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "r-xp" in line}
+    told = any(b"take_gil" in Path(file).read_bytes() for file in files if "python3" in os.path.basename(file))
+    require(told, "this interpreter has no symbol for what waits for the lock")
+    script, out = tmp_path / "threads.py", tmp_path / "out.pb.gz"
+    script.write_text(GIL_USERS)
+    command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with out.open("rb") as file:
+        locks = [lock for lock in pprof.load(file).locks if lock.kind == GIL]
+    assert locks
+    assert all(lock.is_contention and lock.owned_by == PROCESS for lock in locks)
+    assert {place.frames[-1] for lock in locks for place in lock.places} == {"take_gil"}
+    assert len({thread.tid for lock in locks for thread in lock.waiters}) >= 3
+    givers = [thread for lock in locks for thread in lock.holders if thread.source == WAKER]
+    assert any("drop_gil" in thread.frames for thread in givers), givers
