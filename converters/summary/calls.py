@@ -66,7 +66,7 @@ class Calls:
                 **_id("pid", call.pid),
                 **_figures(call),
                 "locks": call.locks,
-                **({"ioctls": call_ioctls.to_json(self.ioctls, kernel_id(call.pid))} if call.library else {}),
+                **({"ioctls": call_ioctls.to_json(self.ioctls, call.pid)} if call.library else {}),
                 "threads": [
                     {"thread": json_text(thread.thread), **_id("tid", thread.tid), **_figures(thread)}
                     for thread in call.threads

@@ -20,6 +20,7 @@ MINOR_CALLS = 0.1
 """Calls that take less of the threads' time are not what the threads wait for."""
 _MUCH = 0.1
 """Others that have the cores are looked for from this share of the threads' time on."""
+_WHO_WAKES = "who wakes whom, and when"
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 
@@ -55,7 +56,18 @@ def next_command(
         return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
     if told.kind in (PEER, CHILD) and not told.explained and whom.options != "-a":
         return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
-    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), "who wakes whom, and when")
+    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
+
+
+def after_wakers(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
+    """What to recommend instead of ``step`` if it is known already who ends the waits."""
+    if not step or step.tells != _WHO_WAKES:
+        return step
+    whom, pids = scope_of(processes, chosen), kernel_ids(processes[0].pids)
+    if whom.options == "-a" or not pids:
+        return step  # whose path would it be?
+    whose = "command" if whom.command else str(min(pids))
+    return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:

@@ -28,8 +28,9 @@ from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
 from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
-from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
+from .next_command import MINOR_CALLS, Whom, after_calls, after_wakers, next_command, scope_of
 from .outliers import groups_of
+from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -108,6 +109,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
+    if blockers and profile.critical is None:
+        step = after_wakers(step, own, chosen)
     blamed = blockers.sentence(idle) if blockers else ""
     return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
 
@@ -119,10 +122,12 @@ def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
 
 def _joined(summary: Summary, profile: Profile) -> Summary:
     """Ioctls are parts of functions' calls."""
+    ioctls = tuple(each for each in summary.calls if not each.total.library)
     return replace(
         summary,
         calls=_functions(summary.calls, profile),
-        inner_calls=tuple(each for each in summary.calls if not each.total.library),
+        inner_calls=ioctls,
+        outside_ioctls=outside_ioctls(profile, ioctls),
         call_times=call_times(profile),
         copies=tuple(profile.copies),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -177,3 +178,31 @@ def test_symbols_that_cannot_be(folder: Path, tmp_path: Path, symbols: str, says
     assert done.status == 2
     assert says in done.err.replace("\r\n", "\n")
     assert len(done.err.strip().splitlines()) == 2
+
+
+GO = """package main
+
+import ("bytes"; "fmt"; "strings")
+
+func main() {
+	n := 0
+	for i := 0; i < 2000; i++ { n += bytes.Count([]byte(strings.Repeat("ab", i%50)), []byte("b")) }
+	fmt.Println("ok", n)
+}
+"""
+
+
+def test_programs_made_by_go_are_left_alone(require: Callable[[bool, str], None], tmp_path: Path) -> None:
+    """A return probe in code that moves its stack ends the program."""
+    require(shutil.which("go") is not None, "there is no go (package golang-go)")
+    (tmp_path / "program.go").write_text(GO)
+    program = tmp_path / "made_by_go"
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "GOFLAGS": "-p=1", "GO111MODULE": "off"}
+    subprocess.run(["go", "build", "-o", program, tmp_path / "program.go"], check=True, env=environment)
+    refused = run("--lib", str(program), "--sym", ".", "--", str(program), command=TRACE_CUDA)
+    assert refused.status == 2
+    assert "made_by_go, and a probe on the return of a function could end the program" in refused.err
+    by_name = run("--lib", "made_by_go", "--sym", ".", "--", str(program), command=TRACE_CUDA)
+    assert "ok 49000" in by_name.out + by_name.err, by_name.err
+    assert by_name.status == 0, by_name.err
+    assert "Go made it" in by_name.out

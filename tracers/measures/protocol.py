@@ -264,12 +264,12 @@ class Measure(Protocol):
         """The calls that it has timed. After `read`."""
         return ()
 
-    def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:
-        """The ioctls in the functions' calls that it has timed, without the names of processes. After `read`."""
+    def call_ioctls(self, ended: Ended) -> Sequence[tuple[Origin, CallIoctls]]:
+        """The ioctls in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
 
-    def copies(self) -> Sequence[Copies]:
-        """The copies in the functions' calls that it has timed, without the names of processes. After `read`."""
+    def copies(self) -> Sequence[tuple[Origin, Copies]]:
+        """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:
