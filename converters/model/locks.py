@@ -52,13 +52,14 @@ class LockTimes:
     """The waits for one lock. Times in ns."""
 
     name: str
-    """Symbol and offset, file and offset, or address."""
+    """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the
+    cache that its memory is from, with the address unless nothing else has that name."""
     kind: str
     """Of a program's lock one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
     owned_by: str
     """`PROCESS`, `SHARED` or `KERNEL`."""
     process: str = ""
-    """Of a lock of one process: its name."""
+    """Of a lock of one process, also the kernel's for it: its name."""
     pid: int = 0
     time: int = 0
     waits: int = 0

@@ -58,7 +58,8 @@ def _lines(lock: LockTimes) -> list[str]:
 def _title(lock: LockTimes) -> str:
     kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
     if lock.owned_by == KERNEL:
-        return f"kernel's {kind} {printable(lock.name)}"
+        whose = f" of {printable(lock.process)} ({lock.pid})" if lock.pid else ""
+        return f"kernel's {kind} {printable(lock.name)}{whose}"
     if lock.owned_by == SHARED:
         return f"{kind} {printable(lock.name)} of several processes"
     return f"{kind} {printable(lock.name)} of {printable(lock.process)} ({lock.pid})"
