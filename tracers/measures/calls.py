@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.units import plural, share
 from ...converters.model import ValueType
-from ...converters.model.calls import BUCKETS, CallTimes
+from ...converters.model.calls import BUCKETS, LEFT, CallTimes
 from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
 from ..apis import cuda
 from ..apis.wanted import Wanted
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
 _USUAL = Wanted()
-LEFT = "left without a return"
-"""Named like an error: longjmp, an exception."""
 _OTHER_ERRORS = "[other errors]"
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
