@@ -63,10 +63,10 @@ def after_wakers(step: NextStep | None, processes: Sequence[Process], chosen: Wh
     """What to recommend instead of ``step`` if it is known already who ends the waits."""
     if not step or step.tells != _WHO_WAKES:
         return step
-    whom, pids = scope_of(processes, chosen), kernel_ids(processes[0].pids)
+    whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
     if whom.options == "-a" or not pids:
         return step  # whose path would it be?
-    whose = "command" if whom.command else str(min(pids))
+    whose = "command" if whom.command else str(min(pids))  # parents come before their children
     return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
 
 
