@@ -238,7 +238,7 @@ def _process(process: Process, *, with_pids: bool) -> str:
     name = printable(process.name)
     number = f"{count(process.number)} × " if process.number > 1 else ""
     if process.ended:
-        return f"{number}{name} ({count(process.ended)} of them ended)"
+        return f"{number}{name} ({count(process.ended)} of them only as a sum)"
     return f"{number}{name}" + (f" (pid {_ranges(process.pids)})" if with_pids else "")
 
 
