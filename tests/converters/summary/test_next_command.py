@@ -83,6 +83,12 @@ def test_cores_are_no_question(wait: Wait) -> None:
     assert "-a" not in step.command.split()
 
 
+def test_what_runs_comes_before_who_else_has_the_cores() -> None:
+    for time, tool in ((20, "trace-wall -p 7"), (40, "trace-offcpu -a")):
+        step = next_command(Answer((), "cpu"), False, ONE, [waiting_for_a_core(OTHERS, time)])
+        assert step and step.command.startswith(tool)
+
+
 def test_who_ends_the_waits_is_known_already() -> None:
     asked = next_command(Answer((), "lock"), False, RANKS)
     step = after_wakers(asked, RANKS, Whom("-n train"))
