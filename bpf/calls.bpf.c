@@ -845,6 +845,23 @@ static __always_inline void add_open_times(struct thread *t, struct call_stack *
 	}
 }
 
+/* None of the thread's calls will return: it executes another program. */
+int calls_left(struct thread *t)
+{
+	struct call_stack *stack;
+	u32 tid, i;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack || stack->life != t->key.life)
+		return 0;
+	for (i = 0; i < CALL_DEPTH && stack->depth; i++)
+		left_call(t, stack);
+	return 0;
+}
+
 int calls_gone(struct thread *t, u64 now)
 {
 	struct call_stack *stack;

@@ -78,6 +78,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 			return 0;
 	}
 	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
+	if (measure_calls)
+		calls_left(t);
 	time = bpf_ktime_get_ns();
 	life = t->key.life;
 	lived = t->lived;

@@ -217,6 +217,35 @@ def test_waits_in_a_call_that_goes_on_over_intervals(gcc: str, tmp_path: Path) -
     assert sum(rows.values()) == pytest.approx(times[0], rel=0.02)
 
 
+EXECS = """
+#include <unistd.h>
+__attribute__((noinline)) int run_again(char **argv) { return execv(argv[0], argv) + 1; }
+"""
+AGAIN = """
+#include <unistd.h>
+int run_again(char **argv);
+int main(int argc, char **argv) {
+    if (--*argv[1] >= '0') return run_again(argv);
+    return usleep(300000);
+}
+"""
+
+
+def test_a_call_ends_when_its_thread_executes_another_program(gcc: str, tmp_path: Path) -> None:
+    (tmp_path / "execs.c").write_text(EXECS)
+    (tmp_path / "again.c").write_text(AGAIN)
+    library, program = tmp_path / "libexecs.so", tmp_path / "again"
+    subprocess.run([gcc, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "execs.c"], check=True)
+    subprocess.run([gcc, "-O1", "-o", program, tmp_path / "again.c", library], check=True)
+    out = tmp_path / "x.pb.gz"
+    run("-o", out, "--lib", library, "--sym", "^run_again$", "--", program, "5", command=TRACE_CUDA)
+    found = Counter[str]()
+    for call in load(out).calls:
+        assert (call.name, call.count, call.open_count) == ("run_again", 0, 0)
+        found.update(call.errors)
+    assert found == {"left without a return": 5}
+
+
 GO = """package main
 
 import ("bytes"; "fmt"; "strings")
