@@ -57,6 +57,7 @@ def _lines(lock: LockTimes) -> list[str]:
 
 def _title(lock: LockTimes) -> str:
     kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
+    kind += " (used as a lock)" if lock.is_lock_like else ""
     if lock.owned_by == KERNEL:
         whose = f" of {printable(lock.process)} ({lock.pid})" if lock.pid else ""
         return f"kernel's {kind} {printable(lock.name)}{whose}"

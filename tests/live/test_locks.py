@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters import pprof
-from stallscope.converters.model.locks import GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.converters.model.locks import CONDITION, GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures import locks as measured
@@ -28,6 +28,17 @@ def compute():
     for i in range(3_000_000):
         total += i
 threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+LOCK_USERS = """
+import threading, time
+lock = threading.Lock()
+def use():
+    for i in range(20):
+        with lock: time.sleep(0.01)
+threads = [threading.Thread(target=use) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 """
@@ -229,3 +240,16 @@ def test_global_interpreter_lock(trace: Trace, require: Callable[[bool, str], No
     assert len({thread.tid for lock in locks for thread in lock.waiters}) >= 3
     givers = [thread for lock in locks for thread in lock.holders if thread.source == WAKER]
     assert any("drop_gil" in thread.frames for thread in givers), givers
+
+
+def test_a_lock_of_python_is_one(tmp_path: Path) -> None:
+    """It is a semaphore of the C library, or a mutex and a condition variable."""
+    script, out = tmp_path / "locks.py", tmp_path / "out.pb.gz"
+    script.write_text(LOCK_USERS)
+    command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with out.open("rb") as file:
+        locks = pprof.load(file).locks
+    most = max((lock for lock in locks if len(lock.waiters) >= 3), key=lambda lock: lock.time)
+    assert most.time >= 4 * 20 * 10 * MS  # at least one waits while another one sleeps
+    assert most.is_lock_like or most.kind == CONDITION, most
