@@ -28,6 +28,7 @@ from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
 from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
+from .locks import holder_sentence
 from .next_command import MINOR_CALLS, Whom, after_calls, after_wakers, next_command, scope_of
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
@@ -111,7 +112,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     if blockers and profile.critical is None:
         step = after_wakers(step, own, chosen)
-    blamed = blockers.sentence(idle) if blockers else ""
+    # A lock that says who has it knows more than who ended the wait.
+    blamed = holder_sentence(profile.locks, profile.threads) or (blockers.sentence(idle) if blockers else "")
     return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
 
 
