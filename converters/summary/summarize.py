@@ -22,7 +22,7 @@ from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
-from .critical import critical_of
+from .critical import critical_of, critical_sentence
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
@@ -114,7 +114,9 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         step = after_wakers(step, own, chosen)
     # A lock that says who has it knows more than who ended the wait.
     blamed = holder_sentence(profile.locks, profile.threads) or (blockers.sentence(idle) if blockers else "")
-    return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
+    path = critical_sentence(summary.critical) if summary.critical else ""
+    sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed))
+    return replace(summary, answer=sentences, next_step=step)
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
