@@ -599,18 +599,26 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 /* Index into `latencies`: see ioctl_bucket(). */
 extern int ioctl_bucket(u64 ns);
 
-static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
+__weak int add_call_failure(struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tid, t->key.tgid, t->key.life, function, result, 0 };
-	void *table = table_of(&call_failures);
+	struct call_failure failure = {};
 	u64 one = 1, *number;
+	void *table;
 
+	if (!t)
+		return 0;
+	failure.tid = t->key.tid;
+	failure.tgid = t->key.tgid;
+	failure.life = t->key.life;
+	failure.function = function;
+	failure.result = result;
+	table = table_of(&call_failures);
 	if (!table)
-		return;
+		return 0;
 	number = bpf_map_lookup_elem(table, &failure);
 	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0) {
 		count_new_calls(CALL_KINDS);
-		return;
+		return 0;
 	}
 	if (!number)
 		number = bpf_map_lookup_elem(table, &failure);
@@ -618,6 +626,7 @@ static __always_inline void add_call_failure(const struct thread *t, u32 functio
 		__sync_fetch_and_add(number, 1);
 	else
 		tally(LOST_CALL_ERRORS, 1);
+	return 0;
 }
 
 static __always_inline void add_call(struct thread *t, const struct open_call *call, u64 total)
@@ -653,14 +662,22 @@ static __always_inline void count_span(enum call_span_count which)
 		__sync_fetch_and_add(value, 1);
 }
 
-static __always_inline void add_span(const struct thread *t, const struct open_call *call, u64 now, u32 level)
+__weak int add_span(struct thread *t, struct open_call *call, u64 now, u32 level)
 {
-	struct call_span span = { call->began, now, t->key.tid, call->cookie & COOKIE_FUNCTION, level };
+	struct call_span span = {};
 
+	if (!t || !call)
+		return 0;
+	span.begin = call->began;
+	span.end = now;
+	span.tid = t->key.tid;
+	span.function = call->cookie & COOKIE_FUNCTION;
+	span.level = level;
 	if (call_span_over && now - call->began <= call_span_over)
 		count_span(SHORT_SPANS);
 	else if (bpf_ringbuf_output(&call_spans, &span, sizeof(span), BPF_RB_NO_WAKEUP))
 		count_span(LOST_SPANS);
+	return 0;
 }
 
 __weak int add_copy(struct thread *t, struct open_call *call, u64 total)
