@@ -162,6 +162,7 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
     assert {thread.tid for thread in lock.waiters} <= writers
     owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
     assert owners >= 0.8 * lock.time, lock.holders
+    assert lock.taken_in.endswith(("write_iter", "write")), lock.taken_in
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
 
 
@@ -238,6 +239,7 @@ def test_global_interpreter_lock(trace: Trace, require: Callable[[bool, str], No
     known = sum(place.time for lock in locks for place in lock.places if "take_gil" in place.frames)
     assert known >= 0.5 * sum(lock.time for lock in locks), locks  # others: stacks before the tables were there
     assert len({thread.tid for lock in locks for thread in lock.waiters}) >= 3
+    assert len(locks) == 1, locks  # its mutex and its condition variable are parts of one structure
     givers = [thread for lock in locks for thread in lock.holders if thread.source == WAKER]
     assert any("drop_gil" in thread.frames for thread in givers), givers
 
