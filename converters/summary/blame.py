@@ -85,7 +85,7 @@ class Blame:
             often = duration(case.time * 1_000_000_000 // profile.duration_ns)
             together = ", all together" if waiting > 1 else ""
             text += f": {often} each second{together}"
-        return f"{text}{self._blamed.does(profile, self._ends(case), samples, waiting)}."
+        return f"{text}{self._blamed.does(profile, self._ends(case), samples)}."
 
     def _group(self, node: Node) -> _Group:
         process, thread = self._graph.names[node]

@@ -38,15 +38,14 @@ class Blamed:
         """ns that these threads were traced for."""
         return sum(self._walls[node] for node in nodes)
 
-    def does(self, profile: Profile, ends: set[Node], waits: list[tuple[Sample, int]], waiting: int) -> str:
-        """The end of a sentence, or "". ``ends``: those who are blamed; ``waits``: what ends with them, with ns;
-        ``waiting``: number of threads that wait."""
+    def does(self, profile: Profile, ends: set[Node], waits: list[tuple[Sample, int]]) -> str:
+        """The end of a sentence, or "". ``ends``: those who are blamed; ``waits``: what ends with them, with ns."""
         whole = sum(time for _, time in waits)
         return (
             _in_a_device(waits, whole)
             or _asleep(profile, ends, waits, whole)
             or self._blocked(ends)
-            or self._runs(profile, ends, whole // max(waiting, 1))
+            or self._runs(profile, ends, waits)
         )
 
     def _blocked(self, ends: set[Node]) -> str:
@@ -68,14 +67,15 @@ class Blamed:
             f"with {name} (pid {pid})"
         )
 
-    def _runs(self, profile: Profile, ends: set[Node], each: int) -> str:
-        """For how long they are on a core, and where, if it is for half of their time, or of what others wait for them;
-        ``each``: ns that one waits."""
-        wall, on_cpu, runnable = (
-            self.wall(ends),
-            *(sum(of[end] for end in ends) for of in (self._on_cpu, self._runnable)),
-        )
-        if not wall or on_cpu + runnable < _MOSTLY * min(wall, each * len(ends)):
+    def _runs(self, profile: Profile, ends: set[Node], waits: list[tuple[Sample, int]]) -> str:
+        """For how long they are on a core, and where, if it is for half of their time, or of what somebody waits for
+        them."""
+        waiting: Counter[Node] = Counter()
+        for sample, time in waits:
+            waiting[victim_of(sample.labels)] += time
+        wall, longest = self.wall(ends), max(waiting.values(), default=0)
+        on_cpu, runnable = (sum(of[end] for end in ends) for of in (self._on_cpu, self._runnable))
+        if not wall or on_cpu + runnable < _MOSTLY * min(wall, longest):
             return ""
         whom, whose = _they_are(ends)
         text = f"; {whom} on a core for {share(on_cpu, wall)} of {whose} own time"

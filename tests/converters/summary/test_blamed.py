@@ -15,10 +15,10 @@ SLEEPS = (Frame("main", module=APP), Frame("nap", module=APP), Frame("schedule",
 
 
 def does(profile: Profile, waiting: int = 1) -> str:
-    """What the worker, thread 8 of process 7, does while the first sample's thread waits for it."""
+    """What the worker, thread 8 of process 7, does while the threads of the first samples wait for it."""
     blamed = Blamed(waits_for(profile), profile.threads)
-    waits = [(sample, sample.values[0]) for sample in profile.samples[:1]]
-    return blamed.does(profile, {Node(THREAD, 7, 8)}, waits, waiting)
+    waits = [(sample, sample.values[0]) for sample in profile.samples[:waiting]]
+    return blamed.does(profile, {Node(THREAD, 7, 8)}, waits)
 
 
 def of_worker(profile: Profile, on_cpu: int, runnable: int = 0) -> Profile:
@@ -50,9 +50,9 @@ def test_a_slow_item_now_and_then() -> None:
     """It waits for work for the rest of the time; who waits for it waits for as long as it runs."""
     waits = chained(7, 7, 100 * MS, WORKER)
     assert does(of_worker(profile_of(waits), 90)) == "; it is on a core for 9.0 % of its own time"
-    assert does(of_worker(profile_of(chained(7, 7, 400 * MS, WORKER)), 90), waiting=4) == does(
-        of_worker(profile_of(waits), 90)
-    )
+    others = [chained(7, tid, 20 * MS, WORKER) for tid in range(10, 20)]
+    assert does(of_worker(profile_of(waits, *others), 90), waiting=11) != ""
+    assert does(of_worker(profile_of(waits, *others), 40), waiting=11) == "", "and waits itself for most of that"
 
 
 def test_it_waits_for_a_core() -> None:
