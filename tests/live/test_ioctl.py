@@ -228,15 +228,14 @@ def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
 def test_alone_is_alone_on_the_device(fuse: None, trace: Trace) -> None:
     """A call during which another process holds the device in another command is not one that tells how long it takes
     alone."""
-    calls, hold_us = 15, 3000
-    traced = trace("ioctls", "beside", 3, calls, hold_us, measures=(Ioctl(nvidia_major=0),))
+    calls = 15
+    traced = trace("ioctls", "beside", 3, calls, 3000, measures=(Ioctl(nvidia_major=0),))
     (shared,) = traced.profile.shared
     assert (shared.name, shared.count) == (HELD["CONTROL"], 2 * 3 * calls)
     # Beside the holder, one can be in the holder's pause; or both are one after the other when they should be at once.
     assert 2 * calls <= shared.alone <= 3 * calls
-    assert shared.alone_time / shared.alone == pytest.approx(hold_us * 1000, rel=0.5)
-    waited = next(truth for truth in traced.truth["waits"] if truth["function"] == "CONTROL")
-    assert waited["ns"] / waited["calls"] > 1.3 * shared.alone_time / shared.alone
+    alone = [truth for truth in traced.truth["waits"] if truth["function"] == "ALONE"]
+    assert shared.alone_time >= 0.9 * sum(truth["ns"] for truth in alone)
 
 
 def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:

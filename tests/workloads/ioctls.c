@@ -12,8 +12,9 @@
  *	UNKNOWN, which fails with EINVAL.
  *	slow: the same file; every process calls the same control, but those of the fourth process, SLOW, take ten times
  *	as long.
- *	beside: the same file and control. Each process but the first calls it CALLS times while no other call is made; then
- *	each, one after the other, while the first calls HOLDER (an ALLOC) all the time; then all at once. */
+ *	beside: the same file and control. Each process but the first calls it CALLS times while no other call is made
+ *	(ALONE); then each, one after the other, while the first calls HOLDER, an ALLOC, all the time (BESIDE); then all of
+ *	them at once (TOGETHER). */
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -169,7 +170,7 @@ static void prepare_beside(int processes)
 
 static void use_beside(long calls, const char *path, int process, int processes)
 {
-	struct wait_truth *wait = new_wait(process ? "CONTROL" : "HOLDER");
+	static const char *const parts[] = { "ALONE", "BESIDE", "TOGETHER" };
 	struct control control = { .command = 0x20800102 };
 	struct alloc alloc = { .class = 0x2080 };
 	int fd, next = (process + 1) % processes;
@@ -180,14 +181,18 @@ static void use_beside(long calls, const char *path, int process, int processes)
 		die(path);
 	await_baton(process);
 	if (process == 0) {
+		struct wait_truth *holder = new_wait("HOLDER");
+
 		pass_to(next);
 		while (!*beside_over)
-			call(wait, fd, RM_ALLOC, &alloc, 0);
+			call(holder, fd, RM_ALLOC, &alloc, 0);
 		for (int i = 1; i < processes; i++)
 			pass_to(i);
 		return;
 	}
 	for (int part = 0; part < 3; part++) {
+		struct wait_truth *wait = new_wait(parts[part]);
+
 		for (long i = 0; i < calls; i++)
 			call(wait, fd, RM_CONTROL, &control, 0);
 		if (part == 1 && next == 0)
