@@ -161,8 +161,9 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	}
 	generation = stacks_now();
 	unwind_current(walk, record);
-	*end = walk->end;
 	record->end = walk->end;
+	walk->end = end_of_walk(walk->tid, ip, walk->sp, walk->end);
+	*end = walk->end;
 	id = stack_id(record, walk->frames);
 	if (recalled) {
 		if (walk->missed) { /* a table has been evicted since: the memo is more complete */
