@@ -91,7 +91,6 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
     held = sum(each.time for each in lock.holders if each.tid == holder["tid"])
     runnable = sum(thread.runnable for thread in found.profile.threads)
     assert held + 8 * runnable >= 0.95 * lock.time, lock.holders
-    assert held >= 0.5 * lock.time, lock.holders
     best = lock.holders[0]
     assert (best.thread, best.source) == ("holder", source), lock.holders
     assert "take_lock" in lock.places[0].frames, lock.places
@@ -104,7 +103,7 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
 def test_every_shape_of_the_probes(trace: Trace, shape: Shape) -> None:
     options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
     measures = WakeUp(), Locks()
-    found = trace("mutexes", "shared", 4, 10, 5000, shape=shape, measures=measures, **options)
+    found = trace("mutexes", "shared", 4, 60, 5000, shape=shape, measures=measures, **options)
     lock = the_lock(found, "mutex")
     assert (lock.owned_by, lock.holders[0].thread, lock.holders[0].source) == (SHARED, "holder", OWNER)
     if kernel_tells():
