@@ -9,11 +9,13 @@ from __future__ import annotations
 import fcntl
 import gzip
 import importlib
+import itertools
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
@@ -232,15 +234,18 @@ def write_all(
     *,
     force: bool = False,
     owner: Owner | None = None,
+    also: Sequence[Callable[[], None]] = (),
 ) -> None:
-    """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
+    """Writes every path, even if others fail, and what ``also`` writes; then raises one StallscopeError that names all
+    failures."""
     failures: list[StallscopeError] = []
     defect: Exception | None = None
     number = 0
-    for path in paths:
+    each = (partial(write, profile, path, options, force=force, owner=owner) for path in paths)
+    for put in itertools.chain(each, also):
         number += 1
         try:
-            write(profile, path, options, force=force, owner=owner)
+            put()
         except StallscopeError as error:
             failures.append(error)
         except Exception as error:  # a bug in one writer must not cost the other outputs

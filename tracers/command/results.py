@@ -116,8 +116,8 @@ class Results:
                 yield path
 
         try:
-            output.write_all(profile, shown(), options, force=self.force, owner=sudo_owner())
-            graph_options.write(graphed, options, {**self.graph, "force": self.force})
+            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force})
+            output.write_all(profile, shown(), options, force=self.force, owner=sudo_owner(), also=also)
         finally:
             progress.clear()
             listing = sys.stderr if self.as_json else stream

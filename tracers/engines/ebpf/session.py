@@ -250,7 +250,7 @@ class Session:
         if self._unwinding:
             self._unwinding.begin()
         if bounded and not seeds:
-            raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
+            raise self._scope.untraceable()
         self._take_in(seeds)
 
     def _release(self, launch: Launch) -> None:
