@@ -9,12 +9,11 @@ from __future__ import annotations
 import fcntl
 import gzip
 import importlib
-import itertools
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
@@ -40,12 +39,14 @@ __all__ = [
     "format_of",
     "formats",
     "is_stdout",
+    "put_all",
     "sudo_owner",
     "suffixes",
     "write",
     "write_all",
     "write_graph",
     "writer_for",
+    "writing",
 ]
 
 STDOUT = "-"
@@ -234,15 +235,30 @@ def write_all(
     *,
     force: bool = False,
     owner: Owner | None = None,
-    also: Sequence[Callable[[], None]] = (),
 ) -> None:
-    """Writes every path, even if others fail, and what ``also`` writes; then raises one StallscopeError that names all
-    failures."""
+    """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
+    put_all(writing(profile, paths, options, force=force, owner=owner))
+
+
+def writing(
+    profile: Profile,
+    paths: Iterable[str | Path],
+    options: WriteOptions | None = None,
+    *,
+    force: bool = False,
+    owner: Owner | None = None,
+) -> Iterator[Callable[[], None]]:
+    """What writes each of the paths."""
+    for path in paths:
+        yield partial(write, profile, path, options, force=force, owner=owner)
+
+
+def put_all(each: Iterable[Callable[[], None]]) -> None:
+    """Calls what writes outputs, each even if others fail; then raises one StallscopeError that names all failures."""
     failures: list[StallscopeError] = []
     defect: Exception | None = None
     number = 0
-    each = (partial(write, profile, path, options, force=force, owner=owner) for path in paths)
-    for put in itertools.chain(each, also):
+    for put in each:
         number += 1
         try:
             put()

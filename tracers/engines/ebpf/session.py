@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ....converters.base.errors import StallscopeError
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
