@@ -220,7 +220,7 @@ int scope_walk(void *ctx)
 		walk->end = WALK_FAULT; /* unless the word is read */
 	}
 	record->end = walk->end;
-	request->end = end_of_walk(walk->tid, record->frames[0], walk->sp, walk->end);
+	request->end = end_of_walk(walk->tid, record->frames[0], walk->sp, walk->end, walk->missed);
 	if (!request->reads)
 		request->id = stack_id(record, walk->frames);
 	return 0;
@@ -262,7 +262,7 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 		return 0;
 	begin_walk(of.walk, record, ip, sp, bp, task->tgid, task->pid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
-	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end);
+	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end, of.walk->missed);
 	record->end = of.walk->end;
 	return stack_id(record, of.walk->frames);
 }

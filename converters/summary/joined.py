@@ -139,10 +139,12 @@ def _share(profile: Profile, function: _Outer) -> str:
     """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
     function's time is that of threads of one name, of the time of these."""
     time = function.time
-    ids = {(sample.label("pid"), sample.label("tid")) for sample in profile.samples} | function.by_thread.keys()
+    places = Places()
+    samples = [sample for sample in profile.samples if not places.of(sample.stack).is_outside]
+    ids = {(sample.label("pid"), sample.label("tid")) for sample in samples} | function.by_thread.keys()
     callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
     if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
-        whole = sum(sample.values[0] for sample in profile.samples)
+        whole = sum(sample.values[0] for sample in samples)
         return f"{share(time, whole)} of the time in all calls"
     callers, kind = _mostly_of(callers, function)
     time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)
