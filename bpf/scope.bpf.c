@@ -13,9 +13,10 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* A new process has its parent's mappings. */
+/* A new process has its parent's mappings, and interpreter. */
 static __always_inline void inherit_space(u32 parent, u32 child)
 {
+	struct python_space *python;
 	struct unwind_space *space;
 
 	if (parent == child)
@@ -23,6 +24,9 @@ static __always_inline void inherit_space(u32 parent, u32 child)
 	space = bpf_map_lookup_elem(&unwind_spaces, &parent);
 	if (space)
 		bpf_map_update_elem(&unwind_spaces, &child, space, BPF_ANY);
+	python = python_frames ? bpf_map_lookup_elem(&python_spaces, &parent) : NULL;
+	if (python)
+		bpf_map_update_elem(&python_spaces, &child, python, BPF_ANY);
 }
 
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
@@ -77,6 +81,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 			return 0;
 	}
 	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
+	if (python_frames)
+		bpf_map_delete_elem(&python_spaces, &t->key.tgid);
 	time = bpf_ktime_get_ns();
 	life = t->key.life;
 	lived = t->lived;
@@ -242,11 +248,35 @@ static long unwind_round(u32 round, void *context)
 	return next == WALK_DONE;
 }
 
+/* The same for its Python functions. */
+static long python_round(u32 round, void *context)
+{
+	struct task_walk *of = context;
+	u32 bytes = of->walk->python.bytes;
+
+	if (bytes > PYTHON_WINDOW)
+		bytes = PYTHON_WINDOW;
+	if (bpf_copy_from_user_task(of->walk->python.word, bytes, (void *)of->walk->python.want, of->task, 0))
+		return python_fault(of->walk, of->record) != WALK_READS;
+	return python_step(of->walk, of->record) != WALK_READS;
+}
+
+static __always_inline u32 task_python(struct task_walk *of)
+{
+	of->walk->python.words = 0;
+	of->walk->python.hash = 0;
+	if (!python_frames || !python_generation)
+		return 0;
+	if (begin_python(of->walk, of->record, of->task->thread.fsbase) == WALK_READS)
+		bpf_loop(PYTHON_ROUNDS, python_round, of, 0);
+	return end_python(of->walk);
+}
+
 /* The id of the user stack of a task that is not running. */
 static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record, u8 *end)
 {
 	struct task_walk of = { .record = record, .task = task };
-	u64 ip, sp, bp;
+	u64 ip, sp, bp, id;
 	u32 zero = 0;
 	u16 cs;
 
@@ -261,7 +291,13 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
 	*end = of.walk->end;
 	record->end = of.walk->end;
-	return stack_id(record, of.walk->frames);
+	id = stack_hash(record, of.walk->frames);
+	if (cs == USER_CS)
+		task_python(&of);
+	else
+		of.walk->python.words = of.walk->python.hash = 0;
+	return send_stack(record, of.walk->frames & MAX_FRAMES, of.walk->python.words,
+			  joined_id(id, of.walk->python.hash));
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -286,18 +322,19 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	struct stack_record *record;
 	u8 phase = PHASE_BLOCKED, end = WALK_COMPLETE;
 	struct thread *t;
-	u32 zero = 0;
+	u32 zero = 0, known;
 
 	if (on_cpu(task))
 		phase = PHASE_ON_CPU;
 	else if (!state || state == TASK_WAKING)
 		phase = PHASE_RUNNABLE;
 
+	known = python_generation;
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	if (record && phase == PHASE_BLOCKED) {
 		key.state = wait_state(state);
 		if (kernel_stacks) {
-			long bytes = bpf_get_task_stack(task, record->frames, sizeof(record->frames), 0);
+			long bytes = bpf_get_task_stack(task, record->frames, KERNEL_STACK_BYTES, 0);
 
 			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
@@ -319,8 +356,10 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		phase = PHASE_RUNNABLE;
 	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
-	if (t && t->phase == PHASE_BLOCKED && !t->switches)
+	if (t && t->phase == PHASE_BLOCKED && !t->switches) {
 		t->end = end;
+		t->interpreters = known;
+	}
 }
 
 /* The boundary at which scope_dump reports threads; 0: all threads, as they are. */
@@ -329,6 +368,14 @@ u64 dumped_at;
 /* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
 u32 restacking;
 
+/* Whether an interpreter was found in the thread's process, or in another one, since its stack was taken. */
+static __always_inline bool lacks_python(struct thread *t, u32 known)
+{
+	u32 tgid = t->key.tgid;
+
+	return python_frames && t->interpreters != known && bpf_map_lookup_elem(&python_spaces, &tgid);
+}
+
 /* Walks an incomplete user stack of a waiting thread again: more tables may be available. The result is stored beside
  * the stack from the beginning of the wait, because the thread may wake up meanwhile. */
 static __always_inline void restack(struct task_struct *task, struct thread *t)
@@ -336,13 +383,14 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 	struct stack_record *record;
 	u8 end = WALK_COMPLETE;
 	u64 out, switches, id;
-	u32 zero = 0;
+	u32 zero = 0, known;
 
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	if (!record || (t->phase != PHASE_BLOCKED && t->phase != PHASE_RUNNABLE))
 		return;
 	out = t->out;
-	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
+	known = python_generation;
+	if (!out || ((t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, known)))
 		return;
 	switches = kernel_switches(task, true);
 	id = task_user_stack(task, record, &end);
@@ -351,6 +399,7 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 		return;
 	t->late_ustack = id;
 	t->late_end = end;
+	t->interpreters = known;
 	barrier();
 	*(volatile u64 *)&t->late_out = out;
 	count(LATE_STACKS);
