@@ -214,7 +214,7 @@ def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--lines --container-pid: how frames and processes are named."""
+    """--lines --container-pid --[no-]python --python-only --native-python: how frames and processes are named."""
     options: list[Decorator] = [
         click.option(
             "--lines",
@@ -227,6 +227,16 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="Also show the pid inside the container: 'worker (12 inside)'. -p takes pids of the host.",
         ),
+        click.option(
+            "--python",
+            "python",
+            flag_value="yes",
+            default="yes",
+            help="Show Python functions in the stacks of processes with a CPython 3.8 to 3.14. This is the default.",
+        ),
+        click.option("--no-python", "python", flag_value="no", help="Show only native functions."),
+        click.option("--python-only", "python", flag_value="only", help="Leave out native functions beside Python's."),
+        click.option("--native-python", is_flag=True, help="Also show functions of the interpreter itself."),
     ]
     return _apply(options, function)
 
@@ -304,6 +314,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
         memory=given["memory_mb"] << 20,
+        python=given["python"] != "no",
     )
 
 

@@ -321,11 +321,15 @@ class RecordSink:
         self._new_execs: list[ExecRecord] = []
         self.execs: list[ExecRecord] = []
         """Of the present interval."""
+        self.on_python: Callable[[bytes], None] = lambda _record: None
+        """Gets the records of stacks with Python functions, too."""
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
         if data[:1] == b"\x01":  # RECORD_STACK: most of them
             self.stacks.add(data)
+            if data[7]:  # STACK_HAS_PYTHON, in the second byte of `end`
+                self.on_python(data)
             return
         if any(take(data) for take in self._others):
             return

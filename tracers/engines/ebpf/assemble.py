@@ -16,6 +16,7 @@ from ...symbols.lines import LineTool
 from .capture import Capture
 from .completing import complete
 from .names import Names
+from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
 from .wakers import Wakers, by_rows
@@ -30,6 +31,7 @@ class Naming:
 
     lines: LineTool | None = None
     container_pids: bool = False
+    python: Python = PLAIN
 
 
 @no_collection()
@@ -39,9 +41,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
-    completed = complete([*capture.rows, *(recorded.waits if recorded else ())], capture.stacks, capture.ends)
+    rows = [*capture.rows, *(recorded.waits if recorded else ())]
+    completed = complete(rows, python_first(capture.stacks), capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
-    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines)
+    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines, naming.python)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture, stacks, names)

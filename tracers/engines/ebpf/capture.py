@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
 from ....converters.model.calls import CallTimes
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
+from ...cpython.functions import Function
 from ...kernel.records import ThreadRecord
 from ...measures.protocol import Recorded, Row
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
 from .lives import Lives
+
+
+@dataclass(frozen=True)
+class PythonFunctions:
+    """The Python functions of a trace."""
+
+    by_code: Mapping[tuple[int, int], Function | None] = field(default_factory=dict)
+    """By address and checksum of the code object; None: it could not be read."""
+    unread: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -50,6 +61,7 @@ class Capture:
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
+    python: PythonFunctions = PythonFunctions()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
 from .capture import Capture
+from .pythonic import PLAIN, Python, PythonStacks
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _NO_STACK = Frame("[no stack]", "other")
@@ -42,7 +43,7 @@ _Space = tuple[int, int, int]
 class Stacks:
     """The frames of every stack that a row refers to."""
 
-    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None) -> None:
+    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None, python: Python = PLAIN) -> None:
         self.missing = 0
         """Stacks whose frames were lost."""
         self.ends: Counter[str] = Counter()
@@ -61,10 +62,16 @@ class Stacks:
         named = symboliser.kernel_stacks([known[stack] for stack in kernel])
         self._kernel = dict(zip(kernel, named, strict=True))
         user = sorted({self._space(row) for row in rows if row.origin.ustack in known})
-        frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
+        functions = PythonStacks(capture.python, python)
+        parts = [functions.split(known[stack]) for _, _, stack in user]
+        requests = [(tgid, epoch, native) for (tgid, epoch, _), (native, _) in zip(user, parts, strict=True)]
         self.problems = symboliser.problems
         marked = _Marked(capture.api)
-        self._user = dict(zip(user, map(marked.of, map(_without_strays, frames)), strict=True))
+        native = map(marked.of, map(_without_strays, symboliser.user_stacks(requests)))
+        self._user = {
+            space: functions.joined(frames, words, whole=not capture.ends.get(space[2]))
+            for space, frames, (_, words) in zip(user, native, parts, strict=True)
+        }
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
