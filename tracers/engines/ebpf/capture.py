@@ -22,8 +22,8 @@ from .lives import Lives
 class PythonFunctions:
     """The Python functions of a trace."""
 
-    by_code: Mapping[tuple[int, int], Function | None] = field(default_factory=dict)
-    """By address and checksum of the code object; None: it could not be read."""
+    by_code: Mapping[tuple[int, int], Function] = field(default_factory=dict)
+    """By address and checksum of the code object."""
     unread: int = 0
     remarks: tuple[str, ...] = ()
 

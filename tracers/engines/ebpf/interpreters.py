@@ -64,13 +64,13 @@ class Interpreters:
         """In their order."""
         self._wanted: dict[tuple[int, int], int] = {}
         """Functions without a name yet, and the process where one was seen."""
-        self.functions: dict[tuple[int, int], Function | None] = {}
-        """By address and checksum of the code object; None: it could not be read."""
+        self._unread: dict[tuple[int, int], int] = {}
+        """Functions that could not be read, as above: their process had ended, or they were freed."""
+        self.functions: dict[tuple[int, int], Function] = {}
+        """By address and checksum of the code object."""
         self._bytes = 0
         self._generation = self._salt = 0
         self._next_prune = 0.0
-        self.unread = 0
-        """Functions without names: their process had ended, or they were freed, before they could be read."""
         self.refused: Counter[str] = Counter()
         """Processes whose interpreter cannot be read, by the reason."""
         self.on_found: Callable[[], None] = lambda: None
@@ -89,7 +89,7 @@ class Interpreters:
             return
         pid = part[0] & 0xFFFFFFFF
         for code in python.codes(part):
-            if code not in self.functions and len(self._wanted) < _FUNCTIONS:
+            if code not in self.functions and code not in self._unread and len(self._wanted) < _FUNCTIONS:
                 self._wanted.setdefault(code, pid)
 
     def poll(self) -> None:
@@ -107,6 +107,12 @@ class Interpreters:
             self._next_prune = now + _PRUNE
             self._prune()
 
+    def finish(self) -> None:
+        """The trace has ended: reads what was seen, and tries the rest once more."""
+        self.read()
+        self._wanted, self._unread = self._unread, {}
+        self.read()
+
     def read(self, until: float | None = None) -> None:
         """Reads the functions that were seen, at most until then."""
         by_process: dict[int, list[tuple[int, int]]] = {}
@@ -119,8 +125,7 @@ class Interpreters:
             for other in self._others(pid) if left else ():
                 left = self._read_in(other, left)
             for code in left:
-                self._keep(code, None)
-                self.unread += 1
+                self._give_up(code, pid)
 
     def _read_in(self, pid: int, codes: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Returns those that are not there."""
@@ -142,14 +147,19 @@ class Interpreters:
             return codes
         return left
 
-    def _keep(self, code: tuple[int, int], function: Function | None) -> None:
+    def _keep(self, code: tuple[int, int], function: Function) -> None:
         self._wanted.pop(code, None)
-        size = function.size if function else 0
-        if len(self.functions) >= _FUNCTIONS or self._bytes + size > _BYTES:
-            self.unread += 1
+        if len(self.functions) >= _FUNCTIONS or self._bytes + function.size > _BYTES:
+            self._give_up(code, 0)
             return
         self.functions[code] = function
-        self._bytes += size
+        self._bytes += function.size
+
+    def _give_up(self, code: tuple[int, int], pid: int) -> None:
+        """It could not be read: the process made it, and freed it. It may make the same one again."""
+        self._wanted.pop(code, None)
+        if len(self._unread) < _FUNCTIONS:
+            self._unread[code] = pid
 
     def _of(self, pid: int) -> _Known | None:
         """What is known of a process; if it was forked, the probes know it."""
@@ -229,7 +239,7 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         )
-        return PythonFunctions(self.functions, self.unread, tuple(remarks))
+        return PythonFunctions(self.functions, len(self._unread), tuple(remarks))
 
 
 def _shape(space: bytes) -> bytes:

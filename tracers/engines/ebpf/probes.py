@@ -65,7 +65,7 @@ class ProbeOptions:
     """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
     intervals: bool = False
     """The trace may be cut."""
-    python: bool = True
+    python: bool = False
     """Python functions in user stacks."""
     memory: int = 400 << 20
     """Of this process, about: rows and stacks beyond it are folded."""

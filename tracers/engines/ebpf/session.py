@@ -185,7 +185,7 @@ class Session:
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
         if self._interpreters:
-            self._interpreters.read()
+            self._interpreters.finish()
         boundary = self.intervals.boundary if self.intervals else 0
         if self._folding:
             # Every row has been taken in.
