@@ -4,8 +4,8 @@
     python3 python_frames.py [--wait] [--linger] [MILLISECONDS=1000]
 
 Truth: each thread works in rounds (a wait of 2 ms in `rest`, its time measured) for so long, and then stands still
-there; `waits` has one record per thread, called by its name. `stacks` has the Python functions of each, outermost first,
-as [qualified name, plain name, line], from the interpreter itself; `line` is the one in `rest` where rounds wait:
+there; `waits` has one record per thread, called by its name. `stacks` has the Python functions of each, the outermost
+first, as [qualified name, plain name, line], from the interpreter itself. `line` is where rounds wait in `rest`:
 
 - `recursion`: a function that calls itself
 - `generator`: a generator, called by a generator expression

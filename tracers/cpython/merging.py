@@ -23,10 +23,11 @@ _MACHINERY = re.compile(
 )
 """Functions that only lead from one Python function to the next."""
 _STARTS = re.compile(
-    r"_start|_?_?libc_start\w*|__libc_start_main\S*|main|Py_\w*Main\w*|start_thread|_?_?clone3?|thread_run|"
+    r"_start|_?_?libc_start\w*|__libc_start_main\S*|Py_\w*Main\w*|start_thread|_?_?clone3?|thread_run|"
     r"pythread_wrapper|thread_PyThread_start_new_thread|t_bootstrap"
 )
 """Functions that lead to the first Python function of a thread."""
+_INTERPRETER = re.compile(r"(^|/)(lib)?python\d[^/]*$")
 _CLONED = re.compile(r"\.(constprop|isra|part|cold|lto_priv|llvm)[.\d]*")
 
 
@@ -84,14 +85,12 @@ def _aligned(runs: Sequence[int], groups: list[list[Frame]], *, whole: bool) -> 
 
 
 def _after_interpreter(native: Stack, groups: list[list[Frame]]) -> tuple[dict[int, list[Frame]], set[object]]:
-    """Where the interpreter's native function is not among the frames: all functions come where the innermost run of
-    its file's frames ends; if there is none, outermost."""
-    functions = [frame for group in groups for frame in group]
-    for i in range(len(native) - 1, -1, -1):
-        module = native[i].module
-        if module is not None and "python" in module.path.rpartition("/")[2]:
-            return {i: functions}, {module}
-    return {-1: functions}, set()
+    """Where the interpreter's native function has no name (3.14 can be built without a function that stays on the
+    stack): groups come where runs of its file's frames end, one at each, and those that are left at the outermost."""
+    modules = [frame.module for frame in native]
+    inside: set[object] = {module for module in modules if module and _INTERPRETER.search(module.path)}
+    ends = [i for i, m in enumerate(modules) if m in inside and (i + 1 == len(modules) or modules[i + 1] not in inside)]
+    return _aligned(ends, groups, whole=False) or {-1: [frame for group in groups for frame in group]}, inside
 
 
 def _joined(native: Stack, at: dict[int, list[Frame]], inside: set[object], *, machinery: bool) -> Stack:
@@ -119,4 +118,7 @@ def _is_machinery(frame: Frame) -> bool:
 
 
 def _leads_there(frame: Frame, inside: set[object]) -> bool:
-    return frame.module in inside or bool(_STARTS.fullmatch(frame.name))
+    module = frame.module
+    return module in inside or bool(
+        _STARTS.fullmatch(frame.name) or (module is not None and _INTERPRETER.search(module.path))
+    )
