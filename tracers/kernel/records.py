@@ -14,6 +14,8 @@ from .ended import EndedThreads
 from .stack_store import StackStore
 
 MAX_FRAMES = 127
+STACK_WORDS = 512
+"""Of frames, and of Python functions behind them."""
 
 STATES = ("preempted", *states.BLOCKED, "new")
 """enum wait_state, in its order."""

@@ -8,7 +8,6 @@ import os
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....converters.base.text import printable
@@ -26,7 +25,9 @@ from ...symbols.process import ProcessSpaces
 from .capture import PythonFunctions
 
 if TYPE_CHECKING:
+    from ...kernel.records import RecordSink
     from .probes import Probes
+    from .unwinding import Unwinding
 
 _FUNCTIONS = 1 << 18
 _BYTES = 64 << 20
@@ -52,10 +53,15 @@ class _Known(NamedTuple):
 class Interpreters:
     """Finds the interpreters, and reads the functions. `functions` stay when their processes end."""
 
-    def __init__(self, engine: Probes, spaces: ProcessSpaces) -> None:
+    def __init__(self, engine: Probes, spaces: ProcessSpaces, unwinding: Unwinding | None) -> None:
+        """Does nothing if the probes were told to leave Python out."""
         self._engine = engine
         self._spaces = spaces
-        self._map = engine.object.find_map("python_spaces")
+        self._unwinding = unwinding
+        self._is_on = engine.options.has_python
+        if self._is_on:
+            self._map = engine.object.find_map("python_spaces")
+            spaces.listeners.append(self.mapped)
         self._processes: dict[int, _Known] = {}
         self._layouts: dict[bytes, Layout] = {}
         """By what the probes have of it, but for address and salt."""
@@ -73,8 +79,6 @@ class Interpreters:
         self._next_prune = 0.0
         self.refused: Counter[str] = Counter()
         """Processes whose interpreter cannot be read, by the reason."""
-        self.on_found: Callable[[], None] = lambda: None
-        """Called when there is one more: threads that wait there have stacks without its functions."""
 
     def mapped(self, pid: int, mapping: Mapping) -> None:
         """A process has mapped a file."""
@@ -92,8 +96,15 @@ class Interpreters:
             if code not in self.functions and code not in self._unread and len(self._wanted) < _FUNCTIONS:
                 self._wanted.setdefault(code, pid)
 
+    def begin(self, sink: RecordSink) -> None:
+        """Tells the probes of the interpreters of the first processes. ``sink`` gets the stacks."""
+        sink.on_python = self.on_record
+        self.poll()
+
     def poll(self) -> None:
         """Looks at new mappings, and reads the functions in new stacks."""
+        if not self._is_on:
+            return
         found = False
         mapped, self._mapped = self._mapped, {}
         for pid, mapping in mapped:
@@ -101,7 +112,8 @@ class Interpreters:
         if found:
             self._generation += 1
             self._engine.object.set_variable("python_generation", self._generation)
-            self.on_found()
+            if self._unwinding:  # threads that wait there have stacks without its functions
+                self._unwinding.restack_soon()
         self.read(time.monotonic() + _SLICE)
         if (now := time.monotonic()) >= self._next_prune:
             self._next_prune = now + _PRUNE

@@ -32,11 +32,13 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         "user stacks that could not be read": counters["stacks_failed"],
         **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
         "frames without a name": stacks.unnamed.total(),
+    }
+    python = {
         "Python stacks that could not be read": counters["python_stacks_failed"],
         "Python stacks cut": counters["python_stacks_cut"],
         "Python functions without a name": capture.python.unread,
     }
-    return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+    return lost | {kind: count for kind, count in (python | capture.spaces.lost).items() if count}
 
 
 def missed_switches(counters: Mapping[str, int]) -> int:

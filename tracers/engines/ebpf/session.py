@@ -23,7 +23,7 @@ from ...measures.offcpu import FOREVER
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
 from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
-from .capture import Capture, Part, PythonFunctions, by_demand, stacks_of
+from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
 from .folding import Folding
 from .following import Following
@@ -85,11 +85,7 @@ class Session:
         options = engine.options
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
-        self._interpreters = Interpreters(engine, self._spaces) if options.has_python else None
-        if self._interpreters:
-            self._spaces.listeners.append(self._interpreters.mapped)
-            if self._unwinding:
-                self._interpreters.on_found = self._unwinding.restack_soon
+        self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
 
     def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
         """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
@@ -103,12 +99,6 @@ class Session:
         if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
-
-    def _prepare_python(self, sink: RecordSink) -> None:
-        """Tells the probes of the interpreters of the first processes."""
-        if self._interpreters:
-            sink.on_python = self._interpreters.on_record
-            self._interpreters.poll()
 
     def run(
         self,
@@ -130,7 +120,7 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress, wait)
-            self._prepare_python(sink)
+            self._interpreters.begin(sink)
             bounds = self._bounds = Bounds(self._engine, sink)
             self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
@@ -184,8 +174,7 @@ class Session:
             progress.ended(stacks=len(sink.stacks))
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
-        if self._interpreters:
-            self._interpreters.finish()
+        self._interpreters.finish()
         boundary = self.intervals.boundary if self.intervals else 0
         if self._folding:
             # Every row has been taken in.
@@ -284,8 +273,7 @@ class Session:
         self._follow_without_events(sink)
         if self._unwinding:
             self._unwinding.poll()
-        if self._interpreters:
-            self._interpreters.poll()
+        self._interpreters.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
@@ -401,5 +389,5 @@ class Session:
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
-            self._interpreters.found() if self._interpreters else PythonFunctions(),
+            self._interpreters.found(),
         )
