@@ -25,6 +25,8 @@ class PythonFunctions:
     by_code: Mapping[tuple[int, int], Function] = field(default_factory=dict)
     """By address and checksum of the code object."""
     unread: int = 0
+    are_there: bool = False
+    """Whether there are stacks with Python functions."""
     remarks: tuple[str, ...] = ()
 
 

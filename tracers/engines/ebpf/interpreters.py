@@ -75,6 +75,7 @@ class Interpreters:
         self.functions: dict[tuple[int, int], Function] = {}
         """By address and checksum of the code object."""
         self._bytes = 0
+        self._has_stacks = False
         self._generation = self._salt = 0
         self._next_prune = 0.0
         self.refused: Counter[str] = Counter()
@@ -87,6 +88,7 @@ class Interpreters:
 
     def on_record(self, data: bytes) -> None:
         """Takes note of the functions of a stack's record, as the ring buffer has it."""
+        self._has_stacks = True
         words = array("Q", data)[_HEAD_WORDS:]
         part = words[python.begin_of(words) :]
         if not part:
@@ -251,7 +253,7 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         )
-        return PythonFunctions(self.functions, len(self._unread), tuple(remarks))
+        return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
 
 
 def _shape(space: bytes) -> bytes:

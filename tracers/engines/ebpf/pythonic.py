@@ -41,12 +41,13 @@ class PythonStacks:
 
     def __init__(self, functions: PythonFunctions, how: Python) -> None:
         self._functions = functions.by_code
+        self._are_there = functions.are_there
         self._how = how
         self._frames: dict[tuple[int, int, int], Frame] = {}
 
     def split(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The native frames of a stack, and the words of its Python functions."""
-        if not self._functions:
+        if not self._are_there:
             return words, ()
         begin = python.begin_of(words)
         return words[:begin], words[begin:]

@@ -67,10 +67,12 @@ class Stacks:
         requests = [(tgid, epoch, native) for (tgid, epoch, _), (native, _) in zip(user, parts, strict=True)]
         self.problems = symboliser.problems
         marked = _Marked(capture.api)
-        native = map(marked.of, map(_without_strays, symboliser.user_stacks(requests)))
+        frames = map(marked.of, map(_without_strays, symboliser.user_stacks(requests)))
+        self._native = dict(zip(user, frames, strict=True))
+        """User stacks without Python functions."""
         self._user = {
-            space: functions.joined(frames, words, whole=not capture.ends.get(space[2]))
-            for space, frames, (_, words) in zip(user, native, parts, strict=True)
+            space: functions.joined(self._native[space], words, whole=not capture.ends.get(space[2]))
+            for space, (_, words) in zip(user, parts, strict=True)
         }
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
@@ -120,12 +122,12 @@ class Stacks:
 
     def end_of(self, row: Row) -> int:
         """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
-        found = self._user.get(self._space(row))
+        found = self._native.get(self._space(row))
         return -1 if found is None else self._end(row.origin.ustack, found)
 
     def cut_in(self, row: Row) -> str:
         """The module of the outermost frame of an incomplete user stack; "" if the stack is complete or missing."""
-        frames = self._user.get(self._space(row), ())
+        frames = self._native.get(self._space(row), ())
         if not frames or not self._end(row.origin.ustack, frames):
             return ""
         outermost = frames[0]
@@ -136,7 +138,7 @@ class Stacks:
         tables = self._capture.tables
         if tables is None or not tables.late or self._capture.ends.get(row.origin.ustack) != _NO_TABLE:
             return False
-        frames = self._user.get(self._space(row), ())
+        frames = self._native.get(self._space(row), ())
         return any(frame.module is not None and frame.module.path in tables.late for frame in frames)
 
     def _end(self, stack: int, frames: Stack) -> int:
@@ -149,11 +151,12 @@ class Stacks:
         frames: Stack = ()
         # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
-        for place, (wanted, found) in enumerate(((user[2], self._user.get(user)), (kernel, below))):
+        parts = (user[2], self._user.get(user), self._native.get(user)), (kernel, below, below)
+        for place, (wanted, found, walked) in enumerate(parts):
             frames += _frame_of(call) if place else ()
-            if found is not None:
+            if found is not None and walked is not None:
                 frames += found
-                if end := self._end(wanted, found):
+                if end := self._end(wanted, walked):
                     self.ends[ENDS[end]] += 1
             elif wanted:
                 frames += (_LOST_STACK,)

@@ -11,7 +11,7 @@ from stallscope.tracers.kernel import python
 
 CODE = 0x7F00_0000_1000
 WORDS = (python.PROCESS << 56 | 1, python.CODE << 56 | CODE, 9 << 32 | 2 << 1 | 1)
-FUNCTIONS = PythonFunctions({(CODE, 9): Function("work", "/a.py", 7, (3, 8), b"\x02\x01")})
+FUNCTIONS = PythonFunctions({(CODE, 9): Function("work", "/a.py", 7, (3, 8), b"\x02\x01")}, are_there=True)
 
 
 def stacks(how: Python = PLAIN, functions: PythonFunctions = FUNCTIONS) -> PythonStacks:
@@ -22,6 +22,7 @@ def test_split() -> None:
     assert stacks().split((1, 2, *WORDS)) == ((1, 2), WORDS)
     assert stacks().split((1, 2)) == ((1, 2), ())
     assert stacks().split(()) == ((), ())
+    assert stacks(functions=PythonFunctions({}, are_there=True)).split((1, *WORDS)) == ((1,), WORDS)
 
 
 def test_line_of_what_runs() -> None:
