@@ -330,10 +330,12 @@ __weak int python_current_rounds(struct unwind_walk *walk, struct stack_record *
 }
 
 /* Adds the Python functions that the current task is in to the record, behind the native frames; returns their words. */
-static __always_inline u32 python_current(struct unwind_walk *walk, struct stack_record *record)
+__weak u32 python_current(struct unwind_walk *walk, struct stack_record *record)
 {
 	struct task_struct *task;
 
+	if (!walk || !record)
+		return 0;
 	walk->python.words = 0;
 	walk->python.hash = 0;
 	if (!python_frames || !python_generation)

@@ -98,7 +98,7 @@ struct thread {
 	u32 creator; /* the thread that created it during the trace; 0: none */
 	u32 waker;   /* last thread that woke it, and its core: with a timeline */
 	u32 waker_cpu;
-	u32 first; /* its first life, by which its account is known across execs */
+	u32 first;	  /* its first life, by which its account is known across execs */
 	u32 interpreters; /* python_generation when its stack was taken */
 };
 

@@ -129,11 +129,11 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 }
 
 /* The id of the whole stack, of which the native frames were recognised; 0 if its Python functions are new. */
-static __always_inline u64 recalled_stack(struct unwind_walk *walk, struct stack_record *record, u64 recalled)
+__weak u64 recalled_stack(struct unwind_walk *walk, struct stack_record *record, u64 recalled)
 {
 	u64 whole;
 
-	if (!python_current(walk, record))
+	if (!walk || !record || !python_current(walk, record))
 		return recalled;
 	whole = joined_id(recalled, walk->python.hash);
 	return bpf_map_lookup_elem(&known_stacks, &whole) ? whole : 0;
