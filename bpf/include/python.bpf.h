@@ -4,7 +4,7 @@
  * CPython keeps a list of thread states per interpreter. The one of a thread has the address of the thread's control
  * block, which the kernel knows as the base of fs (glibc, musl: pthread_self()). From there the frames are a list, each
  * with its code object. A code object can be freed, and its memory used for another one: the checksum contains what
- * distinguishes code objects, and the hash of the name's text.
+ * distinguishes code objects, and its version or the hash of its name's text.
  *
  * Like a step up a native stack, a step reads no memory itself. */
 #ifndef STALLSCOPE_PYTHON_BPF_H
@@ -179,12 +179,13 @@ static __always_inline int python_frame(struct unwind_walk *walk, struct stack_r
 	return python_reads(python, python->code, python->space.code_bytes, PYTHON_OBJECT);
 }
 
-static __always_inline int python_function(struct unwind_walk *walk, struct stack_record *record)
+/* `last`: what the checksum lacks. */
+static __always_inline int python_function(struct unwind_walk *walk, struct stack_record *record, u64 last)
 {
 	struct python_walk *python = &walk->python;
 	u64 second;
 
-	python->checksum = python_mix(python->checksum, python->word[0]);
+	python->checksum = python_mix(python->checksum, last);
 	second = python->checksum << 32 | (python->instruction & 0x7fffffff) << 1 | python->entry;
 	put_python(walk, record, PYTHON_CODE | python->code);
 	put_python(walk, record, second);
@@ -234,9 +235,11 @@ __weak int python_step(struct unwind_walk *walk, struct stack_record *record)
 		python->checksum = python_mix(python->checksum, python_word(python, python->space.code_file));
 		python->checksum = python_mix(python->checksum, python_word(python, python->space.code_lines));
 		python->checksum = python_mix(python->checksum, python_int(python, python->space.code_line));
+		if (python->space.code_version != NO_STEP)
+			return python_function(walk, record, python_int(python, python->space.code_version));
 		return python_reads(python, word + python->space.name_hash, sizeof(u64), PYTHON_NAME);
 	case PYTHON_NAME:
-		return python_function(walk, record);
+		return python_function(walk, record, word);
 	}
 	return WALK_DONE;
 }

@@ -56,6 +56,7 @@ struct python_space {
 	u16 code_lines;
 	u16 code_first; /* instruction */
 	u16 code_bytes;
+	u16 code_version; /* a number that no other one has had (from 3.12 on); NO_STEP: it has none */
 	u16 name_hash;
 	u8 entry;	/* enum python_entry */
 	u8 instruction; /* enum python_instruction */

@@ -6,7 +6,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..kernel.python import checksum
+from ..kernel.python import NO_STEP, checksum
 from .layouts import Layout, Version
 from .lines import line_of
 from .memory import Memory
@@ -61,27 +61,33 @@ def read_function(memory: Memory, layout: Layout, code: int, wanted: int, salt: 
 
 
 class _Head(NamedTuple):
-    """Of a code object: addresses of strings and of the table, and the first line."""
+    """Of a code object: addresses of strings and of the table, the first line, and the version."""
 
     name: int
     qualified: int
     file: int
     lines: int
     line: int
+    version: int
 
     @classmethod
     def read(cls, memory: Memory, layout: Layout, code: int) -> _Head:
         offsets = (layout.code_name, layout.code_qualified, layout.code_file, layout.code_lines)
         data = memory.read(code, max(*offsets, layout.code_line) + 8)
+        version = 0
+        if layout.code_version != NO_STEP:
+            version = int.from_bytes(data[layout.code_version : layout.code_version + 4], "little")
         name, qualified, file, lines = (
             int.from_bytes(data[offset : offset + 8], "little") if offset else 0 for offset in offsets
         )
         (line,) = struct.unpack_from("<I", data, layout.code_line)
-        return cls(name, qualified, file, lines, line)
+        return cls(name, qualified, file, lines, line, version)
 
     def checksum(self, memory: Memory, layout: Layout, salt: int) -> int:
-        name_hash = memory.word(self.name + layout.name_hash)
-        return checksum(salt, (self.name, self.file, self.lines, self.line, name_hash))
+        last = self.version
+        if layout.code_version == NO_STEP:
+            last = memory.word(self.name + layout.name_hash)
+        return checksum(salt, (self.name, self.file, self.lines, self.line, last))
 
 
 def _text(memory: Memory, layout: Layout, address: int) -> str:

@@ -59,6 +59,8 @@ class Layout:
     code_file: int
     code_lines: int
     code_first: int
+    code_version: int
+    """NO_STEP where there is none."""
     entry: int
     instruction: int
     ascii_size: int
@@ -71,13 +73,14 @@ class Layout:
         """A struct python_space. ``interpreters``: address of the pointer to the first one."""
         thread = _bytes(self.thread_next, self.thread_id, self.thread_frame)
         frame = _bytes(self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry)
-        code = _bytes(self.code_line, self.code_name, self.code_file, self.code_lines)
+        version = 0 if self.code_version == NO_STEP else self.code_version
+        code = _bytes(self.code_line, self.code_name, self.code_file, self.code_lines, version)
         return SPACE.pack(
             interpreters, salt, self.interpreter_next, self.interpreter_threads,
             self.thread_next, self.thread_id, self.thread_frame, thread,
             self.frame_in, self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry, frame,
             self.code_line, self.code_name, self.code_file, self.code_lines, self.code_first, code,
-            self.name_hash, self.entry, self.instruction,
+            self.code_version, self.name_hash, self.entry, self.instruction,
         )  # fmt: skip
 
 
@@ -91,6 +94,7 @@ _3_9 = Layout(
     thread_interpreter=16, thread_next=8, thread_id=176, thread_frame=24, frame_in=NO_STEP,
     frame_code=32, frame_back=24, frame_instruction=104, frame_entry=0,
     code_line=40, code_name=112, code_qualified=0, code_file=104, code_lines=120, code_first=0,
+    code_version=NO_STEP,
     entry=ENTRY_ALWAYS, instruction=INSTRUCTION_BYTE, ascii_size=48, compact_size=72,
 )  # fmt: skip
 _3_11 = Layout(
@@ -98,11 +102,12 @@ _3_11 = Layout(
     thread_interpreter=16, thread_next=8, thread_id=152, thread_frame=56, frame_in=8,
     frame_code=32, frame_back=48, frame_instruction=56, frame_entry=68,
     code_line=72, code_name=120, code_qualified=128, code_file=112, code_lines=136, code_first=184,
+    code_version=NO_STEP,
     entry=ENTRY_FLAG, instruction=INSTRUCTION_AT, ascii_size=48, compact_size=72,
 )  # fmt: skip
 _3_12 = replace(
     _3_11, version=(3, 12), interpreter_threads=72, thread_id=136, frame_in=0,
-    frame_code=0, frame_back=8, frame_entry=70, code_line=68, code_first=192,
+    frame_code=0, frame_back=8, frame_entry=70, code_line=68, code_first=192, code_version=92,
     entry=ENTRY_BELOW, ascii_size=40, compact_size=56,
 )  # fmt: skip
 _TABLES = {
@@ -164,11 +169,12 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         frame_code=frame["executable"], frame_back=frame["previous"], frame_instruction=frame["instr_ptr"],
         frame_entry=frame["owner"], code_line=code["firstlineno"], code_name=code["name"],
         code_qualified=code["qualname"], code_file=code["filename"], code_lines=code["linetable"],
-        code_first=code["code"],
+        code_first=code["code"], code_version=code["names"] - 4,
     )  # fmt: skip
     in_windows = (
         thread["next"], thread["thread_id"], thread["current_frame"], *list(frame.values())[1:6],
-        code["firstlineno"], code["name"], code["qualname"], code["filename"], code["linetable"], code["code"],
+        code["firstlineno"], code["name"], code["qualname"], code["filename"], code["linetable"], code["names"],
+        code["code"],
     )  # fmt: skip
     # An interpreter has its threads' list near its beginning, behind some tables.
     if max(in_windows) > WINDOW - 8 or max(layout.interpreter_next, layout.interpreter_threads) >= 1 << 24:

@@ -20,7 +20,7 @@ ENTRY_ALWAYS, ENTRY_FLAG, ENTRY_BELOW = range(3)
 """enum python_entry."""
 INSTRUCTION_BYTE, INSTRUCTION_WORD, INSTRUCTION_AT = range(3)
 """enum python_instruction."""
-SPACE = struct.Struct("<QIII17H2B")
+SPACE = struct.Struct("<QIII18H2B6x")
 """struct python_space."""
 _MULTIPLIER, _64, _32 = 0xFF51AFD7ED558CCD, (1 << 64) - 1, (1 << 32) - 1
 _MAX_INSTRUCTION = 1 << 31
@@ -83,8 +83,8 @@ def codes(words: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def checksum(salt: int, words: Iterable[int]) -> int:
-    """Of a code object: addresses of its name, its file's name and its table of lines, its first line, and the hash of
-    its name's text."""
+    """Of a code object: addresses of its name, its file's name and its table of lines, its first line, and its version,
+    or else the hash of its name's text."""
     value = salt
     for word in words:
         value = (value ^ word) * _MULTIPLIER & _64
