@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
+import time
 
 import pytest
+from commands import run
 from pythons import interpreters
 from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.records import RecordSink
 from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Traced, run_traced
 
@@ -54,8 +61,9 @@ def test_functions(python: tuple[str, ...]) -> None:
         (still,) = [sample for sample in samples if sample.label("open")]
         assert functions(still) == expected, name
         waited = sum(s.values[0] for s in samples if not s.label("open") and functions(s)[-1:] == [("rest", line)])
-        assert wait["calls"] > 50
-        assert waited == pytest.approx(wait["ns"], rel=0.05), name
+        assert wait["calls"] > 20
+        # The thread's own clock also has the time in which it ran, or was preempted, beside that line.
+        assert 0.8 * wait["ns"] <= waited <= 1.03 * wait["ns"], name
     assert found.counters["user_memo_hits"] > 0
     assert not found.counters["user_memo_wrong"]
     # All but what `text` makes, which is freed after each round, before anybody can read it.
@@ -65,3 +73,111 @@ def test_functions(python: tuple[str, ...]) -> None:
     assert (
         found.profile.lost.get("Python stacks that could not be read", 0) <= found.counters["user_memo_hits"] / 100 + 2
     )
+
+
+def folded(*arguments: str) -> list[str]:
+    """The folded stacks that trace-offcpu prints, without the process."""
+    finished = run("-o", "-", *arguments)
+    assert finished.status == 0, finished.err
+    return [line.partition(";")[2].rpartition(" ")[0] for line in finished.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ["recursion;rest;"]),
+        (("--native-python",), ["_PyEval_EvalFrameDefault;", "recursion;rest;"]),
+        (("--python-only", "-U"), ["recursion;rest"]),
+        (("--no-python",), ["_PyEval_EvalFrameDefault;"]),
+    ],
+)
+def test_options(options: tuple[str, ...], expected: list[str]) -> None:
+    with Workload("python_frames", 1, linger=True) as workload:
+        workload.release()
+        workload.truth()
+        stacks = folded("-p", str(workload.pid), "-d", "0.5", *options)
+    assert stacks
+    for part in ("_PyEval_EvalFrameDefault;", "recursion;rest"):
+        assert any(part in stack for stack in stacks) == any(part in wanted for wanted in expected), part
+    assert all(any(part in stack for stack in stacks) for part in expected), stacks
+    if "--python-only" in options:
+        assert not any("nanosleep" in stack or "[" in stack for stack in stacks), stacks
+
+
+FAMILY = """
+import os, time
+def in_child():
+    for _ in range(50): time.sleep(0.01)
+def in_grandchild():
+    while True: time.sleep(0.01)
+def in_parent(child):
+    os.waitpid(child, 0)
+child = os.fork()
+if not child:
+    grandchild = os.fork()
+    if not grandchild:
+        in_grandchild()
+    in_child()
+    os.kill(grandchild, 9)
+    os._exit(0)
+in_parent(child)
+os.execv("/bin/sleep", ["sleep", "0.2"])
+"""
+
+
+def test_interpreter_that_starts_forks_and_ends_during_the_trace(python: tuple[str, ...]) -> None:
+    stacks = folded("--", *python, "-c", FAMILY)
+    for function in ("in_child", "in_grandchild", "in_parent"):
+        assert any(f"<module>;{function};" in stack for stack in stacks), (function, stacks)
+    assert any("nanosleep" in stack and "<module>" not in stack for stack in stacks), "of sleep"
+
+
+CHURN = """
+import threading, time
+def made(number):
+    name = "f_%d" % number
+    text = "\\n" * (number % 7) + "def " + name + "():\\n  time.sleep(0.0005)\\n" + name + "()\\n"
+    exec(compile(text, "file_%d" % number, "exec"), {"time": time})
+def churn(first):
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        made(first)
+        first += 8
+while True:
+    threads = [threading.Thread(target=churn, args=(i,)) for i in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+
+
+def test_functions_that_are_made_and_freed_have_their_own_names(python: tuple[str, ...]) -> None:
+    """Or none: the process is killed in the middle of it."""
+    process = subprocess.Popen([*python, "-c", CHURN])
+    try:
+        time.sleep(0.5)
+        sink = RecordSink(())
+        probes = Probes(options(process.pid), sink)
+        killer = threading.Timer(2, process.kill)
+        killer.start()
+        try:
+            capture = Session(probes, None, 3).run(sink)
+        finally:
+            probes.close()
+        profile = profile_of(capture, "Off-CPU time")
+        capture.spaces.close()
+    finally:
+        process.kill()
+        process.wait()
+    named = 0
+    for sample in profile.samples:
+        frames = [frame for frame in sample.stack if frame.kind == "python"]
+        numbers = {frame.file.removeprefix("file_") for frame in frames if frame.file.startswith("file_")}
+        made = [frame for frame in frames if frame.name.startswith("f_")]
+        assert len(numbers) <= 1, frames
+        for frame in made:
+            number = int(frame.name.removeprefix("f_"))
+            assert frame.file == f"file_{number}", frame
+            assert frame.line - number % 7 in (1, 2), frame  # preempted at its beginning, or asleep
+            named += 1
+    assert any(frame.name == "made" for sample in profile.samples for frame in sample.stack)
+    assert named or profile.lost["Python functions without a name"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import SYSTEM_PYTHON
+from stallscope.tracers.cpython.functions import Inside
 from stallscope.tracers.cpython.layouts import Layout, layout_of
 from stallscope.tracers.cpython.memory import Memory
 from stallscope.tracers.cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
@@ -81,3 +82,10 @@ def layout_in(pid: int, memory: Memory) -> Layout:
     """Of a process's interpreter."""
     _, runtime, address = runtime_in(pid)
     return layout_of(runtime.version, address, memory)
+
+
+def inside_of(pid: int, memory: Memory, salt: int) -> Inside:
+    """What functions are read with."""
+    _, runtime, address = runtime_in(pid)
+    bias = address - runtime.vaddr
+    return Inside(layout_in(pid, memory), bias + runtime.code_type, bias + runtime.text_type, salt)

@@ -15,8 +15,11 @@ _MAX_TEXT = 4096
 """Characters of a name."""
 _MAX_TABLE = 1 << 18
 """Bytes of a table of lines; without it, a function has its first line only."""
-_STRING = struct.Struct("<QqI")
-"""Of PyASCIIObject from byte 16 on: length, hash, state."""
+_OBJECT = struct.Struct("<IHHQ")
+"""PyObject: the count of references, its overflow and flags (from 3.14 on; else its higher half), and the type."""
+_MAX_FLAGS = 1 << 8
+_STRING = struct.Struct("<16xQqI")
+"""Of PyASCIIObject: length, hash, state."""
 _ASCII, _COMPACT, _KIND = 1 << 6, 1 << 5, 2
 """In ``state``: two bits for interning are below."""
 _BYTES_SIZE, _BYTES_DATA = 16, 32
@@ -45,19 +48,38 @@ class Function(NamedTuple):
 _line_of = lru_cache(maxsize=1 << 16)(line_of)
 
 
-def read_function(memory: Memory, layout: Layout, code: int, wanted: int, salt: int) -> Function | None:
+class Inside(NamedTuple):
+    """An interpreter in a process, from which functions are read."""
+
+    layout: Layout
+    code_type: int
+    text_type: int
+    """Addresses of the types of code objects and of strings; 0 if unknown."""
+    salt: int
+
+
+def read_function(memory: Memory, inside: Inside, code: int, wanted: int) -> Function | None:
     """The function whose code object is at ``code``; None if there is another one by now, with another checksum than
-    ``wanted``. OSError if the memory is not there."""
-    head = _Head.read(memory, layout, code)
-    if head.checksum(memory, layout, salt) != wanted:
+    ``wanted``, or if it has been freed. OSError if the memory is not there."""
+    head = _Head.read(memory, inside, code)
+    if head is None or head.checksum(memory, inside) != wanted:
         return None
-    name = _text(memory, layout, head.qualified or head.name) or _text(memory, layout, head.name)
-    file = _text(memory, layout, head.file)
+    name = _text(memory, inside, head.qualified or head.name)
+    file = _text(memory, inside, head.file)
     table = _table(memory, head.lines)
-    # It may have been freed, and its memory used again, while it was read.
-    if not name or _Head.read(memory, layout, code) != head or head.checksum(memory, layout, salt) != wanted:
+    # While the code object lives, what it refers to lives, too.
+    if not name or _Head.read(memory, inside, code) != head or head.checksum(memory, inside) != wanted:
         return None
-    return Function(name, file, head.line, layout.version, table)
+    return Function(name, file, head.line, inside.layout.version, table)
+
+
+def is_alive(head: bytes, version: Version, kind: int) -> bool:
+    """Whether 16 bytes begin a Python object of the type at ``kind`` (0: of any). Where one was freed, CPython's
+    allocator has a pointer, or 0, instead of the count of references, and the C library's has one or two numbers."""
+    count, overflow, flags, found = _OBJECT.unpack_from(head)
+    if (version < (3, 14) and flags) or overflow or not count:
+        return False
+    return flags < _MAX_FLAGS and kind in (0, found)
 
 
 class _Head(NamedTuple):
@@ -71,9 +93,13 @@ class _Head(NamedTuple):
     version: int
 
     @classmethod
-    def read(cls, memory: Memory, layout: Layout, code: int) -> _Head:
+    def read(cls, memory: Memory, inside: Inside, code: int) -> _Head | None:
+        """None if there is none any more."""
+        layout = inside.layout
         offsets = (layout.code_name, layout.code_qualified, layout.code_file, layout.code_lines)
         data = memory.read(code, max(*offsets, layout.code_line) + 8)
+        if not is_alive(data, layout.version, inside.code_type):
+            return None
         version = 0
         if layout.code_version != NO_STEP:
             version = int.from_bytes(data[layout.code_version : layout.code_version + 4], "little")
@@ -83,16 +109,20 @@ class _Head(NamedTuple):
         (line,) = struct.unpack_from("<I", data, layout.code_line)
         return cls(name, qualified, file, lines, line, version)
 
-    def checksum(self, memory: Memory, layout: Layout, salt: int) -> int:
+    def checksum(self, memory: Memory, inside: Inside) -> int:
         last = self.version
-        if layout.code_version == NO_STEP:
-            last = memory.word(self.name + layout.name_hash)
-        return checksum(salt, (self.name, self.file, self.lines, self.line, last))
+        if inside.layout.code_version == NO_STEP:
+            last = memory.word(self.name + inside.layout.name_hash)
+        return checksum(inside.salt, (self.name, self.file, self.lines, self.line, last))
 
 
-def _text(memory: Memory, layout: Layout, address: int) -> str:
-    """A Python string; "" if it has a form that names do not have."""
-    length, _, state = _STRING.unpack(memory.read(address + 16, _STRING.size))
+def _text(memory: Memory, inside: Inside, address: int) -> str:
+    """A Python string; "" if it has a form that names do not have, or has been freed."""
+    layout = inside.layout
+    head = memory.read(address, _STRING.size)
+    length, _, state = _STRING.unpack(head)
+    if not is_alive(head, layout.version, inside.text_type):
+        return ""
     if not state & _COMPACT or not 0 < length <= _MAX_TEXT:
         return ""
     if state & _ASCII:

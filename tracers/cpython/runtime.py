@@ -14,7 +14,7 @@ _NAMED = re.compile(r"(?:lib)?python(\d)\.(\d+)")
 _MAYBE = re.compile(r"python", re.IGNORECASE)
 _OBJECT = 1
 """STT_OBJECT of elf.h."""
-_RUNTIME, _VERSION = b"_PyRuntime", b"Py_Version"
+_RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
 _LOAD = 1
 _MAX_STRINGS = 256 << 20
 
@@ -25,6 +25,9 @@ class Runtime(NamedTuple):
     version: Version
     vaddr: int
     """Of `_PyRuntime`, a virtual address of the file."""
+    code_type: int
+    text_type: int
+    """Of the types of code objects and of strings, likewise; 0 if unknown."""
 
 
 def may_be_interpreter(mapping: Mapping) -> bool:
@@ -36,7 +39,7 @@ def find_runtime(elf: ElfFile, path: str) -> Runtime | None:
     """The runtime that a file defines; None if it is no interpreter. ElfError for a damaged file."""
     if not elf.is_64:
         return None
-    found = _variables(elf, {_RUNTIME, _VERSION})
+    found = _variables(elf, {_RUNTIME, _VERSION, _CODE, _TEXT})
     if _RUNTIME not in found:
         return None
     if _VERSION in found:  # from 3.11 on
@@ -45,7 +48,7 @@ def find_runtime(elf: ElfFile, path: str) -> Runtime | None:
     else:
         match = _NAMED.match(os.path.basename(path))
         version = (int(match[1]), int(match[2])) if match else (0, 0)
-    return Runtime(version, found[_RUNTIME])
+    return Runtime(version, found[_RUNTIME], found.get(_CODE, 0), found.get(_TEXT, 0))
 
 
 def address_of(elf: ElfFile, mapping: Mapping, vaddr: int) -> int | None:

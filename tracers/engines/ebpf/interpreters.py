@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ...base import procfs
-from ...cpython.functions import Function, read_function
-from ...cpython.layouts import Layout, Refused, check_threads, layout_of
+from ...cpython.functions import Function, Inside, read_function
+from ...cpython.layouts import Refused, check_threads, layout_of
 from ...cpython.memory import memory_of
 from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
 from ...images.elf import ElfError
@@ -44,8 +44,7 @@ _HEAD_WORDS = 2
 class _Known(NamedTuple):
     """An interpreter in a process."""
 
-    layout: Layout
-    salt: int
+    inside: Inside
     space: bytes
     """As the probes have it."""
 
@@ -63,8 +62,8 @@ class Interpreters:
             self._map = engine.object.find_map("python_spaces")
             spaces.listeners.append(self.mapped)
         self._processes: dict[int, _Known] = {}
-        self._layouts: dict[bytes, Layout] = {}
-        """By what the probes have of it, but for address and salt."""
+        self._inside: dict[bytes, Inside] = {}
+        """By what the probes have of it."""
         self._files: dict[tuple[int, int] | str, Runtime | None] = {}
         self._mapped: dict[tuple[int, Mapping], None] = {}
         """In their order."""
@@ -152,7 +151,7 @@ class Interpreters:
                 for code in codes:
                     function = None
                     with contextlib.suppress(OSError, ValueError):
-                        function = read_function(memory, known.layout, *code, known.salt)
+                        function = read_function(memory, known.inside, *code)
                     if function is None:
                         left.append(code)
                     else:
@@ -181,10 +180,10 @@ class Interpreters:
         if known is not None:
             return known
         space = self._map.lookup(pid.to_bytes(4, "little"))
-        layout = self._layouts.get(_shape(space)) if space else None
-        if space is None or layout is None:
+        inside = self._inside.get(space) if space else None
+        if space is None or inside is None:
             return None
-        return self._processes.setdefault(pid, _Known(layout, _salt(space), space))
+        return self._processes.setdefault(pid, _Known(inside, space))
 
     def _others(self, pid: int) -> list[int]:
         """Processes that may have the same functions."""
@@ -219,24 +218,27 @@ class Interpreters:
             name = printable(os.path.basename(mapping.file_path))
             self.refused[f"{name} ({'.'.join(map(str, runtime.version))}): {reason}"] += 1
             return False
-        return self._tell(pid, layout, address + layout.interpreters_head)
+        bias = address - runtime.vaddr
+        code, text = (bias + kind if kind else 0 for kind in (runtime.code_type, runtime.text_type))
+        return self._tell(pid, Inside(layout, code, text, 0), address + layout.interpreters_head)
 
-    def _tell(self, pid: int, layout: Layout, interpreters: int) -> bool:
+    def _tell(self, pid: int, inside: Inside, interpreters: int) -> bool:
         """Tells the probes, unless they know it: a forked process has its parent's, and the salt that goes with it."""
         key = pid.to_bytes(4, "little")
         before = self._map.lookup(key)
-        if before is not None and before == layout.pack(interpreters, _salt(before)):
-            self._processes[pid] = _Known(layout, _salt(before), before)
+        if before is not None and before == inside.layout.pack(interpreters, salt := _salt(before)):
+            self._processes[pid] = _Known(inside._replace(salt=salt), before)
             return False
         self._salt += 1
-        space = layout.pack(interpreters, self._salt)
+        inside = inside._replace(salt=self._salt)
+        space = inside.layout.pack(interpreters, inside.salt)
         try:
             self._map.update(key, space)
         except BpfError:
             self.refused["too many processes have an interpreter"] += 1
             return False
-        self._processes[pid] = _Known(layout, self._salt, space)
-        self._layouts[_shape(space)] = layout
+        self._processes[pid] = _Known(inside, space)
+        self._inside[space] = inside
         return True
 
     def _prune(self) -> None:
@@ -254,11 +256,6 @@ class Interpreters:
             for reason, count in self.refused.most_common()
         )
         return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
-
-
-def _shape(space: bytes) -> bytes:
-    """Without address and salt."""
-    return space[12:]
 
 
 def _salt(space: bytes) -> int:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pythons import interpreters, layout_in, running
+from pythons import inside_of, interpreters, running
 from stallscope.tracers.cpython import functions
 from stallscope.tracers.cpython.memory import memory_of
 from stallscope.tracers.engines.ebpf import interpreters as module
@@ -82,9 +82,10 @@ class Traced:
 
     def checksum(self, pid: int, code: int) -> int:
         with memory_of(pid) as memory:
-            layout = layout_in(pid, memory)
-            salt = int.from_bytes(self.space(pid)[8:12], "little")
-            return functions._Head.read(memory, layout, code).checksum(memory, layout, salt)
+            inside = inside_of(pid, memory, int.from_bytes(self.space(pid)[8:12], "little"))
+            head = functions._Head.read(memory, inside, code)
+            assert head
+            return head.checksum(memory, inside)
 
 
 @contextmanager
