@@ -139,17 +139,18 @@ struct walk_request {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 fs;
 	u64 window; /* address of word[0] */
 	u64 want;   /* the word that must be read next */
 	u64 id;	    /* of the stack; 0: none */
 	u32 tgid;
 	u32 words; /* read from `window` on */
 	u16 begins;
-	u16 reads; /* the walk continues when `want` has been read */
-	u16 end;   /* enum walk_end */
-	u16 pad;
+	u16 reads;  /* the walk continues when `want` has been read */
+	u16 end;    /* enum walk_end */
+	u16 python; /* the walk is along its Python functions */
 	u32 tid;
-	u32 pad2;
+	u32 pad;
 	u64 word[REQUEST_WORDS];
 };
 
@@ -188,6 +189,34 @@ __weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
 	return next;
 }
 
+/* Continues a walk along Python functions with what user space has read; returns whether there is more to read. */
+__weak int request_python(struct unwind_walk *walk, struct stack_record *record, u64 fs)
+{
+	u32 zero = 0, bytes;
+	struct walk_request *request = bpf_map_lookup_elem(&walk_request, &zero);
+	int next;
+
+	if (!walk || !record || !request)
+		return 0;
+	if (!request->python) {
+		walk->python.words = 0;
+		walk->python.hash = 0;
+		if (!python_frames || !python_generation)
+			return 0;
+		next = begin_python(walk, record, fs);
+	} else {
+		bytes = walk->python.bytes;
+		if (bytes > PYTHON_WINDOW)
+			bytes = PYTHON_WINDOW;
+		bpf_probe_read_kernel(walk->python.word, bytes, request->word);
+		next = request->words * sizeof(u64) < bytes ? python_fault(walk, record) : python_step(walk, record);
+	}
+	request->python = next == WALK_READS;
+	request->reads = next == WALK_READS;
+	request->want = walk->python.want;
+	return request->reads;
+}
+
 /* Run by user space (BPF_PROG_TEST_RUN): continues the walk in `walk_request`. */
 SEC("raw_tp")
 int scope_walk(void *ctx)
@@ -197,9 +226,14 @@ int scope_walk(void *ctx)
 	struct stack_record *record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	struct unwind_walk *walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	int next = WALK_GOES_ON;
+	u64 id;
 
 	if (!request || !record || !walk)
 		return 0;
+	if (request->begins)
+		request->python = 0;
+	if (request->python)
+		goto python;
 	if (request->begins)
 		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, request->tid, false);
 	else if (!request->words)
@@ -224,8 +258,13 @@ int scope_walk(void *ctx)
 	}
 	record->end = walk->end;
 	request->end = walk->end;
-	if (!request->reads)
-		request->id = stack_id(record, walk->frames);
+	if (request->reads)
+		return 0;
+python:
+	if (request_python(walk, record, request->fs))
+		return 0;
+	id = joined_id(stack_hash(record, walk->frames), end_python(walk) ? walk->python.hash : 0);
+	request->id = send_stack(record, walk->frames & MAX_FRAMES, walk->python.words, id);
 	return 0;
 }
 
@@ -468,11 +507,12 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	if (walked && walked->out == t->out && walked->id) {
 		t->late_ustack = walked->id;
 		t->late_end = walked->end;
+		t->interpreters = python_generation;
 		barrier();
 		*(volatile u64 *)&t->late_out = walked->out;
 		count(LATE_STACKS);
 	}
-	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE)
+	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, python_generation))
 		return 0;
 	cs = task_registers(task, &ip, &sp, &bp);
 	if (cs != USER_CS || (!ip && !sp))
@@ -482,6 +522,7 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	out.ip = ip;
 	out.sp = sp;
 	out.bp = bp;
+	out.fs = task->thread.fsbase;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

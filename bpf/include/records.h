@@ -241,6 +241,7 @@ struct sleeper_record {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 fs;
 };
 
 enum counter {

@@ -13,10 +13,12 @@ from pythons import interpreters
 from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import probes
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.kernel.shapes import BTF_SHAPES, Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Traced, run_traced
 
@@ -73,6 +75,27 @@ def test_functions(python: tuple[str, ...]) -> None:
     assert (
         found.profile.lost.get("Python stacks that could not be read", 0) <= found.counters["user_memo_hits"] / 100 + 2
     )
+
+
+@pytest.mark.parametrize("shape", BTF_SHAPES, ids=lambda shape: shape.name)
+def test_threads_that_sleep_from_the_beginning(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An iterator walks their stacks, or user space reads their memory."""
+    monkeypatch.setattr(probes, "BTF_SHAPES", (shape,))
+    with Workload("python_frames", 1, linger=True) as workload:
+        workload.release()
+        truth = workload.truth()
+        sink = RecordSink(())
+        engine = Probes(options(workload.pid), sink)
+        try:
+            capture = Session(engine, None, 1).run(sink)
+        finally:
+            engine.close()
+        profile = profile_of(capture, "Off-CPU time")
+        capture.spaces.close()
+    asleep = {sample.label("tid"): functions(sample) for sample in profile.samples if sample.label("open")}
+    for wait in truth["waits"]:
+        expected = [(qualified, line) for qualified, _, line in truth["stacks"][wait["function"]]]
+        assert asleep[wait["tid"]] == expected, wait["function"]
 
 
 def folded(*arguments: str) -> list[str]:
@@ -156,13 +179,13 @@ def test_functions_that_are_made_and_freed_have_their_own_names(python: tuple[st
     try:
         time.sleep(0.5)
         sink = RecordSink(())
-        probes = Probes(options(process.pid), sink)
+        engine = Probes(options(process.pid), sink)
         killer = threading.Timer(2, process.kill)
         killer.start()
         try:
-            capture = Session(probes, None, 3).run(sink)
+            capture = Session(engine, None, 3).run(sink)
         finally:
-            probes.close()
+            engine.close()
         profile = profile_of(capture, "Off-CPU time")
         capture.spaces.close()
     finally:
