@@ -9,7 +9,7 @@ from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
-from .runtimes import parked_in
+from .runtimes import Parked
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import kind_of
 from .wait_sites import Site, Sites
@@ -185,6 +185,7 @@ class _Places:
 
     def __init__(self, shared: Shared) -> None:
         self._sites = Sites(shared)
+        self._parked = Parked()
         self._known: dict[int, Site] = {}
         self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
 
@@ -192,7 +193,7 @@ class _Places:
         found = self._known.get(id(stack))
         if found is None:
             found = self._sites.of(stack)
-            if parked := parked_in(stack):
+            if parked := self._parked.of(stack):
                 found = Site((parked,), found.kernel)
             self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.

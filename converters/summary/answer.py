@@ -11,6 +11,7 @@ from ..base.units import plural, share
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
+from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
 from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
@@ -76,6 +77,8 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
         return _without_choice(summary, findings, still, words)
     first = choices[0]
     second = _second(first, choices[1:])
+    if not second and first.finding:
+        second = beside_lock(first.finding, findings, summary.duration_ns)
     if summary.weight and first.finding and first.finding.kind == CPU and (work := _work_sentence(summary)):
         second = work
     sentences = tuple(filter(None, (first.say(), second, still)))
@@ -244,7 +247,7 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
     times, everyone = summary.active, summary.times.threads
     whom = _everyone(everyone)
     if times.threads != everyone:
-        whom = f"the threads that do not only wait ({times.threads} of {everyone})"
+        whom = f"{times.threads} of {plural(everyone, 'thread')} (the others only wait)"
     return f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 

@@ -233,6 +233,14 @@ class Findings:
             return None
         return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max)
 
+    def places_of(self, threads: Iterable[Thread]) -> dict[Place, int]:
+        """The time of these threads' waits, in ns."""
+        found: dict[Place, int] = defaultdict(int)
+        for thread in threads:
+            for place, total in self._sums.get(thread, _NOWHERE).items():
+                found[place] += total.time
+        return found
+
     def _wall(self, threads: Iterable[Thread]) -> int:
         walls = [self.threads[thread].wall for thread in threads]
         return sum(walls) if all(walls) else 0

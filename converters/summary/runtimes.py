@@ -30,13 +30,26 @@ _GO = re.compile(
 """Go links its standard library into each program: only the names of its packages tell it apart."""
 
 
-def parked_in(stack: Stack) -> str:
-    """The function of a runtime in which the thread waits for work; "" if there is none."""
-    return next((name for frame in stack if (name := _function(frame.name)) in _PARKED), "")
+class Parked:
+    """Finds threads that wait for work of their runtime. By the identity of frames, which stacks share: they have to
+    live as long as this object."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._names: dict[int, str] = {}
+
+    def of(self, stack: Stack) -> str:
+        """The function of a runtime in which the thread waits for work; "" if there is none."""
+        if not self._known.issuperset(map(id, stack)):
+            self._known.update(map(id, stack))
+            self._names |= {id(frame): name for frame in stack if (name := _function(frame.name)) in _PARKED}
+        if not self._names or self._names.keys().isdisjoint(map(id, stack)):
+            return ""
+        return next(self._names[id(frame)] for frame in stack if id(frame) in self._names)
 
 
 def is_parked(function: str) -> bool:
-    """Whether a name is one of those that `parked_in` returns."""
+    """Whether a name is one of those that `Parked` finds."""
     return function in _PARKED
 
 

@@ -63,7 +63,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
-    troubles = trouble(contention, profile.threads, pools_of_libraries(profile))
+    troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
         host=profile.host,

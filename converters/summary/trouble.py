@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,9 @@ _ALWAYS_NAMED = 4
 """This many of the first `THREAD_VARIABLES` are named even if unset."""
 
 
+_Pids = Callable[[], Collection[int]]
+
+
 class Trouble(NamedTuple):
     """Names in it are unescaped (hostile)."""
 
@@ -49,9 +52,10 @@ class Trouble(NamedTuple):
 
 
 def trouble(
-    processes: Sequence[Contention], threads: Sequence[ThreadTimes], pools: Collection[int] | None = None
+    processes: Sequence[Contention], threads: Sequence[ThreadTimes], pools: _Pids | None = None
 ) -> tuple[Trouble, ...]:
-    """The problems found, possibly none. ``pools``: the processes in which `pools_of_libraries` are, if known."""
+    """The problems found, possibly none. ``pools``: finds the processes in which `pools_of_libraries` are, which takes
+    long; None: not known."""
     groups = by_name(processes)
     quotas = _quotas(groups)
     throttled = {pid for quota in quotas for pid in quota.pids}
@@ -113,7 +117,7 @@ def pools_of_libraries(profile: Profile) -> frozenset[int]:
     return frozenset(found)
 
 
-def _crowds(groups: Sequence[Contention], pools: Collection[int] | None) -> list[Trouble]:
+def _crowds(groups: Sequence[Contention], pools: _Pids | None) -> list[Trouble]:
     crowds = [(group, _name(group)) for group in groups if _is_crowd(group)]
     # Different programs may share the same cores.
     clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
@@ -154,7 +158,7 @@ def _is_crowd(group: Contention) -> bool:
     )
 
 
-def _crowd_sentence(group: Contention, whom: str, pools: Collection[int] | None) -> str:
+def _crowd_sentence(group: Contention, whom: str, pools: _Pids | None) -> str:
     assert group.wanted is not None and group.allowed is not None
     quota = "" if group.allowed >= len(group.cpus) else " by quota"
     used = group.on_cpu / group.span
@@ -171,11 +175,11 @@ def _crowd_sentence(group: Contention, whom: str, pools: Collection[int] | None)
     )
 
 
-def _hint(group: Contention, pools: Collection[int] | None) -> str:
+def _hint(group: Contention, pools: _Pids | None) -> str:
     """On variables that set numbers of threads: on those that are not set, only where a library would read them."""
     if group.wanted is None or group.wanted < _POOL * len(group.pids):
         return ""
-    if not any(group.environments) and pools is not None and not set(group.pids) & set(pools):
+    if not any(group.environments) and pools is not None and not set(group.pids) & set(pools()):
         return ""
     return f" {_environment(group)}"
 

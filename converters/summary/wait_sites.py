@@ -181,11 +181,19 @@ class Sites:
             end -= 1
         # The outermost one; but without frames of the program that one starts the thread.
         called = _called(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
-        own = [(told, depth) for depth in range(end - 1, -1, -1) if not (told := self._tell(user[depth])).is_plumbing]
-        chosen, call = _own_chain(own), _call(called, system_call)
-        hidden = [GAP] if chosen and call and any(told.is_named for told, depth in own if depth > chosen[-1][2]) else []
+        chosen, call = _own_chain(self._own(user, end)), _call(called, system_call)
+        hidden = [GAP] if chosen and call and self._has_names(user[chosen[-1][2] + 1 : end]) else []
         names = [*_with_gaps(chosen), *hidden, *call]
         return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
+
+    def _own(self, user: Stack, end: int) -> Iterator[_Own]:
+        """The frames before ``end`` that tell something, innermost first."""
+        for depth in range(end - 1, -1, -1):
+            if not (told := self._tell(user[depth])).is_plumbing:
+                yield told, depth
+
+    def _has_names(self, frames: Stack) -> bool:
+        return any(told.is_named and not told.is_plumbing for told in map(self._tell, frames))
 
     def _tell(self, frame: Frame) -> _Told:
         known = self._told.get(id(frame))
@@ -248,17 +256,23 @@ def _call(called: str, system_call: str) -> list[str]:
     return [called, system_call]
 
 
-def _own_chain(frames: Sequence[_Own]) -> list[_Name]:
+def _own_chain(frames: Iterator[_Own]) -> list[_Name]:
     """Which of the frames, innermost first, are named: outermost first.
 
     What is decisive is the last step from a function of the program into a library, if there is one: it is known from
     the stack alone.
     """
-    inside = next((i for i, (told, _) in enumerate(frames) if told.is_own), 0)
-    if not inside:
-        return _callers(iter(frames))
-    outside = _callers(iter(frames[inside:]))
-    return [*(outside[:1] + outside[-1:] if len(outside) > 1 else outside), *_api(frames[:inside], len(outside) == 1)]
+    library: list[_Own] = []
+    for entry in frames:
+        if entry[0].is_own:
+            break
+        library.append(entry)
+    else:
+        return _callers(iter(library))
+    outside = _callers(chain((entry,), frames))
+    if not library:
+        return outside
+    return [*(outside[:1] + outside[-1:] if len(outside) > 1 else outside), *_api(library, len(outside) == 1)]
 
 
 def _api(frames: Sequence[_Own], with_inner: bool) -> list[_Name]:

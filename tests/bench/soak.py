@@ -1,9 +1,10 @@
 """A long `trace-offcpu -a --every` under storms: is the memory flat, is nothing lost untold, is there no gap?
 
 The storms: threads with new stacks all the time, and processes that begin and end. As root, after `make workloads`:
-`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the memory of the tracer, and of the processes that write
-the profiles, each minute, then a line per interval; ends with status 1 if something is wrong. The memory is what a
-process has for itself: the kernel's tables that are mapped there, which `--unwind-memory` limits, are not part of it.
+`python tests/bench/soak.py --minutes 30 --every 60s`. Prints the memory of the tracer, of the processes that write the
+profiles, and of both together, each minute, then a line per interval; ends with status 1 if something is wrong. The
+memory is what a process has for itself: the kernel's tables that are mapped there, which `--unwind-memory` limits, are
+not part of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
@@ -24,7 +26,9 @@ from stallscope.converters.model import Profile
 WORKLOADS = Path(__file__).resolve().parents[2] / "build" / "workloads"
 TRACE = str(Path(sys.executable).with_name("trace-offcpu"))
 GROWTH = 0.15
-"""Share by which the largest memory of the last third may exceed that of the first one."""
+"""Share by which the memory of the last third may exceed that of the first one: medians."""
+MEMORY = 400 << 20
+"""The default of `--memory`."""
 MS = 1_000_000
 _GAPS = "stacks not|stacks cut|frames|user"
 """Kinds of losses that cost no time."""
@@ -119,7 +123,7 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
     storms = Storms(microseconds)
     tracer = None
     memory: list[int] = []
-    writers = 0
+    writers = together = 0
     try:
         storms.keep_up()
         command = [TRACE, "-a", "--every", every, "-o", str(folder / "soak-%Y%m%d-%H%M%S.pb.gz")]
@@ -129,10 +133,14 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
             time.sleep(1)
             storms.keep_up()
             memory.append(memory_of(tracer.pid))
-            writers = max(writers, *map(memory_of, children(tracer.pid)), 0)
+            beside = [memory_of(child) for child in children(tracer.pid)]
+            writers, together = max(writers, *beside, 0), max(together, memory[-1] + sum(beside))
             if time.monotonic() >= told + 60:
                 told += 60
-                print(f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}")
+                print(
+                    f"{len(memory):5} s: {memory[-1] >> 20} MB, at most {max(memory) >> 20}; writers {writers >> 20}, "
+                    f"together {together >> 20}"
+                )
                 sys.stdout.flush()
         if tracer.poll() is not None:
             return [f"the tracer ended with status {tracer.returncode}"]
@@ -144,10 +152,15 @@ def soak(minutes: float, every: str, folder: Path, microseconds: int) -> list[st
             tracer.kill()
             tracer.wait()
     third = len(memory) // 3
-    first, last = max(memory[:third]), max(memory[-third:])
-    print(f"memory: {first >> 20} MB at most in the first third, {last >> 20} in the last; writers {writers >> 20}")
+    first, last = round(median(memory[:third])), round(median(memory[-third:]))
+    print(
+        f"memory: {first >> 20} MB in the first third, {last >> 20} in the last (medians), at most "
+        f"{max(memory) >> 20}; writers {writers >> 20}, together {together >> 20}"
+    )
     if last > (1 + GROWTH) * first:
         wrong.append("the memory grows")
+    if together > MEMORY:
+        wrong.append(f"it takes more than {MEMORY >> 20} MB")
     return wrong
 
 

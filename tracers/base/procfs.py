@@ -65,6 +65,11 @@ def _parent(pid: int) -> int:
     return int(fields[1]) if len(fields) > 1 else 0
 
 
+def children(pid: int) -> list[int]:
+    """The processes that the first thread of ``pid`` has forked; none where the kernel has no CONFIG_PROC_CHILDREN."""
+    return [int(child) for child in _read(PROC / str(pid) / "task" / str(pid) / "children").split()]
+
+
 def descendants(of: Iterable[int]) -> set[int]:
     """The children of these processes, their children, and so on."""
     children: dict[int, list[int]] = {}

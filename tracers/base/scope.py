@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,7 +121,18 @@ class Scope:
             return False
         if self.name.search(procfs.comm(pid)):
             return True
-        return pid not in self._callers and bool(self.name.search(procfs.command_line(pid)))
+        if pid in self._callers or not self.name.search(line := procfs.command_line(pid)):
+            return False
+        return not any(map(self._is_started_by(line), procfs.children(pid)))
+
+    def _is_started_by(self, line: str) -> Callable[[int], bool]:
+        """Tells of a process whether it matches, and is the command within ``line``: of timeout, su and the like."""
+
+        def tell(child: int) -> bool:
+            own = procfs.command_line(child)
+            return own != line and own in line and self.name is not None and self.name.search(own) is not None
+
+        return tell
 
     def check_met(self) -> None:
         """StallscopeError when the trace ended before a process matched."""

@@ -20,7 +20,7 @@ from ..images.maps import AddressSpace, Mapping, read_maps
 from .objects import ObjectFile
 from .perfmap import PerfMap, read_perf_map
 
-GONE = "processes gone before their maps were read"
+GONE = "processes whose maps were not read in time"
 NOT_OPENED = "files not opened while they were mapped"
 NOW = -2
 """The number of the address space as it was when the process was last read."""

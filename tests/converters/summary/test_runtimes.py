@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.runtimes import is_parked, of_go_library, parked_in
+from stallscope.converters.summary.runtimes import Parked, is_parked, of_go_library
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.summary.wait_kinds import LOCK, WORK, kind_of
 from stallscope.converters.summary.wait_sites import site
@@ -68,7 +68,7 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
     ],
 )
 def test_threads_that_are_parked(names: tuple[str, ...], expected: str) -> None:
-    assert parked_in(go(*names)) == expected
+    assert Parked().of(go(*names)) == expected
     assert is_parked(expected) is bool(expected)
 
 

@@ -241,13 +241,13 @@ def test_a_crowd_that_a_quota_stops_is_told_once() -> None:
 def test_variables_that_are_not_set_are_a_hint_only_for_libraries_that_read_them() -> None:
     made = crowd(2, environment={})
     pids = {each.pid for each in made.processes}
-    (without,) = trouble(contention_of(made), made.threads, ())
+    (without,) = trouble(contention_of(made), made.threads, tuple)
     assert "Environment" not in without.sentence
-    (some,) = trouble(contention_of(made), made.threads, {min(pids)})
+    (some,) = trouble(contention_of(made), made.threads, lambda: {min(pids)})
     assert some.sentence.endswith("are not set.")
     for each in made.processes:
         each.environment = {"OMP_NUM_THREADS": "8"}
-    (told_anyway,) = trouble(contention_of(made), made.threads, ())
+    (told_anyway,) = trouble(contention_of(made), made.threads, tuple)
     assert "OMP_NUM_THREADS=8" in told_anyway.sentence
 
 

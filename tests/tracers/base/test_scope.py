@@ -293,6 +293,23 @@ def test_children_that_a_name_does_not_match_can_be_traced(family: tuple[int, se
     assert (without.tgids, without.remarks()) == ({family[0]}, [])
 
 
+def test_who_only_starts_the_command_that_matches_is_left_out() -> None:
+    """As ``timeout 60 train``. A shell whose command line has more than that matches."""
+    wrapper = subprocess.Popen(["timeout", "60", "sleep", "50.07104"], start_new_session=True)
+    shell = subprocess.Popen(["sh", "-c", "sleep 60 & wait", "50.07104"], start_new_session=True)
+    try:
+        for parent in (wrapper, shell):  # a fork that has not executed sleep yet has its parent's command line
+            while not (child := procfs.children(parent.pid)) or procfs.command_line(child[0])[:5] != "sleep":
+                time.sleep(0.001)
+        made = Scope(name=re.compile("50[.]07104$"), children=False)
+        made.resolve()
+        assert made.tgids == {*procfs.children(wrapper.pid), shell.pid}
+    finally:
+        for process in (wrapper, shell):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def test_children_of_a_process_that_matches_later_are_said() -> None:
     made = Scope(name=re.compile("0[.]07103$"))
     made.resolve()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ...base.memory import own_memory, trim
 from ...kernel.records import RecordSink
 from ...measures.totals import Totals, Words, fold_all
 from .probes import Probes
@@ -18,12 +19,10 @@ _SHARE = 4
 _MEANWHILE = 0.01
 """Seconds between two looks at the ring buffer."""
 _FEWEST_ROWS = 1 << 12
-_FINISHED_ROW, _FINISHED_FRAME = 1500, 24
+_FINISHED_ROW, _FINISHED_FRAME = 1100, 22
 """Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
-_ACCOUNT = 3000
+_ACCOUNT = 1200
 """The same of a thread's account."""
-_WRITER = 64 << 20
-"""Memory that a process that writes a profile takes without rows: what it does not share with its parent."""
 
 
 class Bounds:
@@ -80,7 +79,8 @@ class Bounds:
                 stacks.keep(self._in_use(held))
                 engine.consume()
                 if self._bytes * 2 <= self._most_bytes or rows < _FEWEST_ROWS:
-                    return
+                    break
+        trim()
 
     def drain(self) -> None:
         """Takes out what the tables hold, of all programs that began before."""
@@ -117,13 +117,13 @@ class Bounds:
 
     def finish_beside(self, accounts: int, taken: int) -> None:
         """The same in a process of its own, beside the trace and others that take so many bytes."""
-        self._fold(self._room - self._fixed(accounts) - _WRITER - taken)
+        self._fold(self._room_beside - self._fixed(accounts) - taken)
 
     def size_beside(self, accounts: int, taken: int) -> int:
         """Bytes that a process takes which calls `finish_beside`."""
-        fixed = _WRITER + self._fixed(accounts)
-        rows = sum(map(len, self._totals)) * self._row
-        return fixed + max(min(rows, self._room - fixed - taken), 0)
+        trim()
+        fixed, rows = self._fixed(accounts), sum(map(len, self._totals)) * self._row
+        return own_memory() + fixed + max(min(rows, self._room_beside - fixed - taken), 0)
 
     def _fixed(self, accounts: int) -> int:
         """Bytes for what stays whatever is folded: the accounts, and a row per thread and state."""
@@ -136,6 +136,12 @@ class Bounds:
     def _room(self) -> int:
         """Bytes left for what follows."""
         return self._engine.options.memory - _OURS - self._bytes
+
+    @property
+    def _room_beside(self) -> int:
+        """The same in a process beside the trace. It begins with all memory of the trace, until one of them writes to
+        it, and then each has its own; the trace takes more meanwhile."""
+        return self._engine.options.memory - 2 * own_memory() - self._most_bytes
 
     @property
     def _row(self) -> int:

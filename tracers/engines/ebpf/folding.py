@@ -23,7 +23,7 @@ from ...measures.protocol import Measure
 from ...measures.totals import Moved
 from ...symbols.process import NO_PID, Process, ProcessSpaces
 
-LIMIT = 1 << 14
+LIMIT = 1 << 12
 """Threads that ended whose accounts are kept one by one."""
 _MORE = 1 << 10
 """So many more threads end before the next attempt."""

@@ -616,10 +616,10 @@ def test_rare_stacks_have_a_row_of_each_thread() -> None:
 
 def test_other_losses_and_notes() -> None:
     spaces = ProcessSpaces(fd_budget=0)
-    spaces.lost["processes gone before their maps were read"] = 3
+    spaces.lost["processes whose maps were not read in time"] = 3
     made = profile(lost_process_events=5, spaces=spaces, notes=["no perf events"])
     assert made.lost["address space records"] == 5
-    assert made.lost["processes gone before their maps were read"] == 3
+    assert made.lost["processes whose maps were not read in time"] == 3
     assert "files not opened while they were mapped" not in made.lost
     assert made.comments == ["no perf events"]
 

@@ -160,31 +160,53 @@ def rows_of(measure: Counted) -> int:
 
 def test_no_more_rows_remain_than_names_can_be_found_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
-    for depth, rows in ((3, 100), (100, 40)):  # deep stacks take more
+    memory = 100 * (module._FINISHED_ROW + 3 * module._FINISHED_FRAME)
+    for depth in (3, 100):  # deep stacks take more
         bounds, measure = a_thousand_rows(depth)
         bounds.finish(0)
-        assert rows_of(measure) == rows
+        assert rows_of(measure) == memory // (module._FINISHED_ROW + depth * module._FINISHED_FRAME)
+
+
+def beside(monkeypatch: pytest.MonkeyPatch, memory: int) -> tuple[Bounds, Counted]:
+    """A trace that takes 7,000 bytes, [other stacks] left out; ``memory`` is what it and others may take."""
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
+    monkeypatch.setattr(module, "own_memory", lambda: 7000)
+    bounds, measure = a_thousand_rows(3)
+    memory += module._FINISHED_ROW
+    bounds._engine.options = dataclasses.replace(bounds._engine.options, memory=memory)
+    return bounds, measure
 
 
 def test_the_memory_is_shared_with_processes_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
     row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
-    bounds, measure = a_thousand_rows(3, module._WRITER + 5000)
-    fixed = module._WRITER + module._FINISHED_ROW
-    assert bounds.size_beside(0, 5000) == fixed + 100 * row
+    own = 7000 + module._FINISHED_ROW
+    bounds, measure = beside(monkeypatch, 2 * 7000 + 5000 + 100 * row)
+    assert bounds.size_beside(0, 5000) == own + 100 * row
     bounds.finish_beside(0, 5000)
     assert rows_of(measure) == 100
-    bounds, measure = a_thousand_rows(3, module._WRITER + 1000 * row)
-    assert bounds.size_beside(0, 5000) == fixed + 1000 * row
+    bounds, measure = beside(monkeypatch, 2 * 7000 + 5000 + 1000 * row)
+    assert bounds.size_beside(0, 5000) == own + 1000 * row
     bounds.finish_beside(0, 5000)
-    assert rows_of(measure) == 999
+    assert rows_of(measure) == 1000 - 1
+
+
+def test_the_trace_takes_more_beside_a_process_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    bounds, measure = beside(monkeypatch, 2 * 7000 + 100 * row)
+    bounds._most_bytes = 40 * row
+    assert bounds.size_beside(0, 0) == 7000 + module._FINISHED_ROW + 60 * row
+    bounds.finish_beside(0, 0)
+    assert rows_of(measure) == 60
 
 
 def test_accounts_leave_less_room_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 16)
-    monkeypatch.setattr(module, "_ACCOUNT", 2 * (module._FINISHED_ROW + 3 * module._FINISHED_FRAME))
+    row = module._FINISHED_ROW + 3 * module._FINISHED_FRAME
+    monkeypatch.setattr(module, "_ACCOUNT", 2 * row)
+    bounds, measure = beside(monkeypatch, 2 * 7000 + 100 * row)
+    assert bounds.size_beside(1000, 0) == 7000 + module._FINISHED_ROW + 2000 * row
+    bounds.finish_beside(20, 0)
+    assert rows_of(measure) == 60
     bounds, measure = a_thousand_rows(3)
-    assert bounds.size_beside(1000, 0) == module._WRITER + module._FINISHED_ROW + 1000 * module._ACCOUNT
     bounds.finish(20)
     assert rows_of(measure) == 60
 

@@ -1,0 +1,52 @@
+"""What threads do while they do not wait for a lock: among it is what its holder does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..base.units import share
+from .adding_up import Place
+from .finding import Finding
+from .findings import Findings
+from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER
+
+_AT_A_TIME = 0.2
+"""Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
+_MOST = 2
+_MUCH = 0.25
+"""A place of waits for a core is named if it has this share of them."""
+_CAUSES = (HELD, PEER, CHILD)
+"""Waits inside a lock. Others are outside of it, as a rule, or effects of this wait."""
+
+
+def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
+    """``The rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync.``; "" if nothing of it
+    can hold others up.
+
+    ``lock``: a wait for a lock; ``duration``: of the trace, in ns. Names are unescaped (hostile).
+    """
+    if lock.kind != LOCK or not lock.wall or len(lock.threads) < 2:
+        return ""
+    places = findings.places_of(lock.threads)
+    queued = {place: time for place, time in places.items() if place.kind == CORE}
+    on_cpu = sum(findings.threads[thread].on_cpu for thread in lock.threads)
+    found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
+    blocked: dict[str, int] = {}
+    for place, time in places.items():
+        if place.kind in _CAUSES and place.site.frames:
+            where = f"blocked in {' → '.join(place.site.frames)}"
+            blocked[where] = blocked.get(where, 0) + time
+    found += [(time, text, True) for text, time in blocked.items()]
+    told = [each for each in sorted(found, reverse=True) if each[0] >= _AT_A_TIME * duration][:_MOST]
+    if not any(names_a_place for _, _, names_a_place in told):
+        return ""
+    return f"The rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}."
+
+
+def _queued(places: Mapping[Place, int]) -> tuple[str, bool]:
+    """What is said, and whether it names a place."""
+    text, whole = "waiting for a core", sum(places.values())
+    most = max(places, key=lambda place: places[place], default=None)
+    if most and most.site.frames and places[most] >= _MUCH * whole:
+        return f"{text} ({share(places[most], whole)} of it in {' → '.join(most.site.frames)})", True
+    return text, False

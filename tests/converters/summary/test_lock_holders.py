@@ -1,0 +1,54 @@
+"""What the threads that wait for a lock do otherwise: there the lock's holder is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from stallscope.converters.summary.summarize import summarize
+from summary_profiles import EXE, LIBC, MS, POOL, SECOND, Tracee, empty, kernel, user
+
+WORKER = (*user(LIBC, "start_thread"), *user(EXE, "worker", "append"))
+LOCK = (
+    *WORKER,
+    *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"),
+    *kernel("__x64_sys_futex", "do_futex", "futex_wait"),
+)
+FSYNC = (*WORKER, *user(EXE, "flush_log"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "ext4_sync_file"))
+PAUSE = (*WORKER, *user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+
+
+def second(does: Callable[[Tracee], object], workers: int = 8) -> str:
+    """The second sentence on threads that wait for a lock for 8 of 10 seconds; ``does``: what they do otherwise."""
+    profile = empty()
+    Tracee(profile, 100, "store", 100, "store").wait(POOL, "interruptible", 10 * SECOND, 1)
+    for tid in range(101, 101 + workers):
+        thread = Tracee(profile, 100, "store", tid, "writer")
+        thread.wait(LOCK, "interruptible", 8 * SECOND, 1000, most=20 * MS)
+        does(thread)
+    answer = summarize(profile).answer
+    assert "pthread_mutex_lock" in answer[0]
+    return answer[1] if len(answer) > 1 else ""
+
+
+def test_where_the_holder_is_blocked() -> None:
+    told = second(lambda thread: thread.wait(FSYNC, "uninterruptible", SECOND, 1000).run(900 * MS))
+    blocked = "blocked in append → flush_log → fsync"
+    assert told == f"The rest of their time: 10.1 % {blocked}, 9.1 % on a core."
+
+
+def test_a_holder_that_waits_for_a_core() -> None:
+    told = second(lambda thread: thread.wait(FSYNC, "runnable-preempted", 2 * SECOND, 1000))
+    assert told == ("The rest of their time: 20.0 % waiting for a core (100.0 % of it in append → flush_log → fsync).")
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda thread: thread.wait(PAUSE, "interruptible", 2 * SECOND, 1000),  # outside of the lock, as a rule
+        lambda thread: thread.run(2 * SECOND),  # nobody knows where
+        lambda thread: thread.wait(FSYNC, "uninterruptible", 10 * MS, 10),  # 8 × 10 ms of 10 s hold nobody up
+    ],
+)
+def test_what_holds_nobody_up_is_not_told(does: Callable[[Tracee], object]) -> None:
+    assert not second(does)
