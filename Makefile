@@ -60,7 +60,7 @@ help: ## this list
 
 build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, .venv, compiled probes
 
-demo: build workloads ## trace N=8 demo processes for 5 s, leave the flame graph in build/demo/
+demo: build workloads ## trace N=8 demo processes for 5 s, then their calls; leave the pictures in build/demo/
 	@mkdir -p build/demo
 	@$(SUDO) $(BIN)/python tests/workloads/demo.py --processes $(N) --seconds $(SECONDS_TRACED)
 

@@ -16,9 +16,40 @@ char LICENSE[] SEC("license") = "GPL";
 /* Latencies are counted in buckets, like those of ioctl calls. */
 #define CALL_BUCKETS 112
 
-/* A cookie: the number of the function, and how its result is to be read. */
+/* A cookie: the number of the function, and how its result and its arguments are to be read. Mirrored in
+ * tracers/apis/copies.py. */
 #define COOKIE_FUNCTION 0xffffffffULL
-#define COOKIE_ERRORS (1ULL << 32) /* an int that is 0 unless it failed */
+#define COOKIE_ERRORS (1ULL << 32) /* the result is an int that is 0 unless it failed */
+#define COOKIE_COPY (1ULL << 33)
+#define COOKIE_SIZE(cookie) ((cookie) >> 34 & 15)     /* of a copy: the argument, from 1 on, that has it; 0: none */
+#define COOKIE_TIMES(cookie) ((cookie) >> 38 & 15)    /* … and one by which it is to be multiplied */
+#define COOKIE_KIND(cookie) ((cookie) >> 42 & 15)     /* … and one that has the direction */
+#define COOKIE_FORM(cookie) ((cookie) >> 46 & 3)      /* … or the first one leads to a struct: enum copy_form */
+#define COOKIE_NARROW (1ULL << 48)		      /* the size has 32 bits */
+#define COOKIE_DIRECTION(cookie) ((cookie) >> 49 & 7) /* by the function: enum copy_direction + 1; 0: not */
+
+/* cudaMemcpyKind of driver_types.h, and one more. */
+enum copy_direction {
+	COPY_HOST_TO_HOST,
+	COPY_HOST_TO_DEVICE,
+	COPY_DEVICE_TO_HOST,
+	COPY_DEVICE_TO_DEVICE,
+	COPY_DEFAULT, /* by the addresses */
+	COPY_UNKNOWN,
+};
+
+#define COPY_DIRECTION 7ULL
+#define COPY_COUNTS (1ULL << 8) /* it is a copy, and no call around it is one */
+#define COPY_INSIDE (1ULL << 9) /* it is one, or a call around it is */
+#define COPY_SIZE (1ULL << 10)	/* its size is known */
+
+/* Structs that describe copies, of CUDA's headers driver_types.h and cuda.h. */
+enum copy_form {
+	FORM_NONE,
+	FORM_RUNTIME_3D, /* cudaMemcpy3DParms */
+	FORM_DRIVER_2D,	 /* CUDA_MEMCPY2D */
+	FORM_DRIVER_3D,	 /* CUDA_MEMCPY3D */
+};
 
 /* Registers at a uprobe: struct pt_regs of arch/x86/include/uapi/asm/ptrace.h. */
 struct call_context {
@@ -56,11 +87,51 @@ struct call_sum {
 };
 
 struct call_failure {
+	u32 tid;
 	u32 tgid;
-	u32 pad;
+	u32 life;
 	u32 function;
 	s32 result;
+	u32 pad;
 };
+
+/* The ioctls in a function's calls, and in the calls that these made. */
+struct call_ioctl_key {
+	u32 tid;
+	u32 tgid;
+	u32 life;
+	u32 function;
+	u32 number; /* of the target: see struct ioctl_call */
+	u32 pad;
+};
+
+struct call_ioctl {
+	u64 count;
+	u64 total;
+	u64 blocked;
+	u64 runnable;
+};
+
+/* Copies that succeeded. */
+struct call_copy_key {
+	u32 tid;
+	u32 tgid;
+	u32 life;
+	u32 function;
+	u32 direction;
+	u32 pad;
+};
+
+struct call_copy {
+	u64 count;
+	u64 bytes;
+	u64 unknown; /* those whose size is not known */
+	u64 total;
+	u64 blocked;
+	u64 runnable;
+};
+/* Tables that are nearly full are taken out. Those of sums and errors have this many times fewer entries. */
+#define CALL_KINDS 8
 
 #define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
 	struct map##_table {                                                                                           \
@@ -80,6 +151,8 @@ struct call_failure {
 CALL_TABLES(call_times, sizeof(struct origin), sizeof(struct call_time));
 CALL_TABLES(call_sums, sizeof(struct call_key), sizeof(struct call_sum));
 CALL_TABLES(call_failures, sizeof(struct call_failure), sizeof(u64));
+CALL_TABLES(call_ioctls, sizeof(struct call_ioctl_key), sizeof(struct call_ioctl));
+CALL_TABLES(call_copies, sizeof(struct call_copy_key), sizeof(struct call_copy));
 
 /* Never written: initial values, too large for the BPF stack. */
 struct call_blank {
@@ -109,6 +182,8 @@ enum call_loss {
 	LOST_CALL_TIMES,  /* no room: the time of calls is that of no stack */
 	LOST_CALL_ERRORS, /* no room: the error is not told */
 	LOST_CALL_STACKS, /* the CPU's memory was in use: it is not known where the call came from */
+	LOST_CALL_IOCTLS, /* no room: the ioctl is not told of the call */
+	LOST_CALL_COPIES, /* no room: the call is not told of as a copy */
 	/* No losses: of threads that have ended. */
 	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
@@ -123,6 +198,41 @@ struct call_loss_array {
 };
 struct call_loss_array call_losses SEC(".maps");
 
+/* A call that returned, for a timeline. */
+struct call_span {
+	u64 begin;
+	u64 end;
+	u32 tid;
+	u32 function;
+	u32 level; /* 0: no other call was open */
+	u32 pad;
+};
+
+/* Read in bulk. A ring buffer of the kernel, since another thread can come to its own probe on the same CPU while one
+ * is written. */
+struct call_span_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct call_span_ring call_spans SEC(".maps");
+
+enum call_span_count {
+	LOST_SPANS,
+	SHORT_SPANS,
+	SPAN_COUNTS,
+};
+
+struct call_span_counts {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SPAN_COUNTS);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct call_span_counts call_span_counts SEC(".maps");
+
+const volatile bool record_call_spans;
+const volatile u64 call_span_over; /* ns; those that do not take longer are only counted. 0: none */
+
 static __always_inline void tally(enum call_loss which, u64 number)
 {
 	u32 key = which;
@@ -130,6 +240,15 @@ static __always_inline void tally(enum call_loss which, u64 number)
 
 	if (value)
 		__sync_fetch_and_add(value, number);
+}
+
+static __always_inline void count_new_calls(u32 entries)
+{
+	u32 key = NEW_CALLS;
+	u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += entries;
 }
 
 /* The verifier is to see that the index stays in bounds. */
@@ -148,8 +267,10 @@ static __always_inline struct call_blank *blank(void)
 
 static __always_inline void *table_of(void *tables)
 {
-	u32 slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
+	u32 slot = 0;
 
+	if (intervals) /* to ask for the time costs as much as a lookup */
+		slot = interval_at(bpf_ktime_get_ns()) & (SUM_TABLES - 1);
 	return bpf_map_lookup_elem(tables, &slot);
 }
 
@@ -170,7 +291,7 @@ __weak int add_call_time(struct origin *at, struct call_time *what)
 		return 0;
 	sum = bpf_map_lookup_elem(table, key);
 	if (!sum && bpf_map_update_elem(table, key, added, BPF_NOEXIST) == 0) {
-		count(NEW_CALLS);
+		count_new_calls(1);
 		return 0;
 	}
 	if (!sum)
@@ -199,7 +320,8 @@ static __always_inline struct call_sum *sum_of(const struct call_key *key)
 		none = blank();
 		if (!none)
 			return NULL;
-		bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST);
+		if (bpf_map_update_elem(table, key, &none->sum, BPF_NOEXIST) == 0)
+			count_new_calls(CALL_KINDS);
 		sum = bpf_map_lookup_elem(table, key);
 	}
 	return sum;
@@ -277,6 +399,14 @@ static __always_inline u64 calling_stack(struct call_context *ctx, u32 tgid)
 	return id;
 }
 
+/* Whether the innermost call began where another one begins now. */
+static __always_inline bool same_place(struct call_stack *stack, u64 sp)
+{
+	u32 last = stack->depth - 1;
+
+	return last < CALL_DEPTH && call_at(stack, last)->sp == sp;
+}
+
 /* Drops the calls that are not open any more when another one begins whose return address is at `sp`. At the same place
  * is a call that ended by calling this one: then the kernel's trampoline is the return address. */
 __weak int drop_left(struct thread *t, struct call_stack *stack, u64 sp, u64 returns)
@@ -294,6 +424,115 @@ __weak int drop_left(struct thread *t, struct call_stack *stack, u64 sp, u64 ret
 		left_call(t, stack);
 	}
 	return 0;
+}
+
+/* Memory of this kind of program is not interrupted by others of the thread, but it can be switched out. */
+static __always_inline void works(struct call_stack *stack, u64 is)
+{
+	barrier();
+	*(volatile u64 *)&stack->working = is;
+	barrier();
+}
+
+static __always_inline u64 user_u64(u64 address)
+{
+	u64 found = 0;
+
+	bpf_probe_read_user(&found, sizeof(found), (void *)address);
+	return found;
+}
+
+/* CUmemorytype: 1 is the host's, 4 can be any. */
+static __always_inline u32 direction_of(u32 from, u32 to)
+{
+	if (from == 4 || to == 4)
+		return COPY_DEFAULT;
+	if (!from || !to || from > 4 || to > 4)
+		return COPY_UNKNOWN;
+	if (from == 1)
+		return to == 1 ? COPY_HOST_TO_HOST : COPY_HOST_TO_DEVICE;
+	return to == 1 ? COPY_DEVICE_TO_HOST : COPY_DEVICE_TO_DEVICE;
+}
+
+/* The call at this place copies what a struct describes. */
+__weak int read_struct(struct call_stack *stack, u32 place, u64 at)
+{
+	u64 extent[3] = {};
+	struct open_call *call;
+	u32 direction, form;
+
+	if (!stack)
+		return 0;
+	call = call_at(stack, place);
+	form = COOKIE_FORM(call->cookie);
+	if (form == FORM_RUNTIME_3D) {
+		bpf_probe_read_user(extent, sizeof(extent), (void *)(at + 128));
+		direction = user_u64(at + 152);
+		/* With an array at one end, its width is not in bytes. */
+		if (user_u64(at) || user_u64(at + 64))
+			extent[0] = 0;
+	} else if (form == FORM_DRIVER_2D) {
+		bpf_probe_read_user(extent, 2 * sizeof(u64), (void *)(at + 112));
+		extent[2] = 1;
+		direction = direction_of(user_u64(at + 16), user_u64(at + 72));
+	} else {
+		bpf_probe_read_user(extent, sizeof(extent), (void *)(at + 176));
+		direction = direction_of(user_u64(at + 32), user_u64(at + 120));
+	}
+	call->bytes = extent[0] * extent[1] * extent[2];
+	call->copy = direction < COPY_UNKNOWN ? direction : COPY_UNKNOWN;
+	if (call->bytes)
+		call->copy |= COPY_SIZE;
+	return 0;
+}
+
+/* Reads from the arguments what the call at this place copies. */
+__weak int read_arguments(struct call_stack *stack, u32 place)
+{
+	u64 cookie, direction = COPY_UNKNOWN;
+	struct open_call *call;
+	u32 size, times, kind;
+
+	if (!stack)
+		return 0;
+	call = call_at(stack, place);
+	cookie = call->cookie;
+	size = COOKIE_SIZE(cookie);
+	times = COOKIE_TIMES(cookie);
+	kind = COOKIE_KIND(cookie);
+	/* The first six are in registers, the others above the return address. */
+	if (size > 6 || times > 6 || kind > 6)
+		bpf_probe_read_user(&stack->arguments[7], 3 * sizeof(u64), (void *)(call->sp + sizeof(u64)));
+	call->bytes = stack->arguments[size & (CALL_ARGUMENTS - 1)];
+	if (cookie & COOKIE_NARROW)
+		call->bytes = (u32)call->bytes;
+	if (times)
+		call->bytes *= stack->arguments[times & (CALL_ARGUMENTS - 1)];
+	if (kind)
+		direction = (u32)stack->arguments[kind & (CALL_ARGUMENTS - 1)];
+	else if (COOKIE_DIRECTION(cookie))
+		direction = COOKIE_DIRECTION(cookie) - 1;
+	call->copy = direction < COPY_UNKNOWN ? direction : COPY_UNKNOWN;
+	if (size)
+		call->copy |= COPY_SIZE;
+	return 0;
+}
+
+static __always_inline void read_copy(struct call_context *ctx, struct call_stack *stack, u32 place)
+{
+	struct open_call *call = call_at(stack, place);
+
+	stack->arguments[1] = ctx->di;
+	stack->arguments[2] = ctx->si;
+	stack->arguments[3] = ctx->dx;
+	stack->arguments[4] = ctx->cx;
+	stack->arguments[5] = ctx->r8;
+	stack->arguments[6] = ctx->r9;
+	if (COOKIE_FORM(call->cookie))
+		read_struct(stack, place, ctx->di);
+	else
+		read_arguments(stack, place);
+	call->copy |= COPY_COUNTS | COPY_INSIDE;
 }
 
 /* Returns whether its return is of interest. */
@@ -315,8 +554,11 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		tally(LOST_CALLS, 1);
 		return false;
 	}
-	bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
-	drop_left(t, stack, ctx->sp, returns);
+	/* Walks up a stack need it, and calls at the same place of the stack. */
+	if (user_stacks || same_place(stack, ctx->sp))
+		bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);
+	if (stack->depth)
+		drop_left(t, stack, ctx->sp, returns);
 	depth = stack->depth;
 	if (depth >= CALL_DEPTH) {
 		tally(LOST_CALLS, 1);
@@ -337,9 +579,17 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 	call->cookie = cookie;
 	if (user_stacks)
 		call->ustack = calling_stack(ctx, t->key.tgid);
+	if (cookie & COOKIE_COPY)
+		read_copy(ctx, stack, depth);
+	if (depth && depth <= CALL_DEPTH && call_at(stack, depth - 1)->copy & COPY_INSIDE) {
+		call->copy |= COPY_INSIDE;
+		call->copy &= ~COPY_COUNTS;
+	}
+	works(stack, 1);
 	call->began = bpf_ktime_get_ns();
 	barrier();
 	stack->depth = depth + 1;
+	works(stack, 0);
 	stack->probes++;
 	stack->probes_time += call->began - came;
 	return true;
@@ -350,15 +600,17 @@ extern int ioctl_bucket(u64 ns);
 
 static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tgid, 0, function, result };
+	struct call_failure failure = { t->key.tid, t->key.tgid, t->key.life, function, result, 0 };
 	void *table = table_of(&call_failures);
 	u64 one = 1, *number;
 
 	if (!table)
 		return;
 	number = bpf_map_lookup_elem(table, &failure);
-	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0)
+	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0) {
+		count_new_calls(CALL_KINDS);
 		return;
+	}
 	if (!number)
 		number = bpf_map_lookup_elem(table, &failure);
 	if (number)
@@ -391,6 +643,74 @@ static __always_inline void add_call(struct thread *t, const struct open_call *c
 		sum->latencies[bucket]++;
 }
 
+static __always_inline void count_span(enum call_span_count which)
+{
+	u32 key = which;
+	u64 *value = bpf_map_lookup_elem(&call_span_counts, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+
+static __always_inline void add_span(const struct thread *t, const struct open_call *call, u64 now, u32 level)
+{
+	struct call_span span = { call->began, now, t->key.tid, call->cookie & COOKIE_FUNCTION, level };
+
+	if (call_span_over && now - call->began <= call_span_over)
+		count_span(SHORT_SPANS);
+	else if (bpf_ringbuf_output(&call_spans, &span, sizeof(span), BPF_RB_NO_WAKEUP))
+		count_span(LOST_SPANS);
+}
+
+__weak int add_copy(struct thread *t, struct open_call *call, u64 total)
+{
+	struct call_copy none = {}, *sum;
+	struct call_copy_key key = {};
+	void *table;
+
+	if (!t || !call)
+		return 0;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	key.function = call->cookie & COOKIE_FUNCTION;
+	key.direction = call->copy & COPY_DIRECTION;
+	table = table_of(&call_copies);
+	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
+	if (table && !sum) {
+		bpf_map_update_elem(table, &key, &none, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(table, &key);
+	}
+	if (!sum) {
+		tally(LOST_CALL_COPIES, 1);
+		return 0;
+	}
+	sum->count++;
+	if (call->copy & COPY_SIZE)
+		sum->bytes += call->bytes;
+	else
+		sum->unknown++;
+	sum->total += total;
+	sum->blocked += call->blocked;
+	sum->runnable += call->runnable;
+	return 0;
+}
+
+/* A copy inside another one may know more. */
+static __always_inline void refine_copy(struct open_call *outer, const struct open_call *call)
+{
+	u64 direction = call->copy & COPY_DIRECTION;
+
+	if (!(outer->copy & COPY_INSIDE) || !(call->cookie & COOKIE_COPY))
+		return;
+	if ((outer->copy & COPY_DIRECTION) >= COPY_DEFAULT && direction < COPY_DEFAULT)
+		outer->copy = (outer->copy & ~COPY_DIRECTION) | direction;
+	if (!(outer->copy & COPY_SIZE) && call->copy & COPY_SIZE) {
+		outer->bytes = call->bytes;
+		outer->copy |= COPY_SIZE;
+	}
+}
+
 /* The innermost call has returned. */
 __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 result)
 {
@@ -410,6 +730,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	total = now - call->began;
 	on_cpu = total - call->blocked - call->runnable;
 	add_call(t, call, total);
+	if (record_call_spans)
+		add_span(t, call, now, last);
 	key.ustack = call->ustack;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;
@@ -418,6 +740,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	add_call_time(&key, &done);
 	if (call->cookie & COOKIE_ERRORS && (u32)result)
 		add_call_failure(t, call->cookie & COOKIE_FUNCTION, result);
+	else if (call->copy & COPY_COUNTS)
+		add_copy(t, call, total);
 	if (!last || last >= CALL_DEPTH)
 		return 0;
 	outer = call_at(stack, last - 1);
@@ -425,6 +749,7 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	outer->runnable += call->runnable;
 	outer->inner += total;
 	outer->inner_on_cpu += on_cpu;
+	refine_copy(outer, call);
 	return 0;
 }
 
@@ -447,10 +772,10 @@ __weak int find_call(struct call_stack *stack, u64 sp, u64 cookie)
 
 static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
 {
-	u64 now = bpf_ktime_get_ns();
 	struct call_stack *stack;
 	struct thread *t;
 	u32 tid, at, i;
+	u64 now;
 
 	if (!running()) /* it goes on at the trace's end */
 		return;
@@ -467,7 +792,10 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 		return;
 	for (i = 0; i < CALL_DEPTH && stack->depth > at + 1; i++)
 		left_call(t, stack);
+	works(stack, 1);
+	now = bpf_ktime_get_ns();
 	end_call(t, stack, now, ctx->ax);
+	works(stack, 0);
 	stack->probes++;
 	stack->probes_time += bpf_ktime_get_ns() - now;
 }
@@ -514,11 +842,83 @@ int calls_gone(struct thread *t, u64 now)
 	return 0;
 }
 
-/* See wait_ended() in sched.bpf.c. The user stack is that of the wait. */
+/* Adds an ioctl to the call in this place of the thread's stack. */
+__weak int add_call_ioctl(struct call_stack *stack, u32 at, struct origin *of, struct call_ioctl *what)
+{
+	struct call_ioctl added, *sum;
+	struct call_ioctl_key key = {};
+	void *table;
+
+	if (!stack || !of || !what)
+		return 0;
+	added = *what;
+	key.tid = of->tid;
+	key.tgid = of->tgid;
+	key.life = of->life;
+	key.function = call_at(stack, at)->cookie & COOKIE_FUNCTION;
+	key.number = of->state >> NUMBER_SHIFT;
+	table = table_of(&call_ioctls);
+	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
+	if (sum) {
+		sum->count += added.count;
+		sum->total += added.total;
+		sum->blocked += added.blocked;
+		sum->runnable += added.runnable;
+	} else if (!table || bpf_map_update_elem(table, &key, &added, BPF_NOEXIST)) {
+		tally(LOST_CALL_IOCTLS, 1);
+	}
+	return 0;
+}
+
+/* An ioctl returns: its time on a core is counted here, and no longer for the call that the thread is in. That of its
+ * waits was when they ended. */
+int calls_ioctl(struct origin *of, u64 began, u64 now)
+{
+	struct call_time done = {};
+	struct call_ioctl sum = { .count = 1 };
+	struct call_stack *stack;
+	struct open_call *call;
+	struct origin key;
+	u64 on_cpu, most;
+	u32 tid, last, i;
+
+	if (!of)
+		return 0;
+	key = *of;
+	tid = key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack || stack->life != key.life)
+		return 0;
+	last = stack->depth - 1;
+	if (last >= CALL_DEPTH)
+		return 0;
+	call = call_at(stack, last);
+	if (began < call->began)
+		return 0;
+	sum.total = now - began;
+	if (stack->ioctl == began) {
+		sum.blocked = stack->ioctl_blocked;
+		sum.runnable = stack->ioctl_runnable;
+	}
+	on_cpu = sum.total - sum.blocked - sum.runnable;
+	/* A wait in the middle of ioctl_return() is the call's, and not the ioctl's. */
+	most = now - call->began - call->blocked - call->runnable - call->inner_on_cpu;
+	if (on_cpu > most)
+		on_cpu = (s64)most > 0 ? most : 0;
+	call->inner_on_cpu += on_cpu;
+	done.on_cpu = on_cpu;
+	add_call_time(&key, &done);
+	for (i = 0; i < CALL_DEPTH && i <= last; i++)
+		add_call_ioctl(stack, i, &key, &sum);
+	return 0;
+}
+
+/* See wait_ended() in sched.bpf.c. The user stack is that of the wait, or of the ioctl in which it was. */
 int calls_waited(struct thread *t, u64 now, u64 waits)
 {
 	struct call_time waited = {};
 	struct call_stack *stack;
+	struct ioctl_call *ioctl;
 	struct open_call *call;
 	struct origin key;
 	u32 tid, last;
@@ -527,7 +927,7 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 		return 0;
 	tid = t->key.tid;
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack || stack->life != t->key.life)
+	if (!stack || stack->life != t->key.life || stack->working)
 		return 0;
 	last = stack->depth - 1;
 	if (last >= CALL_DEPTH)
@@ -540,6 +940,18 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	call->blocked += waited.blocked;
 	call->runnable += waited.runnable;
 	key = t->key;
+	ioctl = ioctl_at(tid, t->out);
+	if (ioctl && ioctl->began >= call->began) {
+		if (stack->ioctl != ioctl->began) {
+			stack->ioctl = ioctl->began;
+			stack->ioctl_blocked = 0;
+			stack->ioctl_runnable = 0;
+		}
+		stack->ioctl_blocked += waited.blocked;
+		stack->ioctl_runnable += waited.runnable;
+		key.state |= ioctl->number << NUMBER_SHIFT;
+		key.ustack = ioctl->origin.ustack;
+	}
 	add_call_time(&key, &waited);
 	return 0;
 }

@@ -5,6 +5,7 @@
  * with preemption off. The split into running, blocked and waiting for a core is by the thread's waits between entry and
  * return, as sched.bpf.c sees them. A wait that it infers only after the call, from a switch that the kernel did not
  * report, counts as running. */
+#include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -103,36 +104,9 @@ struct exit_context {
 	s64 result;
 };
 
-/* What an ioctl is called on. `ops` tells kinds of files without a device apart. */
-struct ioctl_file {
-	u64 ops;
-	u32 device; /* of a device its number, of another file that of its file system */
-	u32 mode;   /* S_IFMT; 0: no kind, or no file */
-};
-
-struct ioctl_target {
-	struct ioctl_file file;
-	u32 command;
-	u32 detail; /* of an NVIDIA command: number of the RM control, or class of the object */
-};
-
 struct ioctl_name {
 	char type[TYPE_LEN]; /* of the file system */
 	char name[NAME_LEN]; /* of the file, without its folder */
-};
-
-/* A thread's present call, or its last one. The state of its origin also has the number of its target. */
-struct ioctl_call {
-	u64 began;   /* 0: it has returned */
-	u64 since;   /* the same, or the beginning of the interval */
-	u64 cut;     /* beginning of its interval: see struct cuts */
-	u64 blocked; /* since then, by its waits that have ended */
-	u64 runnable;
-	u64 argument; /* of NVIDIA's driver: the parameters */
-	u32 status;   /* place of the RM's status in them; 0: none */
-	u32 number;   /* of its target; 0: there were too many */
-	struct origin origin;
-	struct ioctl_target target;
 };
 
 /* What a call was when an interval ended. */
@@ -171,8 +145,7 @@ struct ioctl_times {
 };
 
 struct ioctl_failure {
-	u32 tgid;
-	u32 target;
+	struct ioctl_kind kind;
 	u32 error;  /* errno; 0: the driver's own status */
 	u32 status; /* … of NVIDIA's RM */
 };
@@ -202,7 +175,6 @@ struct ioctl_failure {
 	};                                                                                                             \
 	struct map##_tables map SEC(".maps")
 
-IOCTL_MAP(ioctl_calls, u32, struct ioctl_call);	    /* by thread */
 IOCTL_MAP(ioctl_targets, struct ioctl_target, u32); /* their numbers */
 IOCTL_MAP(ioctl_names, struct ioctl_file, struct ioctl_name);
 IOCTL_TABLES(ioctl_sums, struct origin, struct ioctl_sum);
@@ -280,9 +252,7 @@ struct ioctl_number_count {
 };
 struct ioctl_number_count ioctl_numbers SEC(".maps");
 
-/* The numbers are above the states of an origin. */
-#define NUMBER_SHIFT 8
-#define MOST_NUMBERS (1U << 24)
+#define MOST_NUMBERS (1U << 24) /* see NUMBER_SHIFT */
 
 const volatile u32 nvidia_major = 195;
 
@@ -533,7 +503,7 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		call->target = target;
 	}
 	call->origin.state = RUNNING | call->number << NUMBER_SHIFT;
-	if (user_stacks) {
+	if (user_stacks && (ioctl_rows || (measure_calls && calls_inside(t)))) {
 		record = bpf_map_lookup_elem(&stack_scratch, &slot);
 		if (record)
 			call->origin.ustack = user_stack(CONTEXT_SYSCALL, task, t->key.tgid, true, record, &end);
@@ -591,9 +561,16 @@ static __always_inline void count_new(u32 entries)
 		*value += entries;
 }
 
+static __always_inline struct ioctl_kind kind_of(const struct ioctl_call *call)
+{
+	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
+
+	return kind;
+}
+
 static __always_inline void add_failure(const struct ioctl_call *call, u32 error, u32 status, u32 slot)
 {
-	struct ioctl_failure failure = { call->origin.tgid, call->number, error, status };
+	struct ioctl_failure failure = { kind_of(call), error, status };
 	void *table = bpf_map_lookup_elem(&ioctl_failures, &slot);
 	u64 none = 0, *number;
 
@@ -632,7 +609,7 @@ static __always_inline void add_sum(const struct origin *origin, u64 time, u64 r
 /* Also written by the thread alone. */
 static __always_inline struct ioctl_times *times_of(const struct ioctl_call *call, u32 slot)
 {
-	struct ioctl_kind kind = { call->origin.tid, call->origin.tgid, call->origin.life, call->origin.state };
+	struct ioctl_kind kind = kind_of(call);
 	void *table = bpf_map_lookup_elem(&ioctl_times, &slot);
 	struct ioctl_times *times = table ? bpf_map_lookup_elem(table, &kind) : NULL;
 	struct ioctl_scratch *scratch;
@@ -698,7 +675,7 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 began,
 	if (bucket < IOCTL_BUCKETS)
 		times->latencies[bucket]++;
 	add_event(call, began, now, 0);
-	if (user_stacks) /* else it follows from these times */
+	if (user_stacks && ioctl_rows) /* else it follows from these times */
 		add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
 
@@ -739,6 +716,8 @@ static __always_inline int on_return(struct exit_context *ctx)
 	now = bpf_ktime_get_ns();
 	slot = call->cut & (SUM_TABLES - 1);
 	count_call(call, began, now, slot);
+	if (measure_calls)
+		calls_ioctl(&call->origin, began, now);
 	count_failure(call, ctx->result, slot);
 	return 0;
 }
@@ -787,6 +766,8 @@ int ioctl_waited(struct thread *t, u64 now)
 	call->runnable += runnable;
 	if (blocked)
 		add_event(call, t->out, t->out + blocked, 1);
+	if (!ioctl_rows)
+		return 0;
 	origin = call->origin;
 	origin.kstack = t->key.kstack;
 	origin.state = t->key.state | call->number << NUMBER_SHIFT;

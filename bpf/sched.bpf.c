@@ -6,6 +6,7 @@
  * under the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread
  * comes after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and
  * before its switch-in. sched_waking fires earlier and without that lock: it would not be ordered. */
+#include "futex.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -19,6 +20,8 @@ static __always_inline void wait_ended(struct thread *t, struct task_struct *tas
 {
 	if (measure_wakeup)
 		wakeup_ended(t, wakeups_of(task, trusted, false), now, waits);
+	if (measure_locks && waits == 1 && t->key.state == WAIT_INTERRUPTIBLE)
+		locks_waited(t, wakeups_of(task, trusted, false), now);
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
@@ -159,6 +162,8 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 		ioctl_gone(t);
 	if (measure_calls)
 		calls_gone(t, now);
+	if (measure_locks)
+		locks_gone(t);
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);
@@ -276,6 +281,14 @@ static __always_inline struct thread *first_seen(struct task_struct *task, bool 
 	return new_thread(task, trusted, SLOT_SCHED, start, phase, &key);
 }
 
+/* Whether the stack of the wait that begins is needed: in an ioctl, calls have the one at its begin. */
+static __always_inline bool user_stack_counts(struct thread *t)
+{
+	if (measure_offcpu || measure_wakeup || measure_timeline)
+		return user_stacks;
+	return measure_calls && user_stacks && !(measure_ioctl && ioctl_inside(t));
+}
+
 static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t)
 {
 	struct stack_record *record;
@@ -287,8 +300,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;
-	if ((measure_offcpu || measure_wakeup || measure_calls) && user_stacks &&
-	    !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
+	if (user_stack_counts(t) && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->interpreters = python_generation;
@@ -360,9 +372,11 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			}
 			if (!woken || preempted)
 				left = t->key.state;
-			if (measure_offcpu || measure_wakeup || (measure_ioctl && ioctl_inside(t)) ||
-			    (measure_calls && calls_inside(t)))
+			if (measure_offcpu || measure_wakeup || measure_timeline ||
+			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
+			if (measure_locks && t->key.state == WAIT_INTERRUPTIBLE)
+				waits_on_futex(prev, trusted, t);
 		}
 	}
 	out = now;

@@ -3,6 +3,7 @@
  * dump of every traced thread. A thread is in scope exactly when it has a `struct thread`. */
 #define DEFINE_SHARED
 #include "calls.bpf.h"
+#include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "stack.bpf.h"

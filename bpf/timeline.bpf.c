@@ -104,7 +104,8 @@ int timeline_wakeup(struct thread *t, u64 now, u64 where)
 	if (!event)
 		return 0;
 	event->time = now;
-	event->out = t->waker_cpu;
+	event->out = t->waker_cpu & ~WOKEN_BY_INTERRUPT;
+	event->first = !!(t->waker_cpu & WOKEN_BY_INTERRUPT);
 	event->woken = where >> 32;
 	event->tid = t->key.tid;
 	event->other = t->waker;
@@ -119,7 +120,7 @@ static __always_inline int on_waking(struct task_struct *task, bool trusted)
 {
 	struct thread *t;
 
-	if (!running())
+	if (!running() || measure_wakeup) /* that measure notes it, and knows more */
 		return 0;
 	t = find_thread(task, trusted);
 	if (t) {

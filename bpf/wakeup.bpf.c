@@ -300,6 +300,10 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	current = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
 	if ((u32)TASK_FIELD(trusted, current, pid) == tid) /* it is awake */
 		return 0;
+	if (measure_timeline) {
+		t->waker = bpf_get_current_pid_tgid();
+		t->waker_cpu = bpf_get_smp_processor_id();
+	}
 	w = wakeups_of(task, trusted, true);
 	if (!w)
 		return 0;
@@ -308,6 +312,8 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	w->stacks = stacks_now();
 	chain = &w->of[next];
 	by_task = note_waker(ctx, current, trusted, &chain->of[0].waker);
+	if (measure_timeline && !by_task)
+		t->waker_cpu |= WOKEN_BY_INTERRUPT;
 	chain->of[0].hash = hash_waker(&chain->of[0].waker);
 	chain->of[0].since = 0;
 	chain->count = 1;
@@ -315,6 +321,7 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 		own = wakeups_of(current, trusted, false);
 		/* Else it did not wait while the thread did, or its stacks may be forgotten. */
 		if (own && t->phase == PHASE_BLOCKED && own->since > t->out && own->stacks == w->stacks) {
+			chain->of[0].began = own->began;
 			chain->of[0].since = own->since;
 			extend_chain(chain, &own->of[own->current & 1], tid);
 		}
@@ -408,32 +415,35 @@ struct wait_parts {
 	struct wakeup_key key;
 	struct wakeup_sum part;
 	u64 cut;
-	u64 out;  /* the wait's begin */
-	u64 rest; /* end of the part that is not told yet */
+	u64 out;  /* begin of the part that is not told yet: at first the wait's */
+	u64 rest; /* … and its end */
 	u64 waits;
 	u64 whole;
 };
 
-/* Adds the part of a wait in which the last one of the first `at` + 1 links was not waiting itself; returns whether
- * something is left. */
+/* Adds the part of a wait in which the last one of the first `at` + 1 links was not in its own last wait; returns whether
+ * something is left: what that wait and the part have in common. */
 __weak int add_link(struct wait_parts *parts, const struct chain *chain, u32 at)
 {
-	u64 begin;
+	u64 begin, end;
 
 	if (!parts || !chain)
 		return 0;
 	at &= MAX_WAKERS - 1;
 	parts->key.chain = mixed(parts->key.chain, chain->of[at].hash) | 1;
-	begin = chain->of[at].since;
-	if (at + 1 >= chain->count || begin <= parts->out)
+	begin = chain->of[at].began;
+	end = chain->of[at].since;
+	if (begin < parts->out)
 		begin = parts->out;
-	if (begin > parts->rest)
-		begin = parts->rest;
-	parts->part.time = parts->rest - begin;
+	if (end > parts->rest)
+		end = parts->rest;
+	if (at + 1 >= chain->count || end <= begin)
+		end = begin = parts->out; /* all of it */
+	parts->part.time = parts->rest - parts->out - (end - begin);
 	parts->part.count = 0;
 	parts->part.min = ~0ULL;
 	parts->part.max = 0;
-	if (begin == parts->out) {
+	if (begin == end) {
 		parts->part.count = parts->waits;
 		parts->part.min = parts->whole;
 		parts->part.max = parts->whole;
@@ -442,8 +452,9 @@ __weak int add_link(struct wait_parts *parts, const struct chain *chain, u32 at)
 		send_chain(chain, at + 1, parts->key.chain);
 		add_wakeup(&parts->key, &parts->part, parts->cut);
 	}
-	parts->rest = begin;
-	return begin > parts->out;
+	parts->out = begin;
+	parts->rest = end;
+	return begin < end;
 }
 
 /* The interval that began at t->out ends now; see offcpu_ended(). */
@@ -459,6 +470,7 @@ int wakeup_ended(struct thread *t, struct wakeups *w, u64 now, u64 waits)
 	if (w) {
 		w->since = 0;
 		if (w->pending && waits == 1 && t->woken) {
+			w->began = t->out;
 			w->since = parts.rest;
 			w->current = ~w->current & 1;
 			chain = &w->of[w->current & 1];

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import picture_options, transform_options
+from . import graph_options, picture_options, transform_options
 from .base import cli
 from .base.collection import no_collection
 from .base.errors import StallscopeError
@@ -55,7 +55,7 @@ _BARE = frozenset({"perf", "dtrace"})
         "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
         "Output": [
             "--output", "--force", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
-            "--kernel", "--jit", "--all",
+            "--kernel", "--jit", "--all", *graph_options.GROUP,
         ],
     },
 )  # fmt: skip
@@ -69,6 +69,7 @@ _BARE = frozenset({"perf", "dtrace"})
     help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
+@graph_options.options
 @click.option(
     "--from",
     "name",
@@ -138,8 +139,9 @@ def main(**given: Any) -> None:
     "perf", "gdb" and so on are formats of the inputs.
     """
     _choose_table(given)
+    graph_options.check(given)
     inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
-    outputs = given["outputs"] or (output.STDOUT,)
+    outputs = given["outputs"] or (() if given["graph"] else (output.STDOUT,))
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
@@ -148,6 +150,7 @@ def main(**given: Any) -> None:
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
+        graph_options.write(profile, options, given)
         output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
 
 
@@ -259,6 +262,8 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, forma
         format=given["to"] or "",
         form=given["form"] or "",
         rows=given["rows"],
+        by=given["by"],
+        idle=given["idle"],
         **picture_options.wanted(given),
     )
 

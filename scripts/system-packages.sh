@@ -10,7 +10,7 @@ build) packages=(clang llvm 'libbpf1|libbpf1t64' libbpf-dev 'libelf1|libelf1t64'
 lint) packages=(clang-format) ;;
 test)
 	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb g++ rustc)
-	packages+=('?redis-tools' '?musl-tools' '?gcc-multilib' '?golang-go')
+	packages+=('?redis-tools' '?graphviz' '?musl-tools' '?gcc-multilib' '?golang-go')
 	;;
 bench)
 	packages=(libbpf-tools bpftrace 'linux-perf|linux-tools-generic' gdb)

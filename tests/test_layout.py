@@ -15,10 +15,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("converters", "tracers")
 MAX_LINES = 400
-HEAVY = {"numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
+HEAVY = {"networkx", "numpy", "capstone", "google", "rich", "elftools", "cxxfilt"}
 
 SHARED_PROBES = {
     "calls": "calls of functions: for trace-cuda, and any library",
+    "locks": "locks, for trace-wakeup",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
     "scope": "which threads are traced: every command uses it",
@@ -30,6 +31,9 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/pprof/metadata.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/readers/base/options.py": "one dataclass without logic",
+    "converters/summary/call_ioctls.py": "with the sentences: tests/converters/summary/test_joined.py",
+    "converters/summary/call_time.py": "with the sentences: tests/converters/summary/test_joined.py",
+    "converters/summary/call_time_table.py": "with the sentences: tests/converters/summary/test_joined.py",
     "converters/summary/finding.py": "one dataclass without logic",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
@@ -40,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/remarks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/engines/ebpf/stacks.py": "part of assembling: tests/tracers/engines/ebpf/test_assemble.py",
     "tracers/measures/ioctl_records.py": "part of the measure: tests/tracers/measures/test_ioctl.py",
+    "tracers/measures/lock_records.py": "layouts of the measure: tests/tracers/measures/test_locks.py",
     "tracers/unwind/flow.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",

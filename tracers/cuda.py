@@ -7,8 +7,10 @@ from typing import Any
 from ..converters.base import cli
 from .command import options
 from .command.api_options import api_options, make_wanted
+from .command.call_options import call_options
 from .command.run import run
 from .measures.calls import Calls
+from .measures.ioctl import Ioctl
 
 
 @cli.command(
@@ -22,15 +24,20 @@ from .measures.calls import Calls
 )
 @options.scope_options
 @api_options
+@call_options("function")
+@options.span_options
 @options.naming_options
 @options.engine_options
 @options.output_options
 def main(**given: Any) -> int:
     """Times calls of CUDA's runtime and driver, without a change to the programs: which function, how long, whether it
-    failed, and whether the thread ran, was blocked or waited for a core meanwhile.
+    failed, which ioctls it made, and whether the thread ran, was blocked or waited for a core meanwhile.
 
     Functions are found in the libraries that processes have loaded, or load later, and in programs that the runtime
     is linked into. The flame graph shows where each call came from, and above it where it was blocked. The trace ends
     after -d SECONDS, with the traced processes, or by Ctrl-C."""
     scope, wanted = options.make_scope(given), make_wanted(given)
-    return run(given, scope, (Calls(wanted),), stem="cuda", what="Time in calls")
+    spans = options.make_spans(given)
+    ioctls = Ioctl(alone=False, spans=spans)
+    measures = ioctls, Calls(wanted, ioctls=ioctls, spans=spans), *options.make_timeline(given)
+    return run(given, scope, measures, stem="cuda", what="Time in calls")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..converters.base import cli
 from .command import options
+from .command.call_options import call_options
 from .command.run import run
 from .measures.ioctl import Ioctl
 
@@ -20,6 +21,8 @@ from .measures.ioctl import Ioctl
     epilog=options.EXIT_STATUS,
 )
 @options.scope_options
+@call_options("command and device")
+@options.span_options
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -29,4 +32,5 @@ def main(**given: Any) -> int:
 
     The flame graph has the command's name as a frame, and above it the kernel's functions in which the call was
     blocked. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
-    return run(given, options.make_scope(given), (Ioctl(),), stem="ioctl", what="Time in ioctl calls")
+    measures = Ioctl(spans=options.make_spans(given)), *options.make_timeline(given)
+    return run(given, options.make_scope(given), measures, stem="ioctl", what="Time in ioctl calls")

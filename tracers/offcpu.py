@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..converters import graph_options
 from ..converters.base import cli
 from ..converters.model.states import BLOCKED, RUNNABLE_STATES
 from .command import options
@@ -45,6 +46,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
 @options.naming_options
 @options.engine_options
 @options.output_options
+@graph_options.options
 def main(**given: Any) -> int:
     """Counts every interval that a thread spends off the CPU, blocked or waiting for a core, with its user and kernel
     stack, and draws where the time went.

@@ -6,9 +6,12 @@ from typing import Any
 
 import click
 
+from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
+from .command.critical_options import critical_option, make_events
 from .command.run import run
+from .measures.locks import Locks
 from .measures.wakeup import MAX_DEPTH, WakeUp
 
 
@@ -17,7 +20,10 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     examples=[
         ("sudo trace-wakeup -p 4711 -d 10", "who makes one process wait, for 10 seconds"),
         ("sudo trace-wakeup -a -d 5 -o host.svg", "the whole host: chains across processes"),
-        ("sudo trace-wakeup -o run.pb.gz -- ./train --epochs 1", "a command from its first instruction to its end"),
+        (
+            "sudo trace-wakeup --critical command -o path.svg -- ./train",
+            "what a command's time went to, through others",
+        ),
     ],
     epilog=options.EXIT_STATUS,
 )
@@ -32,9 +38,12 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
     metavar="N",
     help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
 )
+@critical_option
+@click.option("--no-locks", is_flag=True, help="Do not tell which locks threads wait for, and who has them.")
 @options.naming_options
 @options.engine_options
 @options.output_options
+@graph_options.options
 def main(**given: Any) -> int:
     """Tells for every interval that a thread is blocked who ended it: the thread's stack, then the stack and the
     process of the one that woke it.
@@ -45,4 +54,6 @@ def main(**given: Any) -> int:
     scope = options.make_scope(given)
     shortest, longest = options.waits_between(given)
     measure = WakeUp(given["depth"], shortest, longest)
-    return run(given, scope, (measure,), stem="wakeup", what="Blocked time by waker")
+    locks = () if given["no_locks"] else (Locks(),)
+    events = make_events(given)
+    return run(given, scope, (measure, *locks, *events), stem="wakeup", what="Blocked time by waker")

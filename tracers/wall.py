@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
 from .command.run import run
@@ -28,6 +29,7 @@ from .measures.wakeup import WakeUp
 @options.naming_options
 @options.engine_options
 @options.output_options
+@graph_options.options
 def main(**given: Any) -> int:
     """Shows where the wall-clock time of threads goes: running, blocked, or waiting for a core.
 

@@ -7,29 +7,37 @@
 #include "maps.bpf.h"
 
 #define CALL_DEPTH 8
+#define CALL_ARGUMENTS 16 /* a power of two */
 /* The kernel maps the trampoline as near the end of the address space as possible: xol_add_vma(), kernel/events/uprobes.c.
  */
 #define TRAMPOLINES 0x7fffffffULL /* addresses from this << 16 on */
 
 struct open_call {
 	u64 began;
-	u64 sp;	      /* where its return address is */
-	u64 returns;  /* … and what it was */
-	u64 callers;  /* hash of `returns` of this and of all outer calls */
-	u64 ustack;   /* where it was called */
-	u64 blocked;  /* by its waits that have ended, and by those of inner calls that have returned */
-	u64 runnable; /* the same */
-	u64 inner;    /* time in inner calls that have returned */
-	u64 inner_on_cpu;
-	u64 cookie; /* which function: see calls.bpf.c */
+	u64 sp;		  /* where its return address is */
+	u64 returns;	  /* … and what it was */
+	u64 callers;	  /* hash of `returns` of this and of all outer calls */
+	u64 ustack;	  /* where it was called */
+	u64 blocked;	  /* by its waits that have ended, and by those of inner calls that have returned */
+	u64 runnable;	  /* the same */
+	u64 inner;	  /* time in inner calls that have returned */
+	u64 inner_on_cpu; /* … and on a core in these and in ioctls */
+	u64 cookie;	  /* which function: see calls.bpf.c */
+	u64 bytes;	  /* that it copies, if `copy` has COPY_SIZE */
+	u64 copy;	  /* enum copy_direction, and COPY_… */
 };
 
 struct call_stack {
 	u32 depth;
-	u32 life;	 /* of the thread: what was open before an exec is no longer */
-	u64 probes;	 /* how often the programs ran for the thread */
-	u64 probes_time; /* … and for how long */
+	u32 life;	   /* of the thread: what was open before an exec is no longer */
+	u64 probes;	   /* how often the programs ran for the thread */
+	u64 probes_time;   /* … and for how long */
+	u64 working;	   /* a program is changing the calls: a wait meanwhile is that of none */
+	u64 ioctl;	   /* begin of the ioctl in which the last wait was */
+	u64 ioctl_blocked; /* … and its waits */
+	u64 ioctl_runnable;
 	struct open_call calls[CALL_DEPTH];
+	u64 arguments[CALL_ARGUMENTS]; /* of the innermost call, from 1 on: the BPF stack has no room */
 };
 
 /* By thread. */

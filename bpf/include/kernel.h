@@ -98,6 +98,11 @@ struct task_struct___pre_5_14 {
 
 struct pt_regs {
 	unsigned long bp;
+	unsigned long bx;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
 	unsigned long orig_ax;
 	unsigned long ip;
 	unsigned long cs;

@@ -112,6 +112,7 @@ enum context {
 	CONTEXT_SAMPLE, /* of a timer or a counter; may interrupt the others */
 	CONTEXT_CALL,	/* at the entry or the return of a function */
 	CONTEXT_SYSCALL,
+	CONTEXT_LOCK, /* where the kernel has waited for a lock, and may sleep */
 	CONTEXTS,
 };
 

@@ -5,12 +5,13 @@
 #define STALLSCOPE_MEASURES_BPF_H
 
 #include "calls.bpf.h"
+#include "ioctl.bpf.h"
 #include "maps.bpf.h"
 
 SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
-SHARED const volatile bool measure_ioctl;
 SHARED const volatile bool measure_wakeup;
+SHARED const volatile bool measure_locks;
 
 /* Waits that are not shorter, not longer, and in these states (bit per enum wait_state) count. */
 SHARED const volatile u64 min_wait;
@@ -39,6 +40,14 @@ extern int offcpu_flush(struct thread *t);
 struct wakeups;
 extern int wakeup_ended(struct thread *t, struct wakeups *w, u64 now, u64 waits);
 
+/* The thread is switched out in a futex call, to wait. */
+struct futex_call;
+extern int locks_waits(struct thread *t, const struct futex_call *call);
+/* Like wakeup_ended(), after it. */
+extern int locks_waited(struct thread *t, struct wakeups *w, u64 now);
+/* The thread is about to exit. */
+extern int locks_gone(struct thread *t);
+
 /* A core switches threads. `comes`: tid | prio << 32 of the next thread; `next`: its entry, if it is traced. */
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);
 /* A thread is woken. `where`: its prio | core << 32. */
@@ -59,5 +68,7 @@ extern int calls_waited(struct thread *t, u64 now, u64 waits);
 extern int calls_gone(struct thread *t, u64 now);
 /* Whether the thread is inside a call. */
 extern int calls_inside(struct thread *t);
+/* An ioctl of `of`, begun at `began`, returns. */
+extern int calls_ioctl(struct origin *of, u64 began, u64 now);
 
 #endif

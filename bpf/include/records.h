@@ -89,18 +89,20 @@ struct thread {
 	/* The user stack of the wait that began at `late_out`, walked again when there were more tables. */
 	u64 late_out;
 	u64 late_ustack;
-	u64 cut;     /* beginning of its interval: see struct cuts */
-	u64 lived;   /* beginning of key.life */
-	u8 phase;    /* enum phase */
-	u8 end;	     /* enum walk_end of key.ustack */
-	u8 late_end; /* … and of late_ustack */
-	u8 exiting;  /* on_exit() is working on it */
-	u32 creator; /* the thread that created it during the trace; 0: none */
-	u32 waker;   /* last thread that woke it, and its core: with a timeline */
-	u32 waker_cpu;
+	u64 cut;	  /* beginning of its interval: see struct cuts */
+	u64 lived;	  /* beginning of key.life */
+	u8 phase;	  /* enum phase */
+	u8 end;		  /* enum walk_end of key.ustack */
+	u8 late_end;	  /* … and of late_ustack */
+	u8 exiting;	  /* on_exit() is working on it */
+	u32 creator;	  /* the thread that created it during the trace; 0: none */
+	u32 waker;	  /* last thread that woke it, and its core: with a timeline */
+	u32 waker_cpu;	  /* with WOKEN_BY_INTERRUPT */
 	u32 first;	  /* its first life, by which its account is known across execs */
 	u32 interpreters; /* python_generation when its stack was taken */
 };
+
+#define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
 
 enum record_type {
 	RECORD_STACK = 1,
@@ -109,6 +111,7 @@ enum record_type {
 	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
 	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
 	RECORD_CHAIN, /* of wakers: struct chain_record */
+	RECORD_LOCK,  /* a lock in memory that processes may share: struct lock_record */
 };
 
 struct stack_record {
@@ -205,7 +208,7 @@ struct sched_event {
 	u8 left;
 	u8 wait;
 	u8 kind;  /* enum sched_event_kind */
-	u8 first; /* the wait began before the thread was seen */
+	u8 first; /* the wait began before the thread was seen. WOKEN: by an interrupt */
 };
 
 enum sched_event_kind {
@@ -269,6 +272,7 @@ enum counter {
 	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
 	LOST_WAKEUPS, /* no room for a new key */
 	NEW_WAKEUPS,
+	NEW_LOCKS,	      /* … of waits for locks */
 	PYTHON_STACKS_CUT,    /* with more functions than MAX_PYTHON */
 	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
 	COUNTERS,

@@ -128,6 +128,14 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	return 0;
 }
 
+/* Sends the walk's stack if it is new; `id`: of the native frames. Returns that of the whole one. */
+__weak u64 send_user(struct unwind_walk *walk, struct stack_record *record, u64 id)
+{
+	if (!walk || !record)
+		return 0;
+	return send_stack(record, walk->frames & MAX_FRAMES, walk->python.words, joined_id(id, walk->python.hash));
+}
+
 /* The id of the whole stack, of which the native frames were recognised; 0 if its Python functions are new. */
 __weak u64 recalled_stack(struct unwind_walk *walk, struct stack_record *record, u64 recalled)
 {
@@ -148,7 +156,6 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	struct unwind_walk *walk;
 	u64 id, whole, recalled = 0;
 	u32 slot = context, generation;
-	bool checked = true;
 
 	*end = WALK_COMPLETE;
 	walk = bpf_map_lookup_elem(&walk_scratch, &slot);
@@ -178,7 +185,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 			*end = memo->end;
 			return whole;
 		}
-		checked = false;
+		recalled = 0;
 	}
 	generation = stacks_now();
 	unwind_current(walk, record);
@@ -186,7 +193,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	record->end = walk->end;
 	id = stack_hash(record, walk->frames);
 	python_current(walk, record);
-	if (recalled && checked) {
+	if (recalled) {
 		if (walk->missed) { /* a table has been evicted since: the memo is more complete */
 			whole = recalled_stack(walk, record, recalled);
 			if (whole) {
@@ -199,8 +206,8 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 		if (recalled != id && !memo->generation)
 			count(USER_MEMO_WRONG);
 	}
-	whole = send_stack(record, walk->frames & MAX_FRAMES, walk->python.words, joined_id(id, walk->python.hash));
-	if (memo && (!recalled || recalled != id)) {
+	whole = send_user(walk, record, id);
+	if (memo && recalled != id) {
 		memo->stacks = generation;
 		remember_user(memo, walk, ip, bp, id);
 	}

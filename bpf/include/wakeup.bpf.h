@@ -10,7 +10,8 @@
 struct link {
 	struct waker waker;
 	u64 hash;  /* of it */
-	u64 since; /* its own last wait ended; 0: unknown */
+	u64 began; /* its own last wait began */
+	u64 since; /* … and ended; 0: unknown */
 };
 
 struct chain {
@@ -21,7 +22,8 @@ struct chain {
 
 struct wakeups {
 	struct chain of[2];
-	u64 since;   /* its last wait ended */
+	u64 began;   /* its last wait began */
+	u64 since;   /* … and ended */
 	u32 current; /* index of the chain that ended that wait; the other one is of the next wake-up */
 	u32 pending; /* the other one is complete */
 	u32 stacks;  /* stack_generation of that wake-up */

@@ -49,6 +49,15 @@ class CallTimes:
     """The same, of those that had not ended."""
     library: str = ""
     """Of a function, the name of its file; such calls have no ``device``."""
+    pid_life: int = 1
+    """It is so many-th process of its pid, as in `ThreadTimes`. Processes that are added up have the pid 0."""
+    tid: int = 0
+    """Of one thread's calls; 0: of all threads of the process, or of those that are added up."""
+    tid_life: int = 1
+    thread: str = ""
+    """The thread's name."""
+    threads: list[CallTimes] = field(default_factory=list)
+    """The same calls by thread."""
 
     @property
     def where(self) -> str:
@@ -59,6 +68,16 @@ class CallTimes:
     def own(self) -> int:
         """Without the calls that these made."""
         return self.total - self.inner
+
+    @property
+    def whole(self) -> int:
+        """With that of calls that have not ended."""
+        return self.total + self.open_time
+
+    @property
+    def whole_own(self) -> int:
+        """The same without the calls that these made, so that all calls sum to the time in calls."""
+        return self.own + self.open_time - self.open_inner
 
     @property
     def on_cpu(self) -> int:
@@ -75,7 +94,7 @@ class CallTimes:
 
 
 def together(calls: Sequence[CallTimes]) -> CallTimes:
-    """Calls of one name on one device by several processes as one; their first pid and process."""
+    """Calls of one name on one device by several processes, or threads, as one; their first pid and process."""
     first = calls[0]
     timed = [call for call in calls if call.count]
     errors: dict[str, int] = {}
@@ -103,6 +122,7 @@ def together(calls: Sequence[CallTimes]) -> CallTimes:
         sum(call.inner for call in calls),
         sum(call.open_inner for call in calls),
         first.library,
+        first.pid_life,
     )
 
 

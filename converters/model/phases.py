@@ -8,7 +8,7 @@ import numpy as np
 
 from . import states
 from .cores import tenants
-from .scheduling import NO_STACK, Array, Scheduling, Threads
+from .scheduling import INTERRUPT, NO_STACK, Array, Scheduling, Threads
 
 STATES = (
     states.RUNNING,
@@ -25,7 +25,7 @@ PHASE = np.dtype(
         ("end", "<i8"),
         ("thread", "<i4"),  # row of Scheduling.threads
         ("stack", "<i4"),  # for a thread that is not running: where it left its core; NO_STACK if unknown
-        ("waker", "<i4"),  # the waker of a woken thread; NOBODY if unknown
+        ("waker", "<i4"),  # the waker of a woken thread; NOBODY if unknown, or an interrupt
         ("cpu", "<i2"),  # for a running thread; else NOWHERE
         ("state", "u1"),  # index of STATES
     ]
@@ -83,7 +83,7 @@ def _points(scheduling: Scheduling, known: Threads) -> Iterator[Array]:
     yield _by_switches(scheduling, known)
     woken = scheduling.wakeups
     points = _at(known, woken["tid"], woken["time"], _WOKEN)
-    points["waker"] = woken["waker"]
+    points["waker"] = np.where(woken["flags"] & INTERRUPT > 0, NOBODY, woken["waker"])
     points["cpu"] = _WAKING
     yield points
 

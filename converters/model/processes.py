@@ -4,7 +4,7 @@ environment variables that set the number of threads."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LATENCY_BUCKETS = 24
 LATENCY_SHIFT = 10
@@ -88,6 +88,8 @@ class ProcessTimes:
     """What an interpreter runs (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if it is none."""
     pid_life: int = 1
     """It is so many-th process that has this pid during the trace."""
+    ranks: dict[str, str] = field(default_factory=dict)
+    """Its rank in a job, and its GPUs: labels of its samples, see `ranks.VARIABLES`."""
 
 
 def cpu_set(cpus: str) -> frozenset[int]:

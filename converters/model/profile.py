@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .call_ioctls import CallIoctls
 from .calls import CallTimes
+from .copies import Copies
+from .critical import CriticalPath
 from .details import Details
+from .locks import LockTimes
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
 from .sharing import SharedCall
@@ -71,6 +75,14 @@ class Profile:
     """Calls that were timed one by one; dropped when samples are left out."""
     shared: list[SharedCall] = field(default_factory=list)
     """Calls in which several processes were at the same time; dropped when samples are left out."""
+    call_ioctls: list[CallIoctls] = field(default_factory=list)
+    """What the calls of functions among ``calls`` made; dropped with them."""
+    copies: list[Copies] = field(default_factory=list)
+    """The same."""
+    locks: list[LockTimes] = field(default_factory=list)
+    """Locks that were waited for, most time first; dropped when samples are left out."""
+    critical: CriticalPath | None = None
+    """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
 

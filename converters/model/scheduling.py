@@ -8,7 +8,7 @@ is the idle task, of which every core has its own. A thread without a row is not
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,20 @@ BLOCKED = np.dtype(
 )
 """A thread off its core, with the stack at its switch out; sorted by ``begin``. One thread's do not overlap."""
 
+CALL = np.dtype([("begin", "<i8"), ("end", "<i8"), ("tid", "<i4"), ("name", "<i4"), ("level", "u1")])
+"""A timed call of a thread, from its begin to its return, OPEN if that is still to come. ``name`` is an index of
+`Scheduling.call_names`. A call with a higher ``level`` can be inside one with a lower level."""
+
 OPEN = -1
 NO_STACK = -1
+
+
+class CallName(NamedTuple):
+    """What was called. ``name`` is hostile; ``kind``: ``call`` of a function, ``ioctl``."""
+
+    name: str
+    kind: Literal["call", "ioctl"] = "call"
+
 
 LOSS = np.dtype([("time", "<i8"), ("count", "<i8"), ("cpu", "<u2")])
 """``count`` lost events of a core, all of them before ``time`` and after the last event before that."""
@@ -93,6 +105,13 @@ class Scheduling:
     names: list[str] = field(default_factory=list)
     """Names of threads and processes, each once. Hostile."""
     stacks: list[Stack] = field(default_factory=list)
+    calls: Array = field(default_factory=lambda: np.zeros(0, CALL))
+    """Sorted by ``begin``, outer calls before inner ones."""
+    call_names: list[CallName] = field(default_factory=list)
+    calls_lost: int = 0
+    """Number of calls that are missing because they were not read in time, …"""
+    calls_dropped: int = 0
+    """… and because there were more than are kept."""
     every_switch: bool = True
     """False when only switches from or to traced threads were recorded: it is unknown which threads ran in between."""
     boottime: int = 0
@@ -118,6 +137,10 @@ class Scheduling:
         if self.kept:
             side = "older" if self.kept == "newest" else "newer"
             found[f"{side} scheduler events beyond the limit"] = self.dropped
+        if len(self.calls) or self.calls_lost or self.calls_dropped:
+            found["spans of calls"] = self.calls_lost
+        if self.calls_dropped:
+            found["spans of calls beyond the limit"] = self.calls_dropped
         strange = int((Threads(self.threads).rows(self.blocked["tid"], self.blocked["begin"]) < 0).sum())
         if strange:
             found["waits of unknown threads"] = strange

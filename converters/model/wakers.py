@@ -7,9 +7,10 @@ kind `WAKER`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from .samples import Frame, Kind, Stack
+from .samples import Frame, Kind, Sample, Stack
 
 WAKER: Final[Kind] = "waker"
 SEPARATOR = Frame("--", "other")
@@ -36,3 +37,15 @@ def links(stack: Stack) -> list[Stack]:
         elif found:
             found[-1].append(frame)
     return [tuple(frames) for frames in found if frames]
+
+
+def joined_tids(tids: Iterable[int]) -> str:
+    """The label ``chain_tids``: the thread of each link, 0 for an interrupt."""
+    return " ".join(map(str, tids))
+
+
+def tids_of(sample: Sample, links: int) -> list[int]:
+    """The thread of each of the ``links`` of a sample's chain; 0 for an interrupt, or if it is not known."""
+    text = str(sample.label("chain_tids") or sample.label("waker_tid") or "0")
+    tids = [int(tid) if tid.isdecimal() and len(tid) < 12 else 0 for tid in text.split(" ")[:links]]
+    return tids + [0] * (links - len(tids))

@@ -1,30 +1,37 @@
 """Data for which pprof has no field, stored in a field of our own that other programs skip.
 
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
-``processes`` (those of ProcessTimes, except the script; omitted if there are none), ``calls`` and ``shared`` (those of
-CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``scripts`` (one per process; omitted
-if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
-other values; omitted if none has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
-``generated`` (the comments for people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
+``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
+``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
+``copies`` and ``locks`` (those of CallIoctls, Copies and LockTimes; omitted if there are none), ``scripts`` and
+``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the
+fields with a default, of those that have other values; omitted if none has), ``value_types`` (``[name, unit,
+aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and
+``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..model import Profile, ThreadTimes, ValueType
+from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
+from ..model.copies import Copies
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
+from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
+from . import locks
 
 _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
+_Flat = TypeVar("_Flat", CallIoctls, Copies)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -64,6 +71,9 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         scripts = [entry.pop("script") for entry in meta["processes"]]
         if any(scripts):
             meta["scripts"] = scripts
+        ranks = [entry.pop("ranks") for entry in meta["processes"]]
+        if any(ranks):
+            meta["ranks"] = ranks
         lives["processes"] = _taken_out(meta["processes"], _PROCESS_LIVES)
     if any(lives.values()):
         meta["lives"] = lives
@@ -71,6 +81,12 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["calls"] = [asdict(call) for call in profile.calls]
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
+    if profile.call_ioctls:
+        meta["call_ioctls"] = [asdict(each) for each in profile.call_ioctls]
+    if profile.copies:
+        meta["copies"] = [asdict(each) for each in profile.copies]
+    if profile.locks:
+        meta["locks"] = [asdict(lock) for lock in profile.locks]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -86,6 +102,13 @@ def _put_back(lives: Any, entries: Sequence[ThreadTimes] | Sequence[ProcessTimes
         _require(0 <= i < len(entries) and len(numbers) == len(names) and min(numbers) > 0, "lives")
         for name, number in zip(names, numbers, strict=True):
             setattr(entries[i], name, number)
+
+
+def _put_ranks(ranks: list[Any], processes: Sequence[ProcessTimes]) -> None:
+    _require(len(ranks) in (0, len(processes)), "ranks")
+    for entry, process in zip(ranks, processes, strict=False):
+        _require(isinstance(entry, dict) and entry.keys() <= {*LABELS}, "ranks")
+        process.ranks = {label: _text(value) for label, value in entry.items()}
 
 
 def in_comments(comments: list[str]) -> str | None:
@@ -114,12 +137,16 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     scripts = _list(meta.get("scripts", [""] * len(processes)))
     _require(len(scripts) == len(processes), "scripts")
     profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
+    _put_ranks(_list(meta.get("ranks", [])), profile.processes)
     lives = meta.get("lives", {})
     _require(isinstance(lives, dict), "lives")
     _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
+    profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
+    profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
+    profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -155,7 +182,7 @@ def _thread(entry: Any) -> ThreadTimes:
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
-    known = {f.name for f in fields(ProcessTimes)} - {"script", *_PROCESS_LIVES}
+    known = {f.name for f in fields(ProcessTimes)} - {"script", "ranks", *_PROCESS_LIVES}
     _require(isinstance(entry, dict) and entry.keys() == known, "process")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")
@@ -176,16 +203,19 @@ def _process(entry: Any, script: str) -> ProcessTimes:
     )
 
 
-def _call(entry: Any) -> CallTimes:
+def _call(entry: Any, *, of_thread: bool = False) -> CallTimes:
     _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
     latencies = tuple(map(_integer, _list(entry["latencies"])))
     _require(len(latencies) in (0, BUCKETS), "latencies of calls")
     errors = _counts(entry["errors"])
-    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library")}
-    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors"}}
+    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library", "thread")}
+    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors", "threads"}}
     figures = [*latencies, *errors.values(), *numbers.values()]
     _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
-    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors)  # type: ignore[arg-type]  # by name
+    nested = _list(entry["threads"])
+    _require(not (nested and of_thread), "threads of calls")
+    threads = [_call(thread, of_thread=True) for thread in nested]
+    return CallTimes(**texts, **numbers, latencies=latencies, errors=errors, threads=threads)  # type: ignore[arg-type]
 
 
 def _shared_fields(call: SharedCall) -> dict[str, Any]:
@@ -207,6 +237,14 @@ def _shared(entry: Any) -> SharedCall:
         turns={row[0]: row[1] for row in rows["turns"]},
         waits={row[:2]: row[2] for row in rows["waits"]},  # type: ignore[misc]  # of 3
     )
+
+
+def _flat(kind: type[_Flat], entry: Any) -> _Flat:
+    """An object with fields that are texts, truth values and numbers."""
+    types = {field.name: field.type for field in fields(kind)}
+    _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
+    read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
+    return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
 
 
 def _limit(entry: Any) -> CpuLimit:
@@ -234,6 +272,16 @@ def _text(value: Any) -> str:
 def _integer(value: Any) -> int:
     _require(isinstance(value, int), "integer expected")
     return int(value)
+
+
+def _figure(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST, "figure expected")
+    return int(value)
+
+
+def _truth(value: Any) -> bool:
+    _require(isinstance(value, bool), "truth value expected")
+    return bool(value)
 
 
 def _require(condition: bool, what: str) -> None:

@@ -41,6 +41,9 @@ def merge(profiles: Sequence[Profile], value: str = "") -> Profile:
         merged.processes += profile.processes
         merged.calls += profile.calls
         merged.shared += profile.shared
+        merged.call_ioctls += profile.call_ioctls
+        merged.copies += profile.copies
+        merged.locks += profile.locks
         merged.comments += [text for text in profile.comments if text not in merged.comments]
         for kind, count in profile.lost.items():
             merged.lost[kind] = merged.lost.get(kind, 0) + count

@@ -86,6 +86,11 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
     return Answer(sentences, kind, first.explained, bool(findings.deadlocks()))
 
 
+def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
+    """The sentences of an answer, and after the first one with whom waits end."""
+    return (*sentences[:1], blamed, *sentences[1:]) if blamed else sentences
+
+
 def _without_choice(summary: Summary, findings: Findings, still: str, words: Phrases) -> Answer:
     """If nothing is significant: the longest wait, if any."""
     longest = findings.longest()

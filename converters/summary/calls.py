@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
-from ..model import Profile
+from ..model import Profile, ThreadTimes
 from ..model.calls import CallTimes, together
 from ..model.states import BLOCKED
+from . import call_ioctls
+from .call_ioctls import Made, made_by_calls
+from .identity import is_sum, kernel_id, life_of, processes_of
+from .ranks import ranks_of
 from .wait_sites import site
 
 CALLS = {"calls"}
@@ -29,16 +33,28 @@ class Calls:
     """The kernel function in which it was blocked longest; "" if it was not, or that is not known."""
     blocked_there: int = 0
     """… and for how long, in ns."""
+    number: int = 1
+    """How many processes these are."""
+    ioctls: tuple[Made, ...] = ()
+    """Of a function: those in its calls."""
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Of processes that are ranks of a job, by pid."""
 
     @property
     def time(self) -> int:
         """In ns: without the calls that these made, so that all calls sum to the time in calls."""
-        return self.total.own + self.total.open_time - self.total.open_inner
+        return self.total.whole_own
 
     @property
     def place(self) -> str:
         """``of libcuda.so.1`` or ``on /dev/nvidiactl``."""
         return f"of {self.total.library}" if self.total.library else f"on {self.total.device}"
+
+    @property
+    def processes(self) -> str:
+        """How many made these calls: ``3 processes``. Of processes that are added up each can have made some."""
+        ended = any(is_sum(call.pid) for call in self.each)
+        return f"{'up to ' if ended else ''}{plural(self.number, 'process')}"
 
     def to_json(self) -> list[dict[str, Any]]:
         """An entry per process. Times in ns, null when not known."""
@@ -47,26 +63,42 @@ class Calls:
                 "name": json_text(call.name),
                 **_where(call),
                 "process": json_text(call.process),
-                "pid": call.pid,
-                "count": call.count,
-                "errors": {json_text(error): number for error, number in call.errors.items()},
-                "total_ns": call.total,
-                "self_ns": call.own,
-                "min_ns": call.min,
-                "mean_ns": call.mean,
-                "p50_ns": call.quantile(0.5),
-                "p99_ns": call.quantile(0.99),
-                "max_ns": call.max,
-                "on_cpu_ns": call.on_cpu,
-                "blocked_ns": call.blocked,
-                "runnable_ns": call.runnable,
-                "open_count": call.open_count,
-                "open_ns": call.open_time,
-                "earlier_ns": call.earlier,
+                **_id("pid", call.pid),
+                **_figures(call),
                 "locks": call.locks,
+                **({"ioctls": call_ioctls.to_json(self.ioctls, kernel_id(call.pid))} if call.library else {}),
+                "threads": [
+                    {"thread": json_text(thread.thread), **_id("tid", thread.tid), **_figures(thread)}
+                    for thread in call.threads
+                ],
             }
             for call in self.each
         ]
+
+
+def _id(name: str, own: int) -> dict[str, int | None]:
+    """The kernel's id, null if several are added up, and that it is so many-th use of it."""
+    return {name: kernel_id(own) or None, f"{name}_life": life_of(own)}
+
+
+def _figures(call: CallTimes) -> dict[str, Any]:
+    return {
+        "count": call.count,
+        "errors": {json_text(error): number for error, number in call.errors.items()},
+        "total_ns": call.total,
+        "self_ns": call.own,
+        "min_ns": call.min,
+        "mean_ns": call.mean,
+        "p50_ns": call.quantile(0.5),
+        "p99_ns": call.quantile(0.99),
+        "max_ns": call.max,
+        "on_cpu_ns": call.on_cpu,
+        "blocked_ns": call.blocked,
+        "runnable_ns": call.runnable,
+        "open_count": call.open_count,
+        "open_ns": call.open_time,
+        "earlier_ns": call.earlier,
+    }
 
 
 def _where(call: CallTimes) -> dict[str, str]:
@@ -79,14 +111,26 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
     for call in profile.calls:
         groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
+    ended = _numbers_of_sums(profile) if groups else {}
+    ioctls, ranks = made_by_calls(profile), ranks_of(profile)
     made = []
     for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
         # The frame of a function has only its name.
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
-        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0)))
+        number, made_here = sum(ended.get(call.pid, 1) for call in each), ioctls.get((name, where), ())
+        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number, made_here, ranks))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
+
+
+def _numbers_of_sums(profile: Profile) -> dict[int, int]:
+    """Of processes that are added up: how many they are."""
+    threads: dict[int, list[ThreadTimes]] = defaultdict(list)
+    for times in profile.threads:
+        if is_sum(times.pid):
+            threads[times.pid].append(times)
+    return {pid: processes_of(each) for pid, each in threads.items()}
 
 
 def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
@@ -110,7 +154,7 @@ def answer_of_calls(calls: Sequence[Calls]) -> tuple[str, ...]:
     first = calls[0]
     total = first.total
     much = share(first.time, whole) if whole else "All"
-    who = plural(len(first.each), "process")
+    who = first.processes
     told = f"{much} of the time in all calls is in {total.name} {first.place}: "
     if not total.count:
         return (

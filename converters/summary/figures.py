@@ -12,9 +12,18 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from ..model.copies import Copies
+from ..model.locks import LockTimes
+from . import copies
+from .blocking import Blocking
+from .call_time import CallTime
 from .calls import Calls
+from .calls_view import USUAL, CallsView
 from .contention import Contention
+from .critical import Critical
 from .identity import kernel_ids
+from .locks import lock_json, ranked
+from .outliers import Group
 from .sharing import Shared
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
@@ -148,6 +157,8 @@ class Wait:
     """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
     woken_by: tuple[WokenBy, ...] = ()
     """Who ended the waits, if that was recorded; longest first."""
+    idle_by: str = ""
+    """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
 
     @property
     def runnable(self) -> bool:
@@ -214,12 +225,29 @@ class Summary:
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
     """Calls that were timed one by one, by time."""
+    inner_calls: tuple[Calls, ...] = ()
+    """Calls whose time is part of that of others: ioctls of functions' calls."""
+    call_times: tuple[CallTime, ...] = ()
+    """What the calling threads wait for, by process."""
+    copies: tuple[Copies, ...] = ()
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
+    locks: tuple[LockTimes, ...] = ()
+    """Locks that were waited for, by time."""
+    critical: Critical | None = None
+    """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
     """Number of kernel threads, if others were traced, too."""
+    alike: tuple[Group, ...] = ()
+    """Processes of one program, such as the ranks of a job, compared with each other."""
     next_step: NextStep | None = None
     """A command that would show more."""
+    view: CallsView = USUAL
+    """The table of calls."""
+    blocking: Blocking | None = None
+    """Who blocks whom, if it was recorded."""
+    shows_idle: bool = False
+    """Waits of idle threads are printed one by one, even if it was recorded who ends them."""
 
     def to_json(self) -> dict[str, Any]:
         r"""Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown.
@@ -245,9 +273,15 @@ class Summary:
             "waits": [_wait_json(wait, self.times.wall) for wait in self.waits],
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
-            "calls": [entry for each in self.calls for entry in each.to_json()],
+            "calls": [entry for each in (*self.calls, *self.inner_calls) for entry in each.to_json()],
+            "call_times": [each.to_json() for each in self.call_times],
+            "copies": copies.to_json(self.copies),
+            "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
+            "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
+            **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],
         }
@@ -290,6 +324,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "threads_alike": wait.threads_alike,
         "who": _who_json(wait.who),
         **(_core_json(wait) if wait.runnable else {}),
+        **({"idle_by": wait.idle_by} if wait.idle_by else {}),
         **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 

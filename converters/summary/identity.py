@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model import Labels, Profile, Sample, ThreadTimes
+from ..model.calls import CallTimes
 
 _BITS = 32
 _SUMS = 1 << 24
@@ -20,7 +21,10 @@ _ORDINALS = {1: "second", 2: "third"}
 def with_own_ids(profile: Profile) -> Profile:
     """The profile with such ids in ``pid`` and ``tid``."""
     lives = {key for labels in {sample.labels for sample in profile.samples} for key, _ in labels if "-life" in key}
-    if not lives and all(times.pid_life == times.tid_life == 1 for times in profile.threads):
+    calls = [each for call in profile.calls for each in (call, *call.threads)]
+    uses = {life for call in calls for life in (call.pid_life, call.tid_life)}
+    uses |= {life for times in profile.threads for life in (times.pid_life, times.tid_life)}
+    if not lives and uses <= {1}:
         return profile
     ids = _Ids()
     known: dict[Labels, Labels] = {}
@@ -37,7 +41,8 @@ def with_own_ids(profile: Profile) -> Profile:
         replace(process, pid=ids.process(process.pid, process.pid_life, process.process), pid_life=1)
         for process in profile.processes
     ]
-    return replace(profile, samples=samples, threads=threads, processes=processes)
+    timed = [ids.call(call) for call in profile.calls]
+    return replace(profile, samples=samples, threads=threads, processes=processes, calls=timed)
 
 
 class _Ids:
@@ -62,6 +67,15 @@ class _Ids:
             return own, self._sums.setdefault((own, thread), _SUMS + len(self._sums)) << _BITS
         return own, tid[0] | max(tid[1] - 1, 0) << _BITS
 
+    def call(self, call: CallTimes) -> CallTimes:
+        pid, life = call.pid, call.pid_life
+        if call.tid or call.tid_life > 1:
+            own, tid = self.of((pid, life), (call.tid, call.tid_life), call.process, call.thread)
+        else:
+            own, tid = self.process(pid, life, call.process), 0
+        threads = [self.call(thread) for thread in call.threads]
+        return replace(call, pid=own, pid_life=1, tid=tid, tid_life=1, threads=threads)
+
     def labels(self, labels: Labels) -> Labels:
         found = dict(labels)
         ids = [found.pop(key, default) for key, default in (("pid", 0), ("pid-life", 1), ("tid", 0), ("tid-life", 1))]
@@ -76,6 +90,11 @@ def kernel_id(own: int) -> int:
     return own & (1 << _BITS) - 1
 
 
+def life_of(own: int) -> int:
+    """It is so many-th use of the kernel's id: 1 for the first one, and for threads that are added up."""
+    return 1 if is_sum(own) else (own >> _BITS) + 1
+
+
 def kernel_ids(own: Iterable[int]) -> list[int]:
     """The kernel's ids, each once, without those of threads that are added up."""
     return sorted({number for each in own if (number := kernel_id(each))})
@@ -85,6 +104,11 @@ def shown_id(own: int) -> str:
     """``4711``, or ``4711 (second)`` for the second thread or process that has this id."""
     life = own >> _BITS
     return f"{kernel_id(own)} ({_ORDINALS.get(life, f'{life + 1}th')})" if life else str(own)
+
+
+def whose(name: str, own: int) -> str:
+    """``train (4711)``. Processes and threads that are added up have no id."""
+    return name if is_sum(own) or not own else f"{name} ({shown_id(own)})"
 
 
 def is_sum(own: int) -> bool:

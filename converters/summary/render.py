@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table
+from .blocking_table import blocking_blocks
+from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
+from .copies_table import copies_table
+from .critical_table import critical_table
 from .figures import Process, Summary
 from .identity import shown_id
+from .locks_table import locks_table, shown_locks
+from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
@@ -90,17 +96,21 @@ class _Parts(NamedTuple):
     notes: bool = True
     running: bool = True
     """Running threads, even if they take little time."""
+    blocking: bool = True
+    """Who blocks whom."""
 
 
 def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
     several = len(_pids(summary)) > 1
     made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
+    if summary.blocking:
+        made += [_Parts(top, blocking=False) for top in range(_MOST_THAT_FIT, _ENOUGH - 1, -1)]
     if summary.calls:
         return made  # Histograms of calls are longer than a screen.
     if several:
-        made += [_Parts(top, processes=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
-    made += [_Parts(top, processes=False, notes=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    return made + [_Parts(top, processes=False, notes=False, running=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+        made += [_Parts(top, processes=False, blocking=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
+    least = [_Parts(top, processes=False, notes=False, blocking=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
+    return [*made, *least, *(each._replace(running=False) for each in least)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
@@ -162,10 +172,13 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
-    if summary.calls:
-        blocks += [Text(), calls_table(summary.calls, width, parts.top)]
-        blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
-    blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
+    if summary.blocking and parts.blocking and summary.blocking.total:
+        blocks += [Text(), *blocking_blocks(summary.blocking)]
+    blocks += _calls_blocks(summary, width, parts)
+    if parts.notes and shown_locks(summary.locks, summary.times.wall):
+        blocks += [Text(), locks_table(summary.locks, summary.times.wall)]
+    if summary.critical:
+        blocks += [Text(), critical_table(summary.critical)]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
@@ -174,6 +187,23 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
     if step := summary.next_step:
         blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
+    return blocks
+
+
+def _calls_blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]:
+    """The calls that were timed, and the processes compared with each other."""
+    from rich.text import Text
+
+    blocks: list[RenderableType] = []
+    if summary.calls:
+        blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
+        blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
+    if summary.copies:
+        blocks += [Text(), copies_table(summary.copies, parts.top)]
+    if len(summary.call_times) > 1 or (summary.call_times and parts.notes):
+        blocks += [Text(), times_table(summary.call_times, parts.top)]
+    blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
+    blocks += [block for each in summary.alike for block in (Text(), outliers_table(each))]
     return blocks
 
 

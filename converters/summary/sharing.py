@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
 from ..base.units import plural, share
 from ..model import Profile
-from ..model.calls import CallTimes
+from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
+from .identity import kernel_id
+from .ranks import ranks_of, who
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""
 _MUCH = 0.1
-"""… if they do so for this share of their time."""
+"""… if they do so for this share of their time, and if they have this share of the time of the longest ones."""
 _ENOUGH = 10
 """So many calls without another process inside tell how long one takes alone."""
 _WORKS = 0.5
@@ -31,11 +33,20 @@ class Shared:
 
     call: SharedCall
     each: Mapping[int, CallTimes]
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Of processes that are ranks."""
 
     @property
     def factor(self) -> float | None:
         """How many times longer a call takes than alone, or than its turn if it was hardly ever alone."""
         return self.call.factor if self.known_alone else self.call.turns_factor
+
+    @property
+    def told_factor(self) -> str:
+        """``4.0 times as long as alone``: only if the factor is known."""
+        if self.known_alone:
+            return f"{self.factor:.1f} times as long as alone"
+        return f"{self.factor:.1f} times as long as its turn, from the return before it to its own"
 
     @property
     def known_alone(self) -> bool:
@@ -67,6 +78,10 @@ class Shared:
     def _name(self, pid: int) -> str:
         return json_text(self.name(pid))
 
+    def who(self, pid: int) -> str:
+        """See `ranks.who`."""
+        return who(self.name(pid) or "a process", pid, self.ranks)
+
     def name(self, pid: int) -> str:
         """The process's name; "" if it has none."""
         return self.each[pid].process if pid in self.each else ""
@@ -74,26 +89,29 @@ class Shared:
 
 def shared_calls(profile: Profile) -> tuple[Shared, ...]:
     """Those of a profile, the longest time of several processes inside first."""
-    each: dict[tuple[str, str], dict[int, CallTimes]] = defaultdict(dict)
-    for timed in profile.calls:
-        each[timed.name, timed.device][timed.pid] = timed
+    found_by: dict[tuple[str, str], dict[int, list[CallTimes]]] = defaultdict(lambda: defaultdict(list))
+    for timed in sorted(profile.calls, key=lambda call: -call.whole):
+        # Of processes that had one pid, one after the other, it is only known what all of them waited.
+        found_by[timed.name, timed.device][kernel_id(timed.pid)].append(timed)
+    each = {what: {pid: together(calls) for pid, calls in by_pid.items()} for what, by_pid in found_by.items()}
     found = sorted(profile.shared, key=lambda call: (-call.inside + call.busy, call.name, call.device))
-    return tuple(Shared(call, each[call.name, call.device]) for call in found if call.shared)
+    ranks = ranks_of(profile)
+    return tuple(Shared(call, each.get((call.name, call.device), {}), ranks) for call in found if call.shared)
 
 
 def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
     """A sentence on the first call that serialises its processes; it names the process that holds the others up."""
+    longest = max((each.call.inside for each in shared), default=0)
     for each in shared:
         call, factor = each.call, each.factor
-        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy:
+        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy or call.inside < _MUCH * longest:
             continue
         told = (
             f"{plural(len(each.each), 'process')} serialise in {call.name} on {call.device}: "
             f"for {share(call.shared, call.busy)} of its time two or more were inside, "
             f"{call.mean_inside:.1f} on average"
         )
-        against = "as alone" if each.known_alone else "as from the return of the one before"
-        told += f"; a call takes {factor:.1f} times as long {against}."
+        told += f"; a call takes {each.told_factor}."
         return (told, *_holder(each), *_what_the_time_is(each))
     return ()
 
@@ -107,8 +125,11 @@ def _holder(each: Shared) -> tuple[str, ...]:
     others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
     if turns.get(pid, 0) < _UNEVEN * others:
         return ()
-    who = f"{each.name(pid) or 'a process'} ({pid})"
-    return (f"{share(held[pid], sum(held.values()))} of the waiting inside was for {who}.",)
+    waited = {waiter for waiter, holder in each.call.waits if holder == pid}
+    told = f"While {each.who(pid)} was inside and the next to return, {plural(len(waited), 'other process')} waited: "
+    told += f"{share(held[pid], sum(held.values()))} of all waiting in this call."
+    factor = f" Its turns take {turns.get(pid, 0) / others:.1f} times as long as theirs on average." if others else ""
+    return (told + factor,)
 
 
 def _what_the_time_is(each: Shared) -> tuple[str, ...]:

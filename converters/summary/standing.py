@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sums, Thread
@@ -29,7 +29,10 @@ class Standing:
     quiet: dict[Thread, frozenset[Place]]
     """Threads that do nothing but wait for others, in these places."""
     idle: frozenset[Thread]
-    """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread."""
+    """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread, unless it is
+    among `by`."""
+    by: Mapping[Thread, str] = field(default_factory=dict)
+    """What shows that a thread is idle, if those tell who ended its waits (`idle`)."""
 
 
 def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,16 +12,24 @@ from ..base.errors import StallscopeError
 from ..base.units import share
 from ..model import Profile, ThreadTimes
 from ..model.states import BLOCKED, RUNNABLE
+from ..model.waits_for import has_wakers
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
-from .answer import answer
-from .calls import CALLS, add_up_calls, answer_of_calls
+from .answer import answer, with_blame
+from .blockers import Blockers
+from .call_places import is_joined
+from .call_time import answer_of_times, call_times
+from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
+from .critical import critical_of
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
+from .idle import idle_by_evidence, with_evidence
+from .joined import answer_of_joined
 from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
+from .outliers import groups_of
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -53,16 +62,22 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
+    given = profile
     profile, before = with_scripts(with_own_ids(profile))
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
     running = add_up_running(profile, threads) if names >= ON_CPU else ()
-    stands = standing(sums, threads)
+    blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
+    evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
+    stands = with_evidence(standing(sums, threads), evidence)
     findings = Findings(sums, threads, stands, profile.duration_ns)
     contention = contention_of(profile)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, findings.still_pids, cores)
+    calls = add_up_calls(profile)
+    active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
+    idle = stands.idle | stands.still
     troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
@@ -72,7 +87,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         answer=(),
         processes=_processes(threads, stands, before),
         times=_times([times for thread, times in threads.items() if thread != _LOST]),
-        active=_times([times for thread, times in threads.items() if not findings.is_quiet(thread)]),
+        active=_times(active),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
         weight=profile.value_types[0] if names >= ON_CPU else None,
@@ -80,19 +95,40 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         comments=tuple(profile.comments),
         trouble=tuple(each.sentence for each in troubles),
         contention=contention,
-        calls=add_up_calls(profile),
+        calls=calls,
+        alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
+        locks=tuple(profile.locks),
+        critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
+        blocking=blockers.blocking(idle) if blockers else None,
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
-        return _of_calls(summary, own, chosen)
+        return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
-    return replace(summary, answer=told.sentences, next_step=step)
+    blamed = blockers.sentence(idle) if blockers else ""
+    return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
 
 
-def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None) -> Summary:
+def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
+    """Those whose times add up: without ioctls that are parts of functions' calls."""
+    return tuple(each for each in calls if each.total.library) if is_joined(profile) else calls
+
+
+def _joined(summary: Summary, profile: Profile) -> Summary:
+    """Ioctls are parts of functions' calls."""
+    return replace(
+        summary,
+        calls=_functions(summary.calls, profile),
+        inner_calls=tuple(each for each in summary.calls if not each.total.library),
+        call_times=call_times(profile),
+        copies=tuple(profile.copies),
+    )
+
+
+def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, profile: Profile) -> Summary:
     whole, wall = sum(each.time for each in summary.calls), summary.times.wall
     of_time = whole / wall if wall else 1.0
     # What takes little of the time holds nobody up, however slow one call is.
@@ -101,13 +137,16 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None) -
     if summary.duration_ns and processes:
         step = after_calls(of_time, bool(together), scope_of(processes, chosen))
     minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if whole and of_time < MINOR_CALLS else ()
-    return replace(summary, answer=(*minor, *answer_of_calls(summary.calls), *together), next_step=step)
+    told = answer_of_calls(summary.calls)
+    if is_joined(profile) and (sentence := answer_of_joined(profile, summary.calls, summary.shared)):
+        told = (sentence, *answer_of_times(summary.call_times), *told[1:])
+    return replace(summary, answer=(*minor, *told, *together), next_step=step)
 
 
 _LOST = (0, 0)
 """The thread whose samples are lost time of others."""
-_Flags = tuple[bool, bool, bool]
-"""A wait's (idle, still, in_kernel)."""
+_Flags = tuple[bool, str, bool, bool]
+"""A wait's (idle, idle_by, still, in_kernel)."""
 _Member = tuple[Thread, Place, Sum]
 
 
@@ -125,7 +164,7 @@ def _group(
         idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
-            flags = for_work or place in idle, is_still, is_kernel
+            flags = for_work or place in idle, stands.by.get(thread, "") if place in idle else "", is_still, is_kernel
             groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
@@ -201,8 +240,9 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         open_time=total.open_time,
         open_count=total.open_count,
         idle=flags[0],
-        still=flags[1],
-        in_kernel=flags[2],
+        idle_by=flags[1],
+        still=flags[2],
+        in_kernel=flags[3],
         told_by_others=place.kind in TOLD_BY_OTHERS,
         processes=of.processes,
         threads=of.threads,

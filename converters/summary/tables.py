@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,9 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     if len(still) <= _STILL:
         still = []
     others = [wait for wait in summary.waits if not wait.in_kernel and not (still and wait.still)]
+    folds = summary.blocking is not None and not summary.shows_idle and not all(wait.idle for wait in others)
+    for_work = [wait for wait in others if wait.idle and folds]
+    others = _without(others, for_work)
     telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
     first = _first_of_mains([wait for wait in telling if not wait.idle])
     # The longest wait is the one that the answer is about, mostly, whoever waits.
@@ -83,14 +87,26 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     hidden = _without(others, shown)
     folded = []
     if hidden:
-        idle = sum(wait.idle for wait in hidden)
-        name = plural(len(hidden), "more place") + (f", {count(idle)} of them of idle threads" if idle else "")
+        number = sum(wait.idle for wait in hidden)
+        name = plural(len(hidden), "more place") + (f", {count(number)} of them of idle threads" if number else "")
         folded.append((name, hidden))
+    if for_work:
+        folded.append((_for_work(for_work), for_work))
     if still:
         folded.append((f"processes that did not move, in {plural(len(still), 'place')}", still))
     if kernel:
         folded.append((f"{plural(summary.kernel_threads, 'thread')} of the kernel", kernel))
     return shown, folded
+
+
+def _for_work(waits: Sequence[Wait]) -> str:
+    """``12 idle threads (4 parked, 8 periodic), in 3 places``"""
+    kinds: Counter[str] = Counter()
+    for wait in waits:
+        kinds[wait.idle_by] += wait.threads
+    told = ", ".join(f"{count(number)} {kind}" for kind, number in sorted(kinds.items()) if kind)
+    much = plural(sum(wait.threads for wait in waits), "idle thread")
+    return f"{much}{f' ({told})' if told else ''}, in {plural(len(waits), 'place')} (--idle shows them)"
 
 
 def _without(waits: Sequence[Wait], others: Sequence[Wait]) -> list[Wait]:
@@ -128,7 +144,8 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
     from rich.text import Text
 
     chain = " → ".join(printable(frame) for frame in wait.frames)
-    text = Text("idle: " if wait.idle else "did not move: " if wait.still else "", style="italic")
+    label = f"idle ({wait.idle_by}): " if wait.idle_by else "idle: "
+    text = Text(label if wait.idle else "did not move: " if wait.still else "", style="italic")
     if wait.runnable:
         text.append("waiting for a core", style="not italic bold cyan")
         text.append(f" in {chain}" if chain else "", style="not italic")

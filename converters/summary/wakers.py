@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..model import Frame, Sample, Stack
 from ..model.kinds import kind_of_module
 from ..model.wakers import links, own_part
-from .wait_sites import Sites
+from .wait_sites import Site, Sites
 
 MOST = 8
 """Maximum number kept per wait."""
@@ -67,9 +67,13 @@ class Wakers:
         process = name.rpartition("-")[0] or name
         thread = str(sample.label("waker_thread") or "")
         frames = links(sample.stack)[0][:-1] if len(links(sample.stack)) else ()
+        return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
+
+    def site_of(self, frames: Stack) -> Site:
+        """Where a waker was: its frames, innermost first."""
         stack = tuple(self._frame(frame) for frame in reversed(frames))
         self._stacks.append(stack)  # which has to live as long as its site is known
-        return Waker(process, thread if thread != process else "", self._sites.of(stack).frames)
+        return self._sites.of(stack)
 
     def _frame(self, frame: Frame) -> Frame:
         """With the kind that it has on a stack of its own."""

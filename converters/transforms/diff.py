@@ -13,6 +13,7 @@ from typing import Final
 from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ..model.ranks import LABELS
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
 from .samples import ByFrame
@@ -21,7 +22,7 @@ from .weight import value_name
 AFTER: Final = "after"
 BEFORE: Final = "before"
 
-_OF_ONE_RUN = ("host", "input", "pid", "tid")
+_OF_ONE_RUN = ("host", "input", "pid", "tid", *LABELS)
 """Labels that differ between runs of the same program."""
 
 
@@ -56,10 +57,14 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         processes=[],
         calls=[],
         shared=[],
+        call_ioctls=[],
+        copies=[],
+        locks=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,
         scheduling=None,
+        critical=None,
         default_value="",
         details=None,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.errors import StallscopeError
 from ..model import Labels, Profile, Sample
+from ..model.ranks import LABELS
 from ..model.states import RUNNING
 from .samples import with_samples
 
@@ -19,8 +20,9 @@ _ALONE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
 
 
 def merge_processes(profile: Profile) -> Profile:
-    """Removes process and thread ids: processes of one name, such as the ranks of a training job, share one root."""
-    shorter = Without(_WHO)
+    """Removes process and thread ids, and the labels of ranks: processes of one name, such as those of a training job,
+    share one root."""
+    shorter = Without((*_WHO, *LABELS))
     samples = [Sample(stack, values, shorter[labels]) for stack, values, labels in profile.samples]
     return with_samples(profile, samples)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from ..model import Frame, Labels, Profile, Sample
+from ..model.calls import CallTimes
 from ..names.cxx import without_arguments
 from .samples import ByFrame, with_samples
 
@@ -63,8 +64,15 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
         changed.processes = [
             replace(process, process=_without_numbers(process.process)) for process in profile.processes
         ]
-        changed.calls = [replace(call, process=_without_numbers(call.process)) for call in profile.calls]
+        changed.calls = [_simpler_call(call) for call in profile.calls]
+        changed.call_ioctls = [replace(each, process=_without_numbers(each.process)) for each in profile.call_ioctls]
+        changed.copies = [replace(each, process=_without_numbers(each.process)) for each in profile.copies]
     return changed
+
+
+def _simpler_call(call: CallTimes) -> CallTimes:
+    process, thread = _without_numbers(call.process), _without_numbers(call.thread)
+    return replace(call, process=process, thread=thread, threads=[_simpler_call(each) for each in call.threads])
 
 
 class _Labels(dict[Labels, Labels]):

@@ -67,7 +67,7 @@ def with_stacks(profile: Profile, change: Callable[[Stack], Stack]) -> Profile:
 
 def with_samples(profile: Profile, samples: Sequence[Sample]) -> Profile:
     """``profile`` with other samples, equal ones added up, and without its timeline and its scheduler events."""
-    return replace(profile, samples=add_up(samples, profile.value_types), timeline=None, scheduling=None)
+    return replace(profile, samples=add_up(samples, profile.value_types), timeline=None, scheduling=None, critical=None)
 
 
 def add_up(samples: Sequence[Sample], value_types: Sequence[ValueType]) -> list[Sample]:

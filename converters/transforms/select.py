@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..base.errors import StallscopeError
-from ..model import Labels, Profile, ThreadTimes
+from ..model import Labels, Profile, Sample, ThreadTimes
 from ..model.processes import ProcessTimes
 from .samples import ByFrame, Pattern, matching
 
@@ -56,7 +56,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
     if verdicts and not seen:
         raise _no_label(key, verdicts)
     kept = [sample for sample in profile.samples if verdicts[sample.labels]]
-    changed = replace(profile, samples=kept, scheduling=None, calls=[], shared=[])
+    changed = _of_samples(profile, kept)
     if key in _OF_THREADS:
         changed.threads = [thread for thread in profile.threads if _any(patterns, _of_thread(thread, key)) == wanted]
         changed.processes = _with_threads(profile, changed.threads)
@@ -66,10 +66,25 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
     return changed
 
 
+def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
+    """With some of its samples: what is not theirs alone is dropped."""
+    return replace(
+        profile,
+        samples=samples,
+        scheduling=None,
+        critical=None,
+        calls=[],
+        shared=[],
+        call_ioctls=[],
+        copies=[],
+        locks=[],
+    )
+
+
 def _with_frames(profile: Profile, matched: ByFrame[bool], *, wanted: bool) -> Profile:
     verdict = matched.__getitem__
     samples = [sample for sample in profile.samples if any(map(verdict, sample.stack)) == wanted]
-    return replace(profile, samples=samples, timeline=None, scheduling=None, calls=[], shared=[])
+    return replace(_of_samples(profile, samples), timeline=None)
 
 
 def _any(patterns: Sequence[Pattern], text: str) -> bool:

@@ -39,7 +39,7 @@ def limit_depth(profile: Profile, depth: int) -> Profile:
 def invert(profile: Profile) -> Profile:
     """The caller view: innermost frames first. Applied twice, it restores the original."""
     samples = [Sample(stack[::-1], values, labels) for stack, values, labels in profile.samples]
-    return replace(profile, samples=samples, timeline=None, scheduling=None)
+    return replace(profile, samples=samples, timeline=None, scheduling=None, critical=None)
 
 
 def collapse_recursion(profile: Profile, *, cycles: bool = False) -> Profile:

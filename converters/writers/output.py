@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from ..base import safefile
 from ..base.collection import no_collection
@@ -33,6 +33,7 @@ __all__ = [
     "Owner",
     "WriteOptions",
     "check",
+    "check_graph",
     "default_path",
     "format_of",
     "formats",
@@ -41,6 +42,7 @@ __all__ = [
     "suffixes",
     "write",
     "write_all",
+    "write_graph",
     "writer_for",
 ]
 
@@ -56,6 +58,9 @@ _SUFFIXES = {
     ".pftrace": "perfetto",
     ".pb.gz": "pprof",
     ".md": "markdown",
+    ".dot": "dot",
+    ".graphml": "graphml",
+    ".graph.json": "graph",
 }
 """Suffix → format."""
 _PACKED = {f"{suffix}.gz": name for suffix, name in _SUFFIXES.items() if name in ("folded", "speedscope", "chrome")}
@@ -66,10 +71,16 @@ _WRITERS = {
     "perfetto": "perfetto.writer",
     "table": "table.plain",
     "markdown": "table.markdown",
+    "dot": "waits_for.dot",
+    "graphml": "waits_for.graphml",
+    "graph": "waits_for.json",
 }
 """Format → module in `writers`, imported on demand, if its name differs."""
 _UNTOLD = ("table",)
 """Formats without a suffix."""
+GRAPHS = ("dot", "graphml", "graph")
+"""Formats of the wait-for graph."""
+_DRAWING = "waits_for.drawing"
 
 
 def suffixes() -> list[str]:
@@ -102,6 +113,34 @@ def format_of(path: str | Path, format_name: str = "") -> str:
         f"--to FORMAT says which; or use one of: {', '.join(_SUFFIXES)}, or - for standard output",
         exit_code=2,
     )
+
+
+def check_graph(path: str | Path, *, force: bool = False) -> None:
+    """Checks whether `write_graph` could write ``path``. Raises StallscopeError."""
+    name = format_of(path)
+    if name not in (*GRAPHS, "svg"):
+        raise StallscopeError(
+            f"{printable(str(path))} is no wait-for graph",
+            "name a .svg, .dot, .graphml or .graph.json",
+            exit_code=2,
+        )
+    if name == "svg":
+        importlib.import_module(f"{__package__}.{_DRAWING}").check()
+    check([path], force=force)
+
+
+def write_graph(
+    profile: Profile,
+    path: str | Path,
+    options: WriteOptions | None = None,
+    *,
+    force: bool = False,
+    owner: Owner | None = None,
+) -> None:
+    """Writes the wait-for graph in the format of ``path``'s suffix; .svg: drawn by graphviz. Like `write`."""
+    drawing = importlib.import_module(f"{__package__}.{_DRAWING}") if format_of(path) == "svg" else None
+    writer = cast("Writer", drawing or writer_for(path))
+    _write(writer, profile, path, options or WriteOptions(), _File(force, owner))
 
 
 def is_stdout(path: str | Path) -> bool:
@@ -162,7 +201,15 @@ def write(
     reader that closes it is not an error.
     """
     options = options or WriteOptions()
-    writer = writer_for(path, options.format)
+    _write(writer_for(path, options.format), profile, path, options, _File(force, owner))
+
+
+class _File(NamedTuple):
+    force: bool
+    owner: Owner | None
+
+
+def _write(writer: Writer, profile: Profile, path: str | Path, options: WriteOptions, how: _File) -> None:
     if is_stdout(path):
         _write_stdout(writer, profile, options)
         return
@@ -170,7 +217,7 @@ def write(
         _check_descriptor(path, number)
         _write_descriptor(writer, profile, number, options)
         return
-    with safefile.create(Path(path), force=force, owner=owner) as file:
+    with safefile.create(Path(path), force=how.force, owner=how.owner) as file:
         if not str(path).lower().endswith(tuple(_PACKED)):
             writer.write(profile, file, options)
             return

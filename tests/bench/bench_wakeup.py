@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from peers import LOAD_CPU, TRACER_CPU, wait_for_link
@@ -33,10 +33,10 @@ LOADS = {
 }
 
 
-def command(name: str) -> list[str]:
-    """A whole-host trace that runs until it is interrupted."""
+def command(name: str, options: Sequence[str] = ("--no-locks",)) -> list[str]:
+    """A whole-host trace that runs until it is interrupted. ``options``: of ours."""
     if name == OURS:
-        return [str(Path(sys.executable).with_name(OURS)), "-a", "--no-wait", "--force", "-o", "x.folded"]
+        return [str(Path(sys.executable).with_name(OURS)), "-a", "--no-wait", "--force", "-o", "x.folded", *options]
     path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None:
         sys.exit(f"{name} is missing: apt-get install libbpf-tools")
@@ -44,10 +44,13 @@ def command(name: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def tracing(name: str, folder: str) -> Iterator[None]:
+def tracing(name: str, folder: str, options: Sequence[str] = ("--no-locks",)) -> Iterator[None]:
     """Ours ends as by Ctrl-C and has to succeed; the others print for long, and are killed."""
     process = subprocess.Popen(
-        ["taskset", "-c", TRACER_CPU, *command(name)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+        ["taskset", "-c", TRACER_CPU, *command(name, options)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
     )
     try:
         wait_for_link(process.pid)
@@ -62,12 +65,13 @@ def tracing(name: str, folder: str) -> Iterator[None]:
         process.wait()
 
 
-def cpu_seconds(load: str) -> float:
-    process = subprocess.Popen(LOADS[load], stdout=subprocess.DEVNULL)
+def cpu_seconds(load: Sequence[str]) -> float:
+    """CPU time of a command that has to succeed."""
+    process = subprocess.Popen(load, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if status:
-        sys.exit("perf bench failed")
+        sys.exit(f"{load[0]} failed")
     return usage.ru_utime + usage.ru_stime
 
 
@@ -76,11 +80,11 @@ def compare(load: str, rounds: int, folder: str) -> None:
     traced: dict[str, list[float]] = {name: [] for name in (OURS, *PEERS, TOGETHER)}
     for _ in range(rounds):
         for name, seconds in traced.items():
-            bare.append(cpu_seconds(load))
+            bare.append(cpu_seconds(LOADS[load]))
             with contextlib.ExitStack() as stack:
                 for each in PEERS if name == TOGETHER else (name,):
                     stack.enter_context(tracing(each, folder))
-                seconds.append(cpu_seconds(load))
+                seconds.append(cpu_seconds(LOADS[load]))
     base = statistics.median(bare)
     print(f"{load}: {rounds} rounds, the whole host, kernel and user stacks (wakeuptime: kernel stacks of wakers only)")
     print(f"{'bare':>24} {base:8.3f} s")

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,10 +236,34 @@ def test_the_command(tmp_path: Path) -> None:
     program = FOLDER / "cuda_late"
     done = run("-o", tmp_path / "x.svg", "--", program, "plain", 2, 30, command=TRACE_CUDA).check_succeeded()
     lines = [line for line in done.out.splitlines() if not line.startswith("{")]
-    assert "% of the time in all calls is in cu" in lines[0]
-    assert "of libcuda.so.1: " in lines[0]
+    assert "% of the time of 2 calling threads in 2 processes of cuda_late is in cuda" in lines[0]
+    assert "of it blocked in the ioctl 0xc020462a of file (fuse)" in lines[0]
     assert "cudaErrorMemoryAllocation" in done.out
     assert "cudaMalloc" in (tmp_path / "x.svg").read_text()
+
+
+def test_a_command_that_ends_soon(tmp_path: Path) -> None:
+    """Each call has its probe before it starts, also those of a library that it opens; most stacks are complete. On a
+    busy machine the tracer can be late for the tables of a process that was just forked: one of several runs counts."""
+    shares = []
+    for i in range(6):
+        out = tmp_path / f"{i}.pb.gz"
+        done = run("-o", out, "--", FOLDER / "cuda_calls", "plain", 2, 30, 300, command=TRACE_CUDA).check_succeeded()
+        truth = json.loads(next(line for line in done.out.splitlines() if line.startswith('{"workload"')))
+        expected: defaultdict[str, int] = defaultdict(int)
+        for wait in truth["waits"]:
+            expected[wait["function"]] += wait["calls"]
+        profile = load(out)
+        found: defaultdict[str, int] = defaultdict(int)
+        for call in profile.calls:
+            found[call.name] += call.count
+        assert {name: found[name] for name, calls in expected.items() if calls} == +Counter(expected)
+        whole = sum(sample.values[0] for sample in profile.samples)
+        complete = sum(s.values[0] for s in profile.samples if "main" in [frame.name for frame in s.stack])
+        shares.append(complete / whole)
+        if shares[-1] > 0.95:
+            return
+    pytest.fail(f"stacks are not complete: {shares}")
 
 
 def test_json(tmp_path: Path) -> None:

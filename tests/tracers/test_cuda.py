@@ -28,7 +28,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 def test_defaults(recorded: list[Request]) -> None:
     assert main(["-p", "4711"]) == 1
     (request,) = recorded
-    (measure,) = request.measures
+    ioctls, measure = request.measures
+    assert (ioctls.name, ioctls.columns) == ("ioctl", ())
     assert (measure.name, request.what) == ("calls", "Time in calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
     assert measure.knobs() == {"measure_calls": 1}
@@ -49,7 +50,15 @@ def test_help_begins_with_three_examples(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.count("sudo trace-cuda ") == 3
 
 
-def test_a_timeline_is_refused_before_the_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["-p", "1", "-o", str(tmp_path / "x.pftrace")]) == 2
-    assert "which trace-cuda does not record" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_a_timeline_that_nothing_shows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-p", "1", "--timeline", "-o", "x.svg"]) == 2
+    assert "--timeline shows in no output" in capsys.readouterr().err
+
+
+def test_a_timeline_has_the_calls(recorded: list[Request], tmp_path: Path) -> None:
+    main(["-p", "1", "--span-over", "2ms", "-o", str(tmp_path / "x.pftrace")])
+    _, calls, timeline = recorded[0].measures
+    assert timeline.name == "timeline"
+    assert calls.knobs() == {"measure_calls": 1, "record_call_spans": 1, "call_span_over": 2_000_000}
+    assert calls.sizes(1)["call_spans"] == 16 << 20
+    assert calls.period

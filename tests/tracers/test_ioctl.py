@@ -9,6 +9,8 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.ioctl import main
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.span_options import SpanOptions
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_defaults(recorded: list[Request]) -> None:
     (measure,) = request.measures
     assert (measure.name, request.what) == ("ioctl", "Time in ioctl calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("ioctl", "nanoseconds"), ("calls", "count")]
-    assert measure.knobs() == {"measure_ioctl": 1, "nvidia_major": 195}
+    assert measure.knobs() == {"measure_ioctl": 1, "ioctl_rows": 1, "nvidia_major": 195}
 
 
 @pytest.mark.parametrize("arguments", [[], ["-p", "1", "--state", "S"], ["-p", "1", "-F", "99"], ["-a", "-p", "1"]])
@@ -46,7 +48,21 @@ def test_help_begins_with_three_examples(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.count("sudo trace-ioctl ") == 3
 
 
-def test_a_timeline_is_refused_before_the_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["-p", "1", "-o", str(tmp_path / "x.pftrace")]) == 2
-    assert "which trace-ioctl does not record" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_a_timeline_that_nothing_shows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-p", "1", "--timeline", "-o", "x.svg"]) == 2
+    assert "--timeline shows in no output" in capsys.readouterr().err
+
+
+def test_a_timeline_has_its_spans(recorded: list[Request], tmp_path: Path) -> None:
+    main(["-p", "1", "--span-over", "10us", "--max-events", "7,first", "-o", str(tmp_path / "x.pftrace")])
+    calls, timeline = recorded[0].measures
+    assert timeline.name == "timeline"
+    assert isinstance(calls, Ioctl)
+    assert calls._span_options == SpanOptions(7, "first", 10_000, 16 << 20)
+
+
+@pytest.mark.parametrize("over", ["10", "us", "-1us", "1e3us", "10 us", "1h"])
+def test_lengths_that_are_none(over: str, recorded: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-p", "1", "--span-over", over, "-o", "x.pftrace"]) == 2
+    assert "is not a time such as 10us or 1ms" in capsys.readouterr().err
+    assert recorded == []

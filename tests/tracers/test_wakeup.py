@@ -29,11 +29,23 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 def test_the_measure(requests: list[Request]) -> None:
     assert wakeup.main(["-p", "4711", "--depth", "16", "--min-block", "5", "--max-block", "9"]) == 1
     (request,) = requests
-    (measure,) = request.measures
+    measure, locks = request.measures
+    assert locks.name == "locks"
     assert request.what == "Blocked time by waker"
     assert [column.name for column in measure.columns] == ["blocked", "count", "min", "max"]
     knobs = measure.knobs()
     assert (knobs["chain_depth"], knobs["min_wait"], knobs["max_wait"]) == (16, 5000, 9000)
+
+
+def test_locks_can_be_left_out(requests: list[Request]) -> None:
+    wakeup.main(["-a", "--no-locks"])
+    assert [measure.name for measure in requests[0].measures] == ["wakeup"]
+
+
+def test_events_for_a_critical_path(requests: list[Request]) -> None:
+    wakeup.main(["-a", "--critical", "4711"])
+    wakeup.main(["--critical", "command", "--", "true"])
+    assert [[measure.name for measure in each.measures] for each in requests] == [["wakeup", "locks", "timeline"]] * 2
 
 
 def test_default_depth(requests: list[Request]) -> None:
@@ -41,7 +53,17 @@ def test_default_depth(requests: list[Request]) -> None:
     assert requests[0].measures[0].knobs()["chain_depth"] == 4
 
 
-@pytest.mark.parametrize("options", [["--depth", "0"], ["--depth", "17"], ["--min-block", "9", "--max-block", "5"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--depth", "0"],
+        ["--depth", "17"],
+        ["--min-block", "9", "--max-block", "5"],
+        ["--critical", "0"],
+        ["--critical", "command"],
+        ["--critical", "5", "--merge"],
+    ],
+)
 def test_wrong_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert wakeup.main(["-p", "1", *options]) == 2
     assert "trace-wakeup: " in capsys.readouterr().err
@@ -63,3 +85,48 @@ def test_wakers_of_the_waits_that_count(requests: list[Request]) -> None:
     waits, wakers = requests[0].measures
     for knob in ("min_wait", "max_wait", "state_mask"):
         assert waits.knobs()[knob] == wakers.knobs()[knob]
+
+
+@pytest.mark.parametrize(
+    ("main", "given", "cause"),
+    [
+        (offcpu.main, ["-o", "x.dot"], "a wait-for graph is made of wake-ups, which trace-offcpu does not record"),
+        (wall.main, ["--graph", "x.dot"], "a wait-for graph is made of wake-ups, which trace-wall does not record"),
+        (wakeup.main, ["--merge", "-o", "x.graph.json"], "--merge puts processes together"),
+        (wakeup.main, ["--every", "5s", "-o", "%H%M%S.pb.gz", "--graph", "x.dot"], "--graph is one picture"),
+        (wakeup.main, ["--graph", "x.html"], "x.html is no wait-for graph"),
+    ],
+)
+def test_graphs_that_cannot_be_made(
+    requests: list[Request],
+    capsys: pytest.CaptureFixture[str],
+    main: Callable[[list[str]], int],
+    given: list[str],
+    cause: str,
+) -> None:
+    assert main(["-p", "1", *given]) == 2
+    assert cause in capsys.readouterr().err
+    assert not requests
+
+
+def test_drawing_without_graphviz(
+    requests: list[Request], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Told before the trace, in one line and a remedy."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert wakeup.main(["-p", "1", "--graph", "x.svg"]) == 1
+    cause, remedy = capsys.readouterr().err.splitlines()
+    assert cause == "trace-wakeup: a wait-for graph is drawn by graphviz's dot, which is not installed"
+    assert remedy.startswith("apt-get install graphviz")
+    assert not requests
+
+
+def test_graphs_that_can_be_made(requests: list[Request]) -> None:
+    for main, given in (
+        (wakeup.main, ["-o", "x.dot", "--graph", "x.graphml"]),
+        (offcpu.main, ["--wakers", "-o", "x.dot"]),
+        (wakeup.main, ["--every", "5s", "-o", "%H%M%S.dot"]),
+        (wakeup.main, ["--merge", "--graph", "x.dot", "--by", "process", "--idle"]),
+    ):
+        main(["-p", "1", *given])
+    assert len(requests) == 4

@@ -28,9 +28,11 @@ from runner import FOLDER, Workload
 from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile, Sample
+from stallscope.converters.model.locks import OWNER, SHARED
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
 from stallscope.converters.model.wakers import has_waker, links, own_part
+from stallscope.converters.transforms.critical_path import critical_path, thread_of
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
@@ -42,6 +44,7 @@ from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_help
 from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Locks, kernel_tells
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
@@ -258,8 +261,25 @@ def calls() -> str:
         worst = max(worst, (call.total - truth["ns"]) / truth["calls"])
         number += call.count
     assert not any(found.profile.lost[kind] for kind in Calls().losses()), found.profile.lost
-    more = f"at most {worst / 1000:.1f} µs longer than what they measured inside"
+    more = f"at most {worst / 1000:.1f} µs longer than what they measured inside; {_joined()}"
     return f"{number:,} calls, all counted, by {way.title}; {more}"
+
+
+def _joined() -> str:
+    """Ioctls are parts of the calls that make them: each is counted, and so is each ns, once."""
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
+    ioctls = Ioctl(alone=False)
+    profile = traced("ioctls", "inside", 2, 200, measures=(ioctls, Calls(wanted, ioctls=ioctls))).profile
+    unreported = profile.lost["ioctls not reported by the kernel"]
+    made = sum(each.count for each in profile.call_ioctls)
+    assert made <= 2 * 2 * 200 <= made + unreported, (made, unreported)
+    assert {each.command for each in profile.call_ioctls} == {"TIOCGWINSZ"}
+    calls = [call for call in profile.calls if call.library]
+    assert sum(call.count for call in calls) == 2 * 200, calls
+    assert sum(sample.values[0] for sample in profile.samples) == sum(call.own for call in calls)
+    ioctl_time = sum(s.values[0] for s in profile.samples if any("TIOCGWINSZ" in frame.name for frame in s.stack))
+    assert ioctl_time == sum(each.total for each in profile.call_ioctls)
+    return f"{made} ioctls in 400 other calls are told as their parts"
 
 
 @check
@@ -312,6 +332,34 @@ def wakeup() -> str:
     assert timer >= 0.95, woken
     by = f"{share:.1%} of the time in a ring of pipes by the right process, {whose:.1%} with its stack"
     return f"{by}; {timer:.1%} of sleeps by a timer"
+
+
+@check
+def locks() -> str:
+    """A mutex between processes with its holder; a lock of the kernel, or the reason why not; a critical path."""
+    found = traced("mutexes", "shared", 4, 20, 10_000, measures=(WakeUp(), Locks()))
+    lock = max(found.profile.locks, key=lambda each: each.time)
+    assert (lock.kind, lock.owned_by) == ("mutex", SHARED), lock
+    assert sum(thread.thread.startswith("waiter") for thread in lock.waiters) == 4, lock.waiters
+    best = lock.holders[0]
+    share = best.time / lock.time
+    assert (best.thread, best.source) == ("holder", OWNER), lock.holders
+    assert share >= 0.75, lock.holders
+    assert not any(found.profile.lost[kind] for kind in ("waits for locks", "holders of locks")), found.profile.lost
+    kernel = "locks of the kernel are not told"
+    assert kernel_tells() or any(comment.startswith(kernel) for comment in found.profile.comments)
+    if kernel_tells():
+        written = traced("mutexes", "inode", 4, 40, measures=(WakeUp(), Locks()))
+        semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)
+        assert semaphore.holders and semaphore.holders[0].source == OWNER, semaphore
+        kernel = f"a rwsem with {semaphore.waits} waits and its owners"
+    path = traced("waits_through", 4, 20, measures=(WakeUp(), Timeline()))
+    assert path.profile.scheduling is not None
+    main = thread_of(path.profile.scheduling, path.truth["pid"])
+    segments = critical_path(path.profile.scheduling, main)
+    assert abs(segments.wall - path.thread(path.truth["pid"]).wall) <= CLOSURE * segments.wall
+    assert max(len(segment.behind) for segment in segments.segments) == 2
+    return f"{share:.1%} of the waits for a mutex of several processes by its holder; {kernel}; a path of 3 threads"
 
 
 def _is_runnable(sample: Sample) -> bool:
@@ -438,11 +486,12 @@ def demo() -> str:
     run("/sbin/modprobe", "tun") if not Path("/dev/net/tun").exists() else None
     # Eight busy processes leave the compiler of the tables little, and the demo ends after half a minute.
     run(str(ROOT / ".venv/bin/trace-doctor"), "--prepare", str(FOLDER / "demo"))
-    said = run(sys.executable, str(ROOT / "tests/workloads/demo.py"), "--processes", "8", "--seconds", "5", timeout=150)
+    said = run(sys.executable, str(ROOT / "tests/workloads/demo.py"), "--processes", "8", "--seconds", "5", timeout=300)
     print(said)
     assert "topk → cudaGetDeviceProperties → ioctl" in said, said
     (share,) = re.findall(r"([\d.]+) % of the time of the 8 worker threads", said)
     assert float(share) > 50, said
+    assert "blocked in the ioctl TUNSETQUEUE of /dev/net/tun" in said, said
     return f"{share} % of the workers' time in the driver's call"
 
 

@@ -17,6 +17,7 @@ TITLES = {
     "truth": "times and counts",
     "wall": "`trace-wall`: running and waiting",
     "wakeup": "`trace-wakeup`: who ends waits",
+    "locks": "locks, their holders, and a critical path",
     "timeline": "timelines",
     "ioctl": "ioctl calls, counted and timed",
     "calls": "calls of functions, counted and timed",

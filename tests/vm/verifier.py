@@ -17,7 +17,9 @@ from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.bpfobject import Object, Program
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.shapes import Shape
+from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Locks
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.timeline import Timeline
@@ -70,7 +72,7 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        measures = OffCpu(), OnCpu(), Timeline(), Ioctl(), WakeUp(MAX_DEPTH)
+        measures = OffCpu(), OnCpu(), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks()
         loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, python=True, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]

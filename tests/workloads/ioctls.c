@@ -1,9 +1,10 @@
 /* Processes call ioctl on a terminal, on the host's network devices, or on a file that a process of ours serves.
  *
- *	ioctls [--wait] [--linger] tty|tun|held|slow [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
+ *	ioctls [--wait] [--linger] tty|inside|tun|held|slow [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
  *
  * Truth: a record per command and process with its number of calls and their time, measured around each.
  *	tty: TIOCGWINSZ succeeds; TCGETS, on /dev/null, fails with ENOTTY.
+ *	inside: get_sizes(), a function that calls TIOCGWINSZ twice and sleeps for 100 us in between; its record is of its calls.
  *	tun: TUNSETQUEUE, twice per round, takes the host-wide rtnl mutex. Needs CAP_NET_ADMIN and /dev/net/tun.
  *	held: the file is served through FUSE by one thread, which takes HOLD_US for each call: the others wait. The calls
  *	and their parameters are like those of NVIDIA's driver: this is a stand-in, which says nothing about the driver.
@@ -48,6 +49,33 @@ static void use_tty(long calls)
 	for (long i = 0; i < calls; i++) {
 		call(size, slave, TIOCGWINSZ, &window, 0);
 		call(settings, null, TCGETS, &termios, -ENOTTY);
+	}
+}
+
+/* Not static: it has a symbol. */
+NAMED void get_sizes(int terminal)
+{
+	struct timespec pause = { 0, 100000 };
+	struct winsize window;
+
+	if (ioctl(terminal, TIOCGWINSZ, &window) || nanosleep(&pause, NULL) || ioctl(terminal, TIOCGWINSZ, &window))
+		die("TIOCGWINSZ");
+	KEEP_FRAME();
+}
+
+static void use_inside(long calls)
+{
+	struct wait_truth *sizes = new_wait("get_sizes");
+	int master, slave;
+
+	if (openpty(&master, &slave, NULL, NULL, NULL))
+		die("openpty");
+	await_start();
+	for (long i = 0; i < calls; i++) {
+		struct mark mark = wait_begins();
+
+		get_sizes(slave);
+		wait_ends(sizes, mark);
 	}
 }
 
@@ -135,6 +163,8 @@ int main(int argc, char **argv)
 			use_held(calls, path);
 		else if (strcmp(what, "tun") == 0)
 			use_tun(calls);
+		else if (strcmp(what, "inside") == 0)
+			use_inside(calls);
 		else
 			use_tty(calls);
 		_exit(0);

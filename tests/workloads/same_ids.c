@@ -4,10 +4,12 @@
  *
  * Truth: three processes with the pid of the first one, named life-0, life-1 and life-2, each this program executed
  * anew: the i-th sleeps i + 1 ms in life_i(), ROUNDS times. Then three threads of the main process with the tid of the
- * first one, named again-0 and so on, which do the same in again_i(). The records of waits have the ids. Another thread
+ * first one, named again-0 and so on, which do the same in again_i(). After each sleep they call ask() i + 1 times, which
+ * makes an ioctl that fails (TIOCGWINSZ on no terminal). The records of waits have the ids. Another thread
  * that gets the id meanwhile makes a thread with another id, which does nothing, and is joined. Needs root. */
 #include <linux/sched.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include "workload.h"
 
@@ -15,12 +17,24 @@
 #define TRIES 2000
 
 static long rounds;
+static int nowhere[2];
+
+static NAMED void ask(void)
+{
+	struct winsize size;
+
+	ioctl(nowhere[0], TIOCGWINSZ, &size);
+	KEEP_FRAME();
+}
 
 #define SLEEPS_IN(name, ms)                                                                                            \
 	static NAMED void name(struct wait_truth *w)                                                                   \
 	{                                                                                                              \
-		for (long i = 0; i < rounds; i++)                                                                      \
+		for (long i = 0; i < rounds; i++) {                                                                    \
 			measured_sleep(w, (ms)*1000000L);                                                              \
+			for (int j = 0; j < (ms); j++)                                                                 \
+				ask();                                                                                 \
+		}                                                                                                      \
 		KEEP_FRAME();                                                                                          \
 	}
 
@@ -36,6 +50,12 @@ static void (*const again[])(struct wait_truth *) = { again_0, again_1, again_2 
 static const char *const lives[] = { "life_0", "life_1", "life_2" };
 static const char *const agains[] = { "again_0", "again_1", "again_2" };
 
+static void open_nowhere(void)
+{
+	if (pipe(nowhere) < 0)
+		die("pipe");
+}
+
 /* The program that a child executes: same_ids --life I REPORT ROUNDS */
 static int live(char **argv)
 {
@@ -44,6 +64,7 @@ static int live(char **argv)
 	char name[16];
 
 	rounds = atol(argv[4]);
+	open_nowhere();
 	workload_child();
 	snprintf(name, sizeof(name), "life-%d", i);
 	prctl(PR_SET_NAME, name);
@@ -163,6 +184,7 @@ int main(int argc, char **argv)
 		processes[i] = new_wait(lives[i]);
 		threads[i] = new_wait(agains[i]);
 	}
+	open_nowhere();
 	open_gate(NULL, NULL);
 	begin = thread_now();
 	for (int i = 0; i < LIVES; i++)

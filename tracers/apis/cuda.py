@@ -8,6 +8,8 @@ from pathlib import Path
 
 LAUNCH, SYNC = "launch", "sync"
 """Kinds of functions; the others are ``time`` and ``copy``."""
+DRIVER = "libcuda.so.1"
+"""The driver, which the runtime opens at its first call."""
 _FOLDER = Path(__file__).parent
 _SUFFIX = re.compile(r"(?:_v[0-9]+)?(?:_pts[zd]|_ptds)?$")
 _FUNCTION = re.compile(r"cu(?:da)?[A-Z]")

@@ -68,7 +68,7 @@ class Wanted:
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""
-        if self.symbols and self._is_given(path, identity) and self.symbols.search(name) and is_safe(name):
+        if self._is_asked_for(name, path, identity) and is_safe(name):
             return True
         if not cuda.is_function(name):
             return False
@@ -76,6 +76,13 @@ class Wanted:
         if kind and (kind != cuda.LAUNCH or self.launches):
             return True
         return bool(self.api and self.api.search(name))
+
+    def is_unsafe(self, name: str, path: str, identity: tuple[int, int]) -> bool:
+        """Whether the user asked for a function that must not have a probe."""
+        return self._is_asked_for(name, path, identity) and not is_safe(name)
+
+    def _is_asked_for(self, name: str, path: str, identity: tuple[int, int]) -> bool:
+        return bool(self.symbols and self._is_given(path, identity) and self.symbols.search(name))
 
     def _is_given(self, path: str, identity: tuple[int, int]) -> bool:
         return any(library.is_file(path, identity) for library in self.libraries)

@@ -1,5 +1,5 @@
-"""Conditions under which processes run: the cores they may use, the limits of their control groups, and the number of
-threads that their environment tells libraries to create.
+"""Conditions under which processes run: the cores they may use, the limits of their control groups, the number of
+threads that their environment tells libraries to create, their rank in a job and their GPUs.
 
 Processes change these, and may end during the trace: each is examined when first seen, now and then, and at the end if
 it still exists.
@@ -11,11 +11,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
+from ...converters.model.ranks import GPU
 from .cgroups import Cgroups
 from .procfs import PROC, tids
+from .ranks import gpus_of, ranks_in
 from .scripts import script_of
 
 _MOST = 1 << 14
@@ -48,6 +50,9 @@ class Condition:
     script: str = ""
     name: str = ""
     """The process's name at that time: if it has another one later, the script may be that of the program before."""
+
+    ranks: dict[str, str] = field(default_factory=dict)
+    """See `model.ranks`."""
 
 
 _UNKNOWN = Condition()
@@ -104,9 +109,10 @@ class Conditions:
             self._alive = deque(known for known in self._alive if known != pid)
 
     def copy(self, pid: int, number: int) -> None:
-        """What is known of a process stands for others, too."""
+        """What is known of a process stands for others, too; they are not all of its rank."""
         if pid in self._known:
-            self._known[number] = self._known[pid]
+            condition, groups = self._known[pid]
+            self._known[number] = replace(condition, ranks={}), groups
 
     def forget(self, pids: Iterable[int]) -> None:
         """Forgets processes that are gone."""
@@ -150,14 +156,20 @@ class Conditions:
         cpus = allowed_cpus(pid)
         if not cpus:
             return False
-        environment = thread_variables(pid)
-        if environment is None and pid in self._known:
+        data = _read(pid, "environ", _ENVIRONMENT)
+        if not data and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
+        environment, ranks = variables_in(data), ranks_in(data or b"") | self._gpus(pid)
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
         script = script_of((_read(pid, "cmdline", _COMMAND_LINE) or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
-        self._known[pid] = Condition(cpus, environment=environment, script=script, name=name), groups
+        self._known[pid] = Condition(cpus, (), environment, script, name, ranks), groups
         return True
+
+    def _gpus(self, pid: int) -> dict[str, str]:
+        """Those of a process; once it has some, its files are not looked at again."""
+        known, _ = self._known.get(pid, (_UNKNOWN, ()))
+        return {GPU: known.ranks[GPU]} if GPU in known.ranks else gpus_of(pid)
 
 
 def allowed_cpus(pid: int) -> str:
@@ -176,7 +188,11 @@ def thread_variables(pid: int) -> dict[str, str] | None:
 
     Variables that it set later are not seen. Their values may be any bytes.
     """
-    data = _read(pid, "environ", _ENVIRONMENT)
+    return variables_in(_read(pid, "environ", _ENVIRONMENT))
+
+
+def variables_in(data: bytes | None) -> dict[str, str] | None:
+    """The same from the bytes of /proc/PID/environ."""
     if not data:  # empty for zombies and kernel threads
         return None
     found: dict[str, str] = {}

@@ -34,6 +34,14 @@ def tgid_of(tid: int) -> int | None:
     return None
 
 
+def innermost_id(tid: int) -> int:
+    """The id of a thread as it sees it itself, in its pid namespace; 0 when it is gone."""
+    for line in _read(PROC / str(tid) / "status").splitlines():
+        if line.startswith(b"NSpid:"):
+            return int(line.split()[-1])
+    return 0
+
+
 def comm(pid: int, tid: int | None = None) -> str:
     """The name of a process or thread, which it may set itself (hostile input); "" when it has exited."""
     path = PROC / str(pid) / "comm" if tid is None else PROC / str(pid) / "task" / str(tid) / "comm"

@@ -11,12 +11,14 @@ from typing import Any
 import click
 
 from ...converters.base.errors import StallscopeError
-from ...converters.base.text import printable
+from ...converters.base.text import printable, shortened
 from ..apis.wanted import Library, Wanted, is_safe
 from ..images.files import HOST
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _SUGGESTIONS = 3
+_LONGEST = 80
+"""Characters of a C++ name."""
 
 
 def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,11 +96,14 @@ def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
     if any(map(is_safe, matching)):
         return
     if matching:
+        from ...converters.names.demangle import Demangler
+
+        name = printable(shortened(Demangler().demangle(matching[:1])[matching[0]], _LONGEST))
         raise StallscopeError(
-            f"{shown}: a probe on the return of {printable(matching[0])} could end the program",
+            f"{shown}: a probe on the return of {name} could end the program",
             "choose functions with C names that return once: not those of C++, Rust or Go, nor setjmp and its like",
             exit_code=2,
         )
-    nearest = difflib.get_close_matches(symbols.pattern.strip("^$"), names, _SUGGESTIONS)
+    nearest = difflib.get_close_matches(symbols.pattern.strip("^$"), filter(is_safe, names), _SUGGESTIONS)
     has = f"it has {', '.join(map(printable, nearest))}" if nearest else f"`nm -D {shown}` lists what it has"
     raise StallscopeError(f"{shown} has no function that {symbols.pattern!r} matches", has, exit_code=2)

@@ -17,6 +17,7 @@ from ..engines.ebpf.engine import Ebpf
 from ..engines.ebpf.probes import ProbeOptions
 from ..engines.protocol import Engine
 from ..measures.offcpu import FOREVER
+from ..measures.span_options import SpanOptions
 from ..measures.timeline import LIMIT, Timeline
 
 if TYPE_CHECKING:
@@ -94,8 +95,9 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "outputs",
             multiple=True,
             metavar="PATH",
-            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz (repeatable); - "
-            "is folded text on standard output. Default: an SVG in the current folder.",
+            help="Write .svg, .html, .folded, .speedscope.json, .trace.json, .pftrace, .md or .pb.gz, with wakers also "
+            ".dot, .graphml or .graph.json (repeatable); - is folded text on standard output. Default: an SVG in the "
+            "current folder.",
         ),
         click.option(
             "--every",
@@ -143,6 +145,12 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if TYPE_CHECKING:
+    _Nanoseconds = click.ParamType[int]
+else:
+    _Nanoseconds = click.ParamType
+
+
+if TYPE_CHECKING:
     _Seconds = click.ParamType[float]
 else:
     _Seconds = click.ParamType
@@ -187,6 +195,40 @@ def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
     limit, kept = given["max_events"]
     size = int(given["event_mb"]) << 20
     return (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
+
+
+def span_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`timeline_options` and --span-over, for commands that time calls: what `make_spans` is made from."""
+    option = click.option(
+        "--span-over",
+        type=_Length(),
+        metavar=_Length.name,
+        default="0us",
+        show_default=True,
+        help="Calls that are not longer have no span on a timeline, such as 10us or 1ms.",
+    )
+    return timeline_options(option(function))
+
+
+class _Length(_Nanoseconds):
+    """``500ns``, ``10us`` or ``1ms``."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """ns. Usage error for anything else."""
+        match = re.fullmatch(r"([0-9]{1,9})(ns|us|ms|s)", str(value))
+        if not match:
+            self.fail(f"{value!r} is not a time such as 10us or 1ms", param, ctx)
+        return int(match[1]) * {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}[match[2]]
+
+
+def make_spans(given: Mapping[str, Any]) -> SpanOptions | None:
+    """Which calls have a span, if a timeline is recorded. Usage errors like `make_timeline`."""
+    if not make_timeline(given):
+        return None
+    limit, kept = given["max_events"]
+    return SpanOptions(limit, kept, given["span_over"], int(given["event_mb"]) << 18)
 
 
 def wakers_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,9 +8,10 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ...converters import graph_options
 from ...converters.base.collection import no_collection
 from ...converters.base.errors import StallscopeError
 from ...converters.base.safefile import sudo_owner
@@ -19,9 +20,11 @@ from ...converters.base.units import plural
 from ...converters.writers import output
 from ...converters.writers.base.options import WriteOptions
 from ..base.progress import MANY, Progress
+from .call_options import make_view
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.summary.calls_view import CallsView
     from ...converters.summary.figures import NextStep
     from ...converters.summary.next_command import Whom
 
@@ -38,6 +41,10 @@ class Results:
     verbose: bool = False
     every: float | None = None
     """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
+    view: CallsView | None = None
+    """Of a command that has a table of calls."""
+    graph: Mapping[str, Any] = field(default_factory=dict)
+    """Values of `graph_options`."""
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
@@ -47,13 +54,19 @@ class Results:
         if every:
             _check_names(given["outputs"], every)
         output.check(_at(paths, time.time()) if every else paths, force=given["force"])
+        graph_options.check(given)
         force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
-        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every)
+        graph = {name: given[name] for name in ("graph", "by", "idle") if name in given}
+        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every, make_view(given), graph)
 
     @property
     def uses_stdout(self) -> bool:
         """Whether standard output is for data that a program reads."""
         return self.as_json or any(map(output.is_stdout, self.paths))
+
+    @property
+    def _shows_idle(self) -> bool:
+        return bool(self.graph.get("idle"))
 
     def publish(self, profile: Profile) -> None:
         """Writes the files of an interval that is not the last one, and says so. StallscopeError like `write`."""
@@ -66,33 +79,37 @@ class Results:
         details: Iterable[str] = (),
         step: NextStep | None = None,
         chosen: Whom | None = None,
+        written: Profile | None = None,
     ) -> None:
         """Prints the summary (on standard error when folded text goes to standard output), then writes every file. With
         -v also prints the ``details``. ``step`` replaces the command that the summary recommends; ``chosen`` is what
-        that traces."""
+        that traces. ``written``: what the files show instead."""
         # Standard output may be closed (>&-): the files are still written.
         stream: TextIO = sys.stderr if any(map(output.is_stdout, self.paths)) else sys.stdout or io.StringIO()
         try:
             self._print_summary(profile, stream, step, chosen)
         finally:  # the summary may not be read to its end: the files are still written
-            self._write_files(profile, stream)
+            self._write_files(written or profile, stream)
         for line in details if self.verbose else ():
             print(printable(line), file=sys.stderr)
 
     def _write_files(self, profile: Profile, stream: TextIO) -> None:
+        options = WriteOptions(per_thread=self.per_thread, by=self.graph.get("by", ""), idle=self._shows_idle)
+        graphed = profile
         if self.merge:
             from ...converters.transforms import merge_processes
 
             profile = merge_processes(profile)
-        options = WriteOptions(per_thread=self.per_thread)
         paths = _at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
         if self.every:
             _refuse_pipes(paths)
+        number = len(paths)
+        paths += (self.graph["graph"],) if self.graph.get("graph") else ()
         before = {path: _identity(path) for path in paths}
         progress = Progress()
 
         def shown() -> Iterator[str]:
-            for path in paths:
+            for path in paths[:number]:
                 if len(profile.samples) >= MANY and not output.is_stdout(path):
                     progress.restart()
                     progress.show(f"writing {printable(path)}")
@@ -100,6 +117,7 @@ class Results:
 
         try:
             output.write_all(profile, shown(), options, force=self.force, owner=sudo_owner())
+            graph_options.write(graphed, options, {**self.graph, "force": self.force})
         finally:
             progress.clear()
             listing = sys.stderr if self.as_json else stream
@@ -113,7 +131,9 @@ class Results:
         with Progress() as progress:
             if len(profile.samples) >= MANY:
                 progress.show(f"adding up {plural(len(profile.samples), 'stack')}")
-            summary = summarize(profile, chosen)
+            summary = replace(summarize(profile, chosen), shows_idle=self._shows_idle)
+        if self.view:
+            summary = replace(summary, view=self.view)
         if step:
             summary = replace(summary, next_step=step)
         if self.as_json:

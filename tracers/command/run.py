@@ -32,6 +32,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     """
     results = Results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
+    _check_graph(given, results.paths, measures, stem)
     if given.get("every") and any(measure.name == "timeline" for measure in measures):
         raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
@@ -52,8 +53,18 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )
     outcome = engine.trace(request)
-    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given))
+    written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
+    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
+
+
+def _with_path(profile: Profile, tid: int) -> Profile:
+    """Adds the critical path of a thread to the profile; returns what the outputs show, the path itself."""
+    from ...converters.transforms.critical_path import critical_path, path_profile, thread_of
+
+    assert profile.scheduling is not None, "events were recorded"
+    profile.critical = critical_path(profile.scheduling, thread_of(profile.scheduling, tid))
+    return path_profile(profile, profile.critical)
 
 
 def _publish(results: Results, stem: str, profile: Profile) -> None:
@@ -75,3 +86,20 @@ def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str
             "use `trace-wall -o x.pftrace`, or write .trace.json or .speedscope.json",
             exit_code=2,
         )
+
+
+def _check_graph(given: Mapping[str, Any], paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:
+    """Usage errors for a wait-for graph that could not be made."""
+    graphs = [path for path in paths if output.format_of(path) in output.GRAPHS]
+    if not graphs and not given.get("graph"):
+        return
+    if not any(measure.name == "wakeup" for measure in measures):
+        raise StallscopeError(
+            f"a wait-for graph is made of wake-ups, which trace-{stem} does not record",
+            "use trace-wakeup, or trace-offcpu or trace-wall with --wakers",
+            exit_code=2,
+        )
+    if graphs and given["merge"]:
+        raise click.UsageError("--merge puts processes together, a wait-for graph shows each: use --graph for it")
+    if given.get("graph") and given.get("every"):
+        raise click.UsageError("--graph is one picture: with --every, give -o a .dot, .graphml or .graph.json")

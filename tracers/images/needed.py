@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -93,11 +93,12 @@ class _Search:
         return next((found for path in paths if (found := self._fitting([path]))), [])
 
 
-def needed(path: str, environ: Mapping[str, str], *, with_modules: bool = False) -> list[str]:
+def needed(path: str, environ: Mapping[str, str], *, with_modules: bool = False, also: Sequence[str] = ()) -> list[str]:
     """Absolute paths, links resolved: the program itself, its interpreter (ld.so), and the libraries of both.
 
     ``environ`` is the program's environment. Empty when it is not an ELF file. ``with_modules``: for a Python
-    interpreter, adds the modules of its standard library, which scripts import early.
+    interpreter, adds the modules of its standard library, which scripts import early. ``also``: names or paths of
+    libraries that the program may open; where they are is what ld.so would find for the program itself.
     """
     with suppress(ValueError):  # a NUL
         path = os.path.realpath(path)
@@ -109,7 +110,7 @@ def needed(path: str, environ: Mapping[str, str], *, with_modules: bool = False)
     names: set[str] = set()
     todo: deque[tuple[tuple[_Object, ...], tuple[str, ...]]] = deque()
     modules = _modules(program.path) if with_modules else []
-    todo.append(((program,), (*_first(program, environ), *program.needed, *modules)))
+    todo.append(((program,), (*_first(program, environ), *program.needed, *modules, *also)))
     while todo:
         chain, wanted = todo.popleft()
         for name in wanted:

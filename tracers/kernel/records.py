@@ -27,7 +27,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN = 1, 2, 3, 4, 5, 6
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN, RECORD_LOCK = range(1, 8)
 
 COUNTERS = (
     "lost_stacks",
@@ -54,6 +54,7 @@ COUNTERS = (
     "new_ioctls",
     "lost_wakeups",
     "new_wakeups",
+    "new_locks",
     "python_stacks_cut",
     "python_stacks_failed",
 )

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...converters.base.units import plural
+from ...converters.base.units import plural, share
 from ...converters.model import ValueType
 from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
@@ -20,31 +20,52 @@ from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
 from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
-from .open_calls import HEAD, Open, Part, open_calls, parts
+from .call_parts import CallParts
+from .ioctl_records import NUMBER_SHIFT, plain
+from .open_calls import HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
-from .protocol import SCHEDULER, Ended, Row
+from .protocol import SCHEDULER, Ended, Row, Timed
+from .recorded_calls import PERIOD, RecordedCalls
+from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ...converters.model.call_ioctls import CallIoctls
+    from ...converters.model.copies import Copies
+    from .call_sums import CallSums, Sum
+    from .ioctl import Ioctl
+    from .spans import CallSpans
+    from .totals import Moved
 
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
 _USUAL = Wanted()
 LEFT = "left without a return"
 """Named like an error: longjmp, an exception."""
+_OTHER_ERRORS = "[other errors]"
+_OTHER_FUNCTIONS = "[other functions]", "[other files]"
+"""Of calls that were added up because there were too many kinds of them."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
 """Threads that can be inside a call at a time."""
 _KINDS = 8
-"""One function of a thread, and one kind of error of a process, per so many entries of the user's choice."""
+"""One function of a thread, and one kind of its errors, per so many entries of the user's choice: CALL_KINDS of
+bpf/calls.bpf.c."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
-_FIGURES = 11
-_FAILURE = struct.Struct("<IIIi")
-_LOSSES = ("calls", "calls without a stack in the table", "errors of calls", "stacks of calls")
+_FAILURE = struct.Struct("<4IiI")
+_LOSSES = (
+    "calls",
+    "calls without a stack in the table",
+    "errors of calls",
+    "stacks of calls",
+    "ioctls in calls",
+    "copies",
+)
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
@@ -58,22 +79,11 @@ class Time(NamedTuple):
     runnable: int
 
 
-class Sum(NamedTuple):
-    """Of one function's calls by a thread; times in ns."""
+class Cost(NamedTuple):
+    """Of the programs in traced threads: how often they ran, and for how long in ns."""
 
-    returned: int
-    total: int
-    own: int
-    """Without the calls that were made inside."""
-    blocked: int
-    runnable: int
-    min: int
-    max: int
-    left: int
-    open: int
-    open_time: int
-    open_inner: int
-    latencies: tuple[int, ...]
+    runs: int
+    ns: int
 
 
 class Calls(Summed):
@@ -87,18 +97,33 @@ class Calls(Summed):
     value_size = _TIME.size
     weights = (1, 2, 3)
 
-    def __init__(self, wanted: Wanted = _USUAL, *, way: Way | None = None) -> None:
-        """``way``: how the probes get to the functions; None: the best that the kernel has."""
+    def __init__(
+        self,
+        wanted: Wanted = _USUAL,
+        *,
+        way: Way | None = None,
+        ioctls: Ioctl | None = None,
+        spans: SpanOptions | None = None,
+    ) -> None:
+        """``way``: how the probes get to the functions; None: the best that the kernel has. ``ioctls``: another measure
+        of the trace, whose ioctls are parts of the calls. ``spans``: which calls are kept one by one, for a
+        timeline."""
+        self._recorded = RecordedCalls(spans)
+        self.period = PERIOD if spans else None
         self._wanted, self._given_way = wanted, way
+        self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
+        self._ioctls = ioctls
+        self._parts = CallParts()
+        self._inside: dict[int, Inside] = {}
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
-        self._sums: list[tuple[int, int, Sum]] = []
-        """Process, function, and what its calls took in one thread."""
-        self._failures: list[tuple[int, int, int, int]] = []
-        """Process, function, result, number of calls."""
+        self._sums: CallSums | None = None
         self._open: list[Open] = []
         self._lost = dict.fromkeys(_LOSSES, 0)
-        self._probes = self._probes_time = 0
+        self._lost_before = dict(self._lost)
+        self._cost = self._cost_before = Cost(0, 0)
+        self._ran = 0
+        """Time of the traced threads on cores."""
 
     @property
     def way(self) -> Way:
@@ -115,10 +140,11 @@ class Calls(Summed):
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_calls": 1}
+        return {"measure_calls": 1, **self._recorded.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
+            **self._recorded.sizes(),
             "call_stacks": _INSIDE,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
@@ -130,11 +156,16 @@ class Calls(Summed):
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
+        self._recorded.open(loaded)
         few = max(entries // _KINDS, 1024)
         self._tables = {
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
+        self._parts.open(loaded, few)
+
+    def consume(self) -> None:
+        self._recorded.consume()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
@@ -150,81 +181,149 @@ class Calls(Summed):
         if self.probed:
             self.probed.expect(path, is_program=is_program)
 
+    def drain(self) -> None:
+        super().drain()
+        self._call_sums().add(*self._tables["call_sums"].drain(self.slot))
+        self._call_sums().add_failures(*self._tables["call_failures"].drain(self.slot))
+
+    def _call_sums(self) -> CallSums:
+        if self._sums is None:
+            # It needs numpy, which takes longer to import than the probes to attach.
+            from .call_sums import CallSums
+
+            self._sums = CallSums()
+        return self._sums
+
+    def move(self, moved: Moved) -> None:
+        super().move(moved)
+        self._call_sums().move(moved)
+
     def read(self, loaded: Object) -> None:
         self.drain()
-        keys, values = self._tables["call_sums"].drain(self.slot)
-        sums = (Sum._make((*fields[:_FIGURES], fields[_FIGURES:])) for fields in _SUM.iter_unpack(values))
-        self._sums = [
-            (tgid, function, total) for (_, tgid, _, function), total in zip(_KEY.iter_unpack(keys), sums, strict=True)
-        ]
-        keys, values = self._tables["call_failures"].drain(self.slot)
-        numbers = (number for (number,) in struct.iter_unpack("<Q", values))
-        self._failures = [
-            (tgid, function, code, number)
-            for (tgid, _, function, code), number in zip(_FAILURE.iter_unpack(keys), numbers, strict=True)
-        ]
         stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
+            self._inside = self._inside_of(stacks)
+        self._parts.read(self.slot)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
-        self._probes = losses.lookup_percpu_u64(len(_LOSSES)) + sum(head[2] for head in heads)
-        self._probes_time = losses.lookup_percpu_u64(len(_LOSSES) + 1) + sum(head[3] for head in heads)
+        gone = (losses.lookup_percpu_u64(len(_LOSSES) + i) for i in (0, 1))
+        self._cost = Cost(*(number + sum(head[2 + i] for head in heads) for i, number in enumerate(gone)))
+        self._recorded.read(loaded)
 
     def next(self) -> None:
         super().next()
-        self._sums, self._failures = [], []
+        self._call_sums().clear()
+        self._parts.forget()
+        self._lost_before, self._cost_before = self._lost, self._cost
 
     def close(self) -> None:
         super().close()
         for table in self._tables.values():
             table.close()
+        self._parts.close()
         if self.probed:
             self.probed.close()
+        self._recorded.close()
 
     def rows(self, ended: Ended) -> list[Row]:
-        rows = [row for origin, values in self.totals().take() for row in _rows(origin, Time(*values))]
-        rows += [row for part in parts(self._open, ended) for row in _open_rows(part)]
+        self._ran = sum(record.on_cpu for record in ended.threads)
+        rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
+        rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
         return rows
 
-    def calls(self, ended: Ended) -> list[CallTimes]:
-        """Per process and function. Processes have no name yet."""
-        found: dict[tuple[int, int], CallTimes] = {}
-        for tgid, function, total in self._sums:
-            _add(self._entry(found, tgid, function), total)
-        for part in parts(self._open, ended):
-            entry = self._entry(found, part.tgid, part.function)
+    def _going_on(self, ended: Ended) -> list[Part]:
+        return parts(self._open, ended, self._inside)
+
+    def _inside_of(self, stacks: Iterable[tuple[int, bytes]]) -> dict[int, Inside]:
+        """By thread: the ioctl that it was in at the end. ``stacks``: of the map ``call_stacks``."""
+        going_on = self._ioctls.inside() if self._ioctls else {}
+        found = {}
+        for tid, value in stacks:
+            if call := going_on.get(tid):
+                waits = waits_of_ioctl(value, call.began)
+                found[tid] = Inside(call.began, call.origin.ustack, call.target, *waits)
+        return found
+
+    def call_ioctls(self, ended: Ended) -> list[CallIoctls]:
+        if self._ioctls is None or self.probed is None:
+            return []
+        return self._parts.ioctls(self.probed.functions, self._ioctls.described, self._going_on(ended))
+
+    def copies(self) -> list[Copies]:
+        return self._parts.copies(self.probed.functions) if self.probed else []
+
+    def calls(self, ended: Ended) -> list[Timed]:
+        found: dict[tuple[Origin, int], CallTimes] = {}
+        for origin, function, total in self._call_sums().sums():
+            _add(self._entry(found, origin, function), total)
+        for part in self._going_on(ended):
+            entry = self._entry(found, part.origin._replace(ustack=0), part.function)
             entry.open_count += 1
             entry.open_time += part.whole
             entry.open_inner += part.inner
-        for tgid, function, code, number in self._failures:
-            entry = self._entry(found, tgid, function)
-            error = cuda.error_name(entry.name, code)
+        for origin, function, code, number in self._call_sums().failures():
+            entry = self._entry(found, origin, function)
+            error = cuda.error_name(entry.name, code) if code else _OTHER_ERRORS
             entry.errors[error] = entry.errors.get(error, 0) + number
-        return list(found.values())
+        return [Timed(origin, call) for (origin, _), call in found.items()]
+
+    def spans(self) -> CallSpans | None:
+        return self._recorded.finish(self._name, self._open)
+
+    def _name(self, function: int) -> str:
+        assert self.probed
+        return self.probed.functions[function].name
 
     def functions(self) -> frozenset[tuple[str, str]]:
-        return frozenset((probe.path, probe.name) for probe in self.probed.functions) if self.probed else frozenset()
+        return frozenset((probe.path, probe.name) for probe in self.probed.probes()) if self.probed else frozenset()
 
     def losses(self) -> Mapping[str, int]:
-        return {**self._lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
+        lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
+        return {**lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
 
     def remarks(self) -> Iterable[str]:
         yield from self.probed.remarks() if self.probed else ()
-        if self._probes:
-            programs = f"{self._probes_time / self._probes:.0f} ns each in the programs"
-            yield f"the probes ran {plural(self._probes, 'time')} in traced threads, {programs}; traps come on top"
+        runs, ns = (after - before for after, before in zip(self._cost, self._cost_before, strict=True))
+        if runs > 0:
+            cost = f"{ns / runs:.0f} ns each in the programs"
+            cost += f", {share(ns, self._ran)} of the threads' time on cores" if self._ran else ""
+            yield f"the probes ran {plural(runs, 'time')} in traced threads, {cost}; traps come on top"
+        yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
 
-    def _entry(self, found: dict[tuple[int, int], CallTimes], tgid: int, function: int) -> CallTimes:
+    def _rows(self, origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
+        number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
+        name = " ".join(self._ioctls.described(number)) if number and self._ioctls else ""
+        state = origin.state
+        if state == ON_A_CORE:
+            yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open, name)
+        elif state in (SWITCHED_OUT, NEW):
+            yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open, name)
+        else:
+            yield Row(origin, STATES[state], (time.blocked, 0), is_open, name)
+            if time.runnable:
+                yield Row(origin, WOKEN, (time.runnable, 0), is_open, name)
+
+    def _open_rows(self, part: Part) -> Iterator[Row]:
+        """Of a call that goes on: its own time on a core, that of its ioctl, and of the innermost one the wait that its
+        thread is in."""
+        yield from self._rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
+        if part.ioctl_origin:
+            yield from self._rows(part.ioctl_origin, Time(0, part.ioctl_on_cpu, 0, 0), is_open=True)
+        if part.wait:
+            yield from self._rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)
+
+    def _entry(self, found: dict[tuple[Origin, int], CallTimes], origin: Origin, function: int) -> CallTimes:
         assert self.probed
-        probe = self.probed.functions[function]
-        key = tgid, function
-        if key not in found:
-            found[key] = CallTimes(probe.name, "", tgid, "", library=os.path.basename(probe.path))
-        return found[key]
+        if (origin, function) not in found:
+            name, path = _OTHER_FUNCTIONS
+            if function >= 0:
+                name, path, _ = self.probed.functions[function]
+            found[origin, function] = CallTimes(name, "", origin.tgid, "", library=os.path.basename(path))
+        return found[origin, function]
 
 
 def _add(entry: CallTimes, total: Sum) -> None:
@@ -243,22 +342,3 @@ def _add(entry: CallTimes, total: Sum) -> None:
         entry.errors[LEFT] = entry.errors.get(LEFT, 0) + total.left
     known = entry.latencies or (0,) * BUCKETS
     entry.latencies = tuple(map(sum, zip(known, total.latencies, strict=True)))
-
-
-def _rows(origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
-    state = origin.state
-    if state == ON_A_CORE:
-        yield Row(origin, RUNNING, (time.on_cpu, time.calls), is_open)
-    elif state in (SWITCHED_OUT, NEW):
-        yield Row(origin, PREEMPTED, (time.blocked + time.runnable, 0), is_open)
-    else:
-        yield Row(origin, STATES[state], (time.blocked, 0), is_open)
-        if time.runnable:
-            yield Row(origin, WOKEN, (time.runnable, 0), is_open)
-
-
-def _open_rows(part: Part) -> Iterator[Row]:
-    """Of a call that goes on: its own time on a core, and for the innermost one the wait that the thread is in."""
-    yield from _rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
-    if part.wait:
-        yield from _rows(part.wait, Time(0, 0, part.blocked, part.runnable), is_open=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import mmap
-import struct
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,6 @@ from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import RUNNING
 from ..ioctls import nvidia
-from ..kernel import perf_events
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
 from ..kernel.records import RECORD_IOCTL, Origin, ThreadRecord
@@ -28,10 +25,13 @@ from .ioctl_records import (
     CALL,
     FAILURE,
     KIND,
+    LEFT_OUT,
+    LOSSES,
     NUMBER_SHIFT,
     NVIDIA_MAJOR,
     SUM,
     TIMES,
+    UNREPORTED,
     Open,
     Targets,
     add_times,
@@ -42,13 +42,17 @@ from .ioctl_records import (
     present_wait,
     wait_rows,
 )
-from .protocol import SCHEDULER, Ended, Row
+from .ioctl_rings import IoctlRings
+from .open_calls import DEPTH
+from .protocol import SCHEDULER, Ended, Row, Timed
+from .span_options import SpanOptions
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .sharing import Sharing
+    from .spans import CallSpans, Spans
     from .totals import Moved, Totals
 
 TIME = ValueType("ioctl", "nanoseconds")
@@ -61,39 +65,15 @@ _TARGETS = 1 << 14
 _SMALL = 32
 """Tables of kinds of calls have so many times fewer entries than that of stacks: SMALL_TABLE of bpf/ioctl.bpf.c."""
 _NAMES = 1 << 12
-_EVENTS = 1 << 18
-"""Calls and waits that were not read yet, of all cores."""
-_FEWEST = 1 << 11
-"""… and at least of a core."""
-_EVENT_SIZE, _RING_SIZE = 32, 64
-_PLACE = struct.Struct("<2Q")
-_PLACE_OFFSET = 32
-"""Of ``first`` and ``slots`` in struct event_ring."""
-
-_LOSSES = (
-    "ioctls",
-    "ioctls without a stack",
-    "errors of ioctls",
-    "names of ioctls",
-    "ioctls at the end of an interval",
-    "returns from ioctls",
-)
-"""enum ioctl_loss, in its order."""
-
-
-_UNREPORTED = "ioctls not reported by the kernel"
-"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
-interrupted. Kernels that preempt themselves do that."""
-
-
-_LEFT_OUT = "calls and waits left out of who was inside"
+_LEVEL = DEPTH
+"""Of ioctls among spans: inside calls of functions."""
 
 
 class Ioctl(Summed):
     """Columns: time inside ioctls, and how many returned."""
 
     name = "ioctl"
-    columns = (TIME, CALLS)
+    columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
     placed = ("ioctl_enter", "ioctl_return")
     entries = "new_ioctls"
@@ -102,38 +82,45 @@ class Ioctl(Summed):
     weights = (0, 1)
     period = 0.05
 
-    def __init__(self, *, nvidia_major: int = NVIDIA_MAJOR) -> None:
-        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
+    def __init__(
+        self, *, nvidia_major: int = NVIDIA_MAJOR, alone: bool = True, spans: SpanOptions | None = None
+    ) -> None:
+        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. If not ``alone``, its
+        time is in the rows of `Calls`, and it is no error if there are no tracepoints. ``spans``: which calls are kept
+        one by one, for a timeline."""
+        self._span_options = spans
+        self._spans: Spans | None = None
         self._nvidia_major = nvidia_major
+        self._alone = alone
+        if not alone:
+            self.columns = ()
+        self._missing = ""
+        """Why there are no ioctls."""
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None
         self._all_times: list[tuple[Origin, list[int]]] | None = None
-        self._failures: Counter[tuple[int, int, str]] = Counter()
-        """By process, target and error."""
+        self._failures: Totals | None = None
         self._open: list[Open] = []
         self._cut: list[tuple[int, Open]] = []
         """Calls that went on at the end of an interval, which was then, from the ring buffer."""
         self._targets = Targets(nvidia_major)
-        self._lost = dict.fromkeys((*_LOSSES, _UNREPORTED, _LEFT_OUT), 0)
+        self._lost = dict.fromkeys((*LOSSES, UNREPORTED, LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
-        online = len(perf_events.online_cpus())
-        self._slots = max(_FEWEST, 1 << (_EVENTS // (2 * online)).bit_length() - 1)
-        self._memory: list[mmap.mmap] = []
+        self._rings = IoctlRings()
         self._sharing: Sharing | None = None
         self._reading = threading.Lock()
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_ioctl": 1, "nvidia_major": self._nvidia_major}
+        return {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
             "ioctl_calls": _INSIDE,
             "ioctl_targets": _TARGETS,
             "ioctl_names": _NAMES,
-            "ioctl_events": 2 * len(perf_events.online_cpus()) * self._slots,
-            "ioctl_rings": 2 * perf_events.possible_cpus(),
+            **self._rings.sizes(),
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
 
@@ -150,16 +137,11 @@ class Ioctl(Summed):
             "times": SumTable(loaded, "ioctl_times", TIMES.size, few, key_size=KIND.size),
             "failures": SumTable(loaded, "ioctl_failures", 8, few, key_size=FAILURE.size),
         }
-        sizes = self.sizes(entries)
-        for name, size in (("ioctl_events", _EVENT_SIZE), ("ioctl_rings", _RING_SIZE)):
-            self._memory.append(mmap.mmap(loaded.find_map(name).fd, sizes[name] * size))
-        places = [2 * cpu + kind for cpu in perf_events.online_cpus() for kind in (0, 1)]
-        for i, place in enumerate(places):
-            _PLACE.pack_into(self._memory[1], place * _RING_SIZE + _PLACE_OFFSET, i * self._slots, self._slots)
+        self._rings.open(loaded)
 
     def consume(self) -> None:
         # While a boundary passes, another thread reads it.
-        if not self._memory or not self._reading.acquire(blocking=False):
+        if not self._rings.memory or not self._reading.acquire(blocking=False):
             return
         try:
             if self._events().take() >= self._events().SETTLED_FROM:
@@ -171,8 +153,11 @@ class Ioctl(Summed):
         if self._sharing is None:
             # It needs numpy, which takes longer to import than the probes to attach.
             from .sharing import Sharing
+            from .spans import Spans
 
-            self._sharing = Sharing(*self._memory)
+            self._spans = Spans(self._span_options) if self._span_options else None
+            events, rings = self._rings.memory
+            self._sharing = Sharing(events, rings, self._spans, _LEVEL)
         return self._sharing
 
     def _settle(self, *, final: bool = False) -> None:
@@ -192,9 +177,7 @@ class Ioctl(Summed):
             table.close()
         if self._sharing:
             self._sharing.close()
-        for memory in self._memory:
-            memory.close()
-        self._memory = []
+        self._rings.close()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         links: list[Link] = []
@@ -204,6 +187,9 @@ class Ioctl(Summed):
         except BpfError as error:
             for link in links:
                 link.close()
+            if not self._alone:
+                self._missing = error.cause
+                return []
             raise StallscopeError(
                 f"the kernel's tracepoints of ioctl cannot be used: {error.cause}",
                 "mount tracefs (mount -t tracefs tracefs /sys/kernel/tracing); the kernel needs CONFIG_FTRACE_SYSCALLS",
@@ -221,10 +207,17 @@ class Ioctl(Summed):
         keys, values = self._small["times"].drain(self.slot)
         self._times_totals().add(as_origins(keys), values)
         keys, values = self._small["failures"].drain(self.slot)
-        for key, value in zip(FAILURE.iter_unpack(keys), struct.iter_unpack("<Q", values), strict=True):
-            tgid, target, code, status = key
-            error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
-            self._failures[tgid, target, error] += value[0]
+        self._failures_totals().add(as_origins(keys, FAILURE.size - KIND.size), values)
+
+    def _failures_totals(self) -> Totals:
+        """The word behind the origin is the error and the status."""
+        if self._failures is None:
+            import numpy as np
+
+            from .totals import Totals
+
+            self._failures = Totals((np.add,), (0,), more=1)
+        return self._failures
 
     def _times_totals(self) -> Totals:
         if self._times is None:
@@ -238,6 +231,7 @@ class Ioctl(Summed):
     def move(self, moved: Moved) -> None:
         super().move(moved)
         self._times_totals().move(moved)
+        self._failures_totals().move(moved)
 
     def stacks(self) -> list[int]:
         assert self._object, "it was not opened"
@@ -258,21 +252,23 @@ class Ioctl(Summed):
         ]
         self._targets.read(loaded)
         losses = loaded.find_map("ioctl_losses")
-        self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
-        self._lost[_LEFT_OUT] = self._events().lost
+        self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(LOSSES)}
+        self._lost[LEFT_OUT] = self._events().lost
         programs = [loaded.programs[name + suffix] for name in self.placed for suffix in ("", "_raw")]
-        self._lost[_UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
+        self._lost[UNREPORTED] = max((each.misses for each in programs if each.is_loaded), default=0)
 
     def next(self) -> None:
         super().next()
         self._times_totals().clear()
         self._all_times = None
-        self._failures.clear()
+        self._failures_totals().clear()
         self._events().found.clear()
         self._open, self._cut = [], []
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:
+        if not self._alone:
+            return []
         rows = []
         ran = self._ran()
         for origin, (length, runnable, count) in self.totals().take():
@@ -314,19 +310,20 @@ class Ioctl(Summed):
             left[1] += count
         return ran
 
-    def calls(self, ended: Ended) -> list[CallTimes]:
-        """Per process, device and command. Processes have no name yet."""
-        found: dict[tuple[str, str, int], CallTimes] = {}
+    def calls(self, ended: Ended) -> list[Timed]:
+        found: dict[tuple[Origin, str, str], CallTimes] = {}
         for origin, values in self._returned():
-            add_times(self._entry(found, origin.state >> NUMBER_SHIFT, origin.tgid), values)
+            add_times(self._entry(found, origin), values)
         for call in self._going_on(ended):
-            entry = self._entry(found, call.target, call.origin.tgid)
+            entry = self._entry(found, call.origin._replace(ustack=0, kstack=0, python=0))
             entry.open_count += 1
             entry.open_time += max(ended.stopped - call.since, 0)
-        for (tgid, target, error), number in self._failures.items():
-            entry = self._entry(found, target, tgid)
+        for origin, (what, number) in self._failures_totals().take():
+            entry = self._entry(found, origin)
+            code, status = what & 0xFFFFFFFF, what >> 32
+            error = errno.errorcode.get(code, f"errno {code}") if code else nvidia.status(status)
             entry.errors[error] = entry.errors.get(error, 0) + number
-        return list(found.values())
+        return [Timed(origin, call) for (origin, _, _), call in found.items()]
 
     def _going_on(self, ended: Ended) -> list[Open]:
         """The calls that had not returned at the end, with what they did since the beginning."""
@@ -341,6 +338,14 @@ class Ioctl(Summed):
             found[call.origin.tid, call.began] = call
         return list(found.values())
 
+    def inside(self) -> dict[int, Open]:
+        """By thread: the ioctl that it was in at the end. After `read`."""
+        return {call.origin.tid: call for call in self._open}
+
+    def described(self, number: int) -> tuple[str, str]:
+        """Names of a target and of what it is called on. After `read`."""
+        return self._targets.described(number)[:2]
+
     def shared(self) -> list[SharedCall]:
         found = []
         for number, call in self._events().found.items():
@@ -349,22 +354,36 @@ class Ioctl(Summed):
                 found.append(call)
         return found
 
+    def spans(self) -> CallSpans | None:
+        if not self._spans:
+            return None
+        from ...converters.model.scheduling import CallName
+        from .spans import GoingOn
+
+        going_on = [GoingOn(call.began, call.origin.tid, call.target, _LEVEL) for call in self._open]
+        return self._spans.finish(lambda number: CallName(self._call(number), "ioctl"), going_on, self._lost[LEFT_OUT])
+
     def losses(self) -> Mapping[str, int]:
         return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
 
     def remarks(self) -> Iterable[str]:
-        if number := self.losses()[_UNREPORTED]:
+        if self._missing:
+            yield f"ioctls in the calls are not told apart: the kernel's tracepoints cannot be used ({self._missing})"
+        if number := self.losses()[UNREPORTED]:
             kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
             yield f"{kept}: counts are too low by these"
-        if self._unfinished:
+        if self._unfinished and self._alone:
             yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
 
-    def _entry(self, found: dict[tuple[str, str, int], CallTimes], target: int, tgid: int) -> CallTimes:
+        if self._spans and self._span_options:
+            yield from self._span_options.remarks("ioctl", self._spans.short)
+
+    def _entry(self, found: dict[tuple[Origin, str, str], CallTimes], origin: Origin) -> CallTimes:
         """Several targets can have one name: an escape of NVIDIA's driver with other sizes, for example."""
-        name, device, locks = self._targets.described(target)
-        key = name, device, tgid
+        name, device, locks = self._targets.described(origin.state >> NUMBER_SHIFT)
+        key = plain(origin), name, device
         if key not in found:
-            found[key] = CallTimes(name, device, tgid, "", locks=locks)
+            found[key] = CallTimes(name, device, origin.tgid, "", locks=locks)
         return found[key]
 
     def _call(self, number: int) -> str:

@@ -25,11 +25,25 @@ TARGET = struct.Struct("<QIIII")
 SUM = struct.Struct("<3Q")
 KIND = struct.Struct("<4I")
 TIMES = struct.Struct(f"<{7 + BUCKETS}Q")
-FAILURE = struct.Struct("<4I")
+FAILURE = struct.Struct("<6I")
 CALL_HEAD = struct.Struct("<6QII")
 CALL = CALL_HEAD.size + ORIGIN.size + TARGET.size
 NAME = struct.Struct("<16s32s")
 FILE = struct.Struct("<QII")
+
+LOSSES = (
+    "ioctls",
+    "ioctls without a stack",
+    "errors of ioctls",
+    "names of ioctls",
+    "ioctls at the end of an interval",
+    "returns from ioctls",
+)
+"""enum ioctl_loss, in its order."""
+UNREPORTED = "ioctls not reported by the kernel"
+"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
+interrupted. Kernels that preempt themselves do that."""
+LEFT_OUT = "calls and waits left out of who was inside"
 
 
 class Target(NamedTuple):
@@ -94,10 +108,10 @@ def plain(origin: Origin) -> Origin:
     return origin._replace(state=origin.state & (1 << NUMBER_SHIFT) - 1)
 
 
-def as_origins(kinds: bytes) -> bytes:
-    """struct ioctl_kind is the end of a struct origin."""
-    size = KIND.size
-    nothing = bytes(ORIGIN.size - size)
+def as_origins(kinds: bytes, more: int = 0) -> bytes:
+    """struct ioctl_kind is the end of a struct origin. ``more``: bytes behind it."""
+    size = KIND.size + more
+    nothing = bytes(ORIGIN.size - KIND.size)
     return b"".join(nothing + kinds[i : i + size] for i in range(0, len(kinds), size))
 
 

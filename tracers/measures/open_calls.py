@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..kernel.records import BLOCKED, NEW, ON_CPU, Origin, ThreadRecord
 from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
+from .ioctl_records import NUMBER_SHIFT
 from .protocol import Ended
 
 DEPTH = 8
 """CALL_DEPTH of bpf/include/calls.bpf.h."""
-HEAD = struct.Struct("<IIQQ")
-"""Depth, life; how often the programs ran for the thread, and for how long in ns."""
-CALL = struct.Struct("<10Q")
+HEAD = struct.Struct("<II6Q")
+"""Depth, life; how often the programs ran for the thread, and for how long in ns; whether one was at work; begin of the
+ioctl in which the last wait was, and its blocked and its runnable time."""
+CALL = struct.Struct("<12Q")
 _FUNCTION = (1 << 32) - 1
 """Of a cookie."""
 
@@ -35,8 +38,19 @@ class Open(NamedTuple):
     function: int
 
 
+class Inside(NamedTuple):
+    """The ioctl that a thread is in; times in ns. Waits are those that have ended."""
+
+    began: int
+    ustack: int
+    number: int
+    """Of its target."""
+    blocked: int = 0
+    runnable: int = 0
+
+
 class Part(NamedTuple):
-    """What an open call adds; times in ns. ``on_cpu``: its own, without that of inner calls."""
+    """What an open call adds; times in ns. ``on_cpu``: its own, without that of inner calls and of an ioctl."""
 
     tgid: int
     function: int
@@ -48,6 +62,13 @@ class Part(NamedTuple):
     wait: Origin | None = None
     blocked: int = 0
     runnable: int = 0
+    ioctl: Inside | None = None
+    """In which the thread is; also of outer calls."""
+    ioctl_origin: Origin | None = None
+    """Of the innermost call, if the thread is in one."""
+    ioctl_on_cpu: int = 0
+    ioctl_time: int = 0
+    """Since its begin."""
 
 
 def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:
@@ -56,15 +77,20 @@ def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:
     for tid, value in stacks:
         depth = HEAD.unpack_from(value)[0]
         for i in range(min(depth, DEPTH)):
-            began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie = CALL.unpack_from(
-                value, HEAD.size + i * CALL.size
-            )
+            fields = CALL.unpack_from(value, HEAD.size + i * CALL.size)
+            began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie, _bytes, _copy = fields
             found.append(Open(tid, i, began, ustack, blocked, runnable, inner, on_cpu, cookie & _FUNCTION))
     return found
 
 
-def parts(calls: Iterable[Open], ended: Ended) -> list[Part]:
-    """The parts of these calls, for threads that still exist."""
+def waits_of_ioctl(value: bytes, began: int) -> tuple[int, int]:
+    """Blocked and runnable ns of the ended waits in the ioctl that began then, from a value of ``call_stacks``."""
+    _, _, _, _, _, ioctl, blocked, runnable = HEAD.unpack_from(value)
+    return (blocked, runnable) if ioctl == began else (0, 0)
+
+
+def parts(calls: Iterable[Open], ended: Ended, ioctls: Mapping[int, Inside] = MappingProxyType({})) -> list[Part]:
+    """The parts of these calls, for threads that still exist. ``ioctls``: by thread."""
     records = {record.thread.key.tid: record for record in ended.threads if not record.exited}
     by_thread: dict[int, list[Open]] = defaultdict(list)
     for call in calls:
@@ -72,16 +98,17 @@ def parts(calls: Iterable[Open], ended: Ended) -> list[Part]:
     found = []
     for tid, stack in by_thread.items():
         if tid in records:
-            found += _of_thread(sorted(stack, key=lambda call: -call.depth), records[tid])
+            found += _of_thread(sorted(stack, key=lambda call: -call.depth), records[tid], ioctls.get(tid))
     return found
 
 
-def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord) -> list[Part]:
+def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord, ioctl: Inside | None) -> list[Part]:
     found: list[Part] = []
     key = record.thread.key
     blocked, runnable = _present_wait(record, innermost_first[0].began)
-    wait = key if blocked or runnable else None
     inner = inner_on_cpu = sum_blocked = sum_runnable = 0
+    if ioctl and ioctl.began < innermost_first[0].began:
+        ioctl = None
     for call in innermost_first:
         whole = max(record.end - call.began, 0)
         sum_blocked += call.blocked + (blocked if not found else 0)
@@ -89,12 +116,25 @@ def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord) -> list[Pa
         on_cpu = max(whole - sum_blocked - sum_runnable, 0)
         own = max(on_cpu - call.inner_on_cpu - inner_on_cpu, 0)
         origin = Origin(call.ustack, 0, 0, key.tid, key.tgid, key.life, ON_A_CORE)
-        part = Part(key.tgid, call.function, whole, origin, own, call.inner + inner)
-        if not found and wait:
-            part = part._replace(wait=wait, blocked=blocked, runnable=runnable)
-        found.append(part)
+        inside = max(record.end - ioctl.began, 0) if ioctl else 0
+        part = Part(key.tgid, call.function, whole, origin, own, call.inner + inner, ioctl=ioctl, ioctl_time=inside)
+        found.append(part if found else _innermost(part, record, ioctl, blocked, runnable))
         inner, inner_on_cpu = whole, on_cpu
     return found
+
+
+def _innermost(part: Part, record: ThreadRecord, ioctl: Inside | None, blocked: int, runnable: int) -> Part:
+    """With the wait that the thread is in, and the time that is the ioctl's."""
+    key = record.thread.key
+    wait = key if blocked or runnable else None
+    if ioctl:
+        waited = ioctl.blocked + ioctl.runnable + blocked + runnable
+        on_cpu = min(max(record.end - ioctl.began - waited, 0), part.on_cpu)
+        number = ioctl.number << NUMBER_SHIFT
+        origin = part.origin._replace(ustack=ioctl.ustack, state=ON_A_CORE | number)
+        part = part._replace(on_cpu=part.on_cpu - on_cpu, ioctl_origin=origin, ioctl_on_cpu=on_cpu)
+        wait = wait and wait._replace(ustack=ioctl.ustack, state=wait.state | number)
+    return part._replace(wait=wait, blocked=blocked, runnable=runnable) if wait else part
 
 
 def _present_wait(record: ThreadRecord, began: int) -> tuple[int, int]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...converters.base.text import printable
+from ...converters.base.text import printable, shortened
 from ...converters.base.units import plural
-from ..apis import cuda
+from ...converters.names.demangle import Demangler
+from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
 from ..images.functions import Function, find_functions
 from ..images.maps import Mapping
+from ..kernel.attaching import NO_TIME, NOT_SUPPORTED, SECONDS, attach_possible
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.uprobes import Place, Way, attach
+from ..kernel.uprobes import Place, Way
 
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/calls.bpf.c."""
@@ -25,8 +27,17 @@ _MOST = 1 << 14
 """Functions with a probe."""
 _NAMED = 3
 """How many are named in a remark."""
+_LONGEST = 60
+"""Characters of a C++ name."""
 _X86_64 = 62
 """EM_X86_64 of elf.h."""
+
+
+_REASONS = {
+    NOT_SUPPORTED: "with a first instruction that the kernel takes no probe on",
+    NO_TIME: f"that there was no time for ({SECONDS:.0f} s)",
+}
+"""Of functions without a probe, by the number of the error."""
 
 
 class Probe(NamedTuple):
@@ -48,6 +59,13 @@ class Probed(Link):
         """Mapped files that were looked into, and those that need not be."""
         self._files: set[tuple[int, int]] = set()
         self.functions: list[Probe] = []
+        """Those without a probe included."""
+        self._refused: dict[str, dict[int, list[int]]] = {}
+        """By file and number of the error: the functions on which the kernel takes no probe."""
+        self._unsafe: dict[str, list[str]] = {}
+        """By file: wanted functions that would not survive a probe at their return."""
+        self._narrow: list[str] = []
+        """32-bit programs."""
         self.problems: dict[str, str] = {}
         """Files without probes although they may have wanted functions, and why."""
         self.is_closed = False
@@ -107,7 +125,16 @@ class Probed(Link):
 
     def _probe(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
         elf = ElfFile(FileSource(fd))
-        found = find_functions(elf, lambda name: self._wanted.wants(name, path, identity), CODE)
+        unsafe: list[str] = []
+
+        def wanted(name: str) -> bool:
+            if self._wanted.is_unsafe(name, path, identity):
+                unsafe.append(name)
+            return self._wanted.wants(name, path, identity)
+
+        found = find_functions(elf, wanted, CODE)
+        if is_program and not elf.is_64:
+            self._narrow.append(path)
         if not found:
             return
         if not elf.is_64 or elf.machine != _X86_64:
@@ -119,24 +146,51 @@ class Probed(Link):
             raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
         first = len(self.functions)
         probes, places = zip(*(_placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
-        self._links += attach(self._loaded, self._way, self._programs, fd, places)
+        attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
+        self._links += attached.links
         self.functions += probes
+        self._unsafe[path] = sorted(set(unsafe))
+        for i, place in enumerate(places, first):
+            if error := attached.refused.get(place):
+                self._refused.setdefault(path, {}).setdefault(error, []).append(i)
+
+    def probes(self) -> list[Probe]:
+        """The functions that have one."""
+        without = {i for errors in self._refused.values() for refused in errors.values() for i in refused}
+        return [probe for i, probe in enumerate(self.functions) if i not in without]
 
     def remarks(self) -> Iterator[str]:
         """Sentences that the reader should know."""
-        if not self.functions:
+        probes = self.probes()
+        if not probes:
             yield "no traced process has mapped a library with functions to trace"
+            if self._narrow:
+                yield f"32-bit programs are not traced: {_some([os.path.basename(path) for path in self._narrow])}"
         else:
-            files = len({probe.path for probe in self.functions})
-            where = f"{plural(len(self.functions), 'function')} of {plural(files, 'file')}"
+            files = len({probe.path for probe in probes})
+            where = f"{plural(len(probes), 'function')} of {plural(files, 'file')}"
             yield f"probes were on {where}, by {self._way.title}"
-        slow = [probe.name for probe in self.functions if not probe.is_fast]
+        slow = [probe.name for probe in probes if not probe.is_fast]
         if slow:
-            names = ", ".join(map(printable, slow[:_NAMED]))
-            names += f" and {plural(len(slow) - _NAMED, 'more function')}" if len(slow) > _NAMED else ""
-            yield f"the kernel cannot emulate the first instruction of {names}: calls cost some 10 µs more"
+            yield f"the kernel cannot emulate the first instruction of {_some(slow)}: calls cost some 10 µs more"
+        for path in dict.fromkeys((*self._unsafe, *self._refused)):
+            if kinds := self._left_out(path):
+                yield f"{printable(os.path.basename(path))}: left out {'; '.join(kinds)}"
         for path, why in self.problems.items():
             yield f"{printable(path)} was not traced: {printable(why)}"
+
+    def _left_out(self, path: str) -> list[str]:
+        """Wanted functions of a file without a probe: how many, why, and some of their names."""
+        kinds = []
+        for error, functions in sorted(self._refused.get(path, {}).items()):
+            why = _REASONS.get(error) or f"which the kernel refuses ({os.strerror(error)})"
+            kinds.append(
+                f"{plural(len(functions), 'function')} {why}: {_some([self.functions[i].name for i in functions])}"
+            )
+        if unsafe := self._unsafe.get(path):
+            why = "that a probe on the return could end the program of"
+            kinds.append(f"{plural(len(unsafe), 'function')} {why}: {_some(_readable(unsafe))}")
+        return kinds
 
     def close(self) -> None:
         self.is_closed = True
@@ -145,9 +199,21 @@ class Probed(Link):
             link.close()
 
 
+def _readable(names: Sequence[str]) -> list[str]:
+    """Those that are shown without the mangling of C++ and Rust."""
+    known = Demangler().demangle(names[:_NAMED])
+    return [shortened(known.get(name, name), _LONGEST) for name in names]
+
+
+def _some(names: Sequence[str]) -> str:
+    """``a, b, c and 2 more``."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(map(printable, names[:_NAMED])) + more
+
+
 def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
     at = entry(function.code)
-    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0)
+    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
     return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -12,9 +12,12 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
+    from ...converters.model.call_ioctls import CallIoctls
     from ...converters.model.calls import CallTimes
+    from ...converters.model.copies import Copies
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from .spans import CallSpans
     from .totals import Moved, Totals, Words
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
@@ -34,6 +37,16 @@ class Row(NamedTuple):
     """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
     wakers: tuple[Waker, ...] = ()
     """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
+
+
+class Timed(NamedTuple):
+    """The calls of one thread of one function, or of one command on one device: without names of process and thread.
+
+    ``origin`` says whose they are; it has no stacks. The same may occur several times.
+    """
+
+    origin: Origin
+    calls: CallTimes
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,74 @@ class Recorded:
     waits: Sequence[Row]
 
 
+class LockSum(NamedTuple):
+    """Waits that ended; times in ns."""
+
+    time: int
+    waits: int
+    max: int
+
+    def joined(self, other: LockSum) -> LockSum:
+        """Of both."""
+        return LockSum(self.time + other.time, self.waits + other.waits, max(self.max, other.max))
+
+
+class LockWait(NamedTuple):
+    """The waits of a thread in one place."""
+
+    row: Row
+    address: int
+    kind: int
+    sum: LockSum
+
+
+class LockHolder(NamedTuple):
+    """Waits of one process for one lock which one thread ended."""
+
+    tgid: int
+    """Of those who waited; 0: the lock is the kernel's."""
+    address: int
+    kind: int
+    owner: int
+    """The thread that had it, as the lock itself says; 0: it does not. Not checked yet."""
+    second: int
+    """Of the kernel's: the owner's process. Else the writer, if it is a rwlock."""
+    row: Row
+    """With the one that ended the waits as its waker."""
+    sum: LockSum
+
+
+class SharedWord(NamedTuple):
+    """A futex in a file, or in other memory, that processes share."""
+
+    dev: int
+    inode: int
+    offset: int
+    path: str
+
+
+@dataclass(frozen=True)
+class LockRows:
+    """What the measure of locks has counted."""
+
+    waits: Sequence[LockWait] = ()
+    holders: Sequence[LockHolder] = ()
+    queues: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By address and process: the longest time in which somebody always waited, and the waits in it. Of a shared lock,
+    0 is the process, and its number the address."""
+    shared: Mapping[tuple[int, int], SharedWord] = field(default_factory=dict)
+    """By process and address."""
+    numbers: Mapping[SharedWord, int] = field(default_factory=dict)
+    unreadable: Collection[tuple[int, int]] = ()
+    """By process and address: what may be shared, of processes that were gone before it was known."""
+    stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Kernel stacks that only these rows have."""
+
+    def rows(self) -> list[Row]:
+        """All rows whose stacks, processes and wakers need names."""
+        return [wait.row for wait in self.waits] + [holder.row for holder in self.holders]
+
+
 class Measure(Protocol):
     """States what it needs from the kernel side, takes its own records, and returns rows. For one trace.
 
@@ -79,6 +160,8 @@ class Measure(Protocol):
     """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
     slot: int = 0
     """The tables of the present interval: see `kernel.sum_table`."""
+    modules: Sequence[str] = ()
+    """Names or paths of libraries that a command may open while it runs, and that `expect` should know."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
 
@@ -162,13 +245,29 @@ class Measure(Protocol):
         """What it has recorded event by event. After `read`."""
         return None
 
-    def calls(self, ended: Ended) -> Sequence[CallTimes]:
-        """The calls that it has timed, without the names of their processes. After `read`."""
+    def locks(self, ended: Ended) -> LockRows | None:
+        """The waits for locks that it has counted. After `read`."""
+        return None
+
+    def calls(self, ended: Ended) -> Sequence[Timed]:
+        """The calls that it has timed. After `read`."""
+        return ()
+
+    def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:
+        """The ioctls in the functions' calls that it has timed, without the names of processes. After `read`."""
+        return ()
+
+    def copies(self) -> Sequence[Copies]:
+        """The copies in the functions' calls that it has timed, without the names of processes. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:
         """The functions whose calls it times, as (path of the file, name). After `read`."""
         return frozenset()
+
+    def spans(self) -> CallSpans | None:
+        """The calls one by one, for the timeline; None if it does not record them. After `read`."""
+        return None
 
     def shared(self) -> Sequence[SharedCall]:
         """Who was inside these calls at the same time. After `read`."""
@@ -208,3 +307,15 @@ def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
                 values[place] = value
             rows.append(row._replace(values=tuple(values)))
     return rows
+
+
+def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
+    """The recorded events of the measure that has any, with the spans of the others."""
+    measures = list(measures)
+    recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
+    if not recorded:
+        return None
+    from .spans import with_spans  # needs numpy
+
+    spans = [found for measure in measures if (found := measure.spans())]
+    return replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))

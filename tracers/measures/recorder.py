@@ -267,9 +267,10 @@ class _Parts:
 
     def _add_wakeups(self, events: Array) -> None:
         new = events["kind"] == MADE
+        flags = np.where(new, model.NEW, np.where(events["first"] > 0, model.INTERRUPT, 0))
         self._new("wakeups", model.WAKE_UP, events, time=events["time"] - self._began,
                   cpu=np.where(new, events["cpu"], events["out"]), target_cpu=events["woken"], tid=events["tid"],
-                  waker=events["other"], prio=events["prio"], flags=new * model.NEW)  # fmt: skip
+                  waker=events["other"], prio=events["prio"], flags=flags)  # fmt: skip
 
 
 def _lives(ended: Ended, created: Array, seeded: int) -> tuple[list[ThreadRecord], Array]:

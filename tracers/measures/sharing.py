@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...converters.model.sharing import SharedCall
 from .recorder import RING
+from .spans import Spans
 
 Array = NDArray[Any]
 EVENT = np.dtype(
@@ -47,8 +48,9 @@ class Sharing:
     SETTLED_FROM = 1 << 16
     """So many events are read before they are worked on."""
 
-    def __init__(self, events: Any, rings: Any) -> None:
-        """``events`` and ``rings``: buffers with `EVENT` and `RING`."""
+    def __init__(self, events: Any, rings: Any, spans: Spans | None = None, level: int = 0) -> None:
+        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``spans`` gets the calls, with this level."""
+        self._spans, self._level = spans, level
         self._events, self._rings = np.frombuffer(events, EVENT), np.frombuffer(rings, RING)
         self._tails = self._rings["tail"].copy()
         self._fresh: list[Array] = []
@@ -66,11 +68,17 @@ class Sharing:
             tail, count = int(self._tails[ring]), int(heads[ring] - self._tails[ring])
             place = tail & (slots - 1)
             upto = min(place + count, slots)
-            self._fresh.append(self._events[first + place : first + upto].copy())
-            self._fresh.append(self._events[first : first + count - (upto - place)].copy())
+            self._add(self._events[first + place : first + upto].copy())
+            self._add(self._events[first : first + count - (upto - place)].copy())
             self._rings["tail"][ring] = self._tails[ring] = heads[ring]
         self.lost = int(self._rings["lost"].sum())
         return sum(map(len, self._fresh))
+
+    def _add(self, events: Array) -> None:
+        self._fresh.append(events)
+        if self._spans:
+            calls = events[events["is_wait"] == 0]
+            self._spans.add(calls["begin"], calls["end"], calls["tid"], calls["number"], self._level)
 
     def close(self) -> None:
         """Releases the buffers: nothing is written any more."""

@@ -69,6 +69,10 @@ class WriteOptions:
     """Form of a table: functions, top-down or bottom-up; "" is all of them."""
     rows: int = 40
     """Maximum number of rows in a table."""
+    by: str = "thread"
+    """What a node of a wait-for graph is: a thread or a process."""
+    idle: bool = False
+    """Drawings of a wait-for graph also show what idle threads wait for."""
 
 
 def value_index(profile: Profile, options: WriteOptions) -> int:

@@ -17,6 +17,7 @@ from .. import base
 from ..base.options import WriteOptions, value_index
 from ..colors import palette as palettes
 from ..svg.text import escape
+from ..waits_for.section import section
 from .data import pack
 
 _SCRIPTS = ("values", "tree", "draw", "table", "page", "input")
@@ -30,7 +31,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
     style = _resource("page.css") + palette.css()
-    body = _resource("body.html")
+    body = _resource("body.html").replace("<footer", f"{section(profile, options)}<footer")
     script = _script()
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"

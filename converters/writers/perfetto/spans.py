@@ -1,4 +1,4 @@
-"""Waits as slices on the threads' tracks, with the stack of each.
+"""Calls and waits as slices on the threads' tracks, waits with their stacks.
 
 Fields are those of TrackEvent, TrackDescriptor and InternedData of google/perfetto. Its page "Writing TrackEvent
 Protos Synthetically" (docs/reference/synthetic-track-event.md) describes the use: a slice has a beginning and an end,
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...base.text import printable
+from ...model.call_spans import cut_to_outer, of_threads
 from ...model.scheduling import NO_STACK, OPEN, Array
 from ..base.wait_names import state_name, wait_name
 from . import wire
@@ -26,48 +28,91 @@ _UUID, _THREAD, _PID, _TID, _THREAD_NAME = 1, 4, 1, 2, 5
 _ANNOTATION_NAME, _ANNOTATION_STRING = 1, 17
 _FIRST_TRACK = 1 << 32
 """``uuid`` of the first thread's track; the others follow."""
+_WAIT_LEVEL = 255
+"""Waits are inside calls."""
+_SLICE = np.dtype(
+    [
+        ("begin", "<i8"),
+        ("end", "<i8"),  # OPEN if it is still to come
+        ("thread", "<i4"),
+        ("level", "u1"),
+        ("category", "<i8"),  # this and the following: interned; 0 for none
+        ("name", "<i8"),
+        ("stack", "<i8"),
+        ("state", "<i8"),
+    ]
+)
 
 
 def slices(context: Context) -> Iterator[bytes]:
     """Packets: the interned data, the tracks, then the beginnings and ends by time."""
-    spans, threads = _usable(context)
+    interned = Interned()
+    spans = np.concatenate([_calls(context, interned), _waits(context, interned)])
     if not len(spans):
         return
-    interned = Interned()
-    names = _named(context, spans, interned)
-    states = _states(spans, interned)
-    stacks = _stacks(context, spans, interned)
-    category, about = interned.category("blocked"), interned.annotation("state")
+    end = context.scheduling.end
+    spans["end"][spans["end"] == OPEN] = end + 1
+    cut_to_outer(spans, spans["thread"])
+    spans["end"][spans["end"] > end] = OPEN
+    about = interned.annotation("state")
     for i, piece in enumerate(interned.messages()):
         yield packet(SPANS, wire.text(INTERNED, piece), flags=0 if i else CLEARED | NEEDS_STATE)
-    yield from _tracks(context, np.unique(threads))
-    # At the same time the ends come first, then spans without a length, then beginnings.
+    yield from _tracks(context, np.unique(spans["thread"]))
+    # At the same time the ends come first, then spans without a length, then beginnings, outer ones first.
     ended = np.flatnonzero(spans["end"] != OPEN)
     empty = spans["begin"] == spans["end"]
     times = np.concatenate([spans["begin"], spans["end"][ended]])
     ranks = np.concatenate([np.where(empty, 1, 3), np.where(empty[ended], 2, 0)])
     which = np.concatenate([np.arange(len(spans)), ended])
-    order = np.lexsort((ranks, times))
+    order = np.lexsort((spans["level"][which], ranks, times))
     for part in wire.parts(len(order)):
         places = order[part]
-        of, begins = which[places], places < len(spans)
+        of, begins = spans[which[places]], places < len(spans)
         fixed = wire.constant(wire.number(_ANNOTATION_NAME, about), len(of))
+        state = wire.messages(_ANNOTATION, [fixed, wire.numbers(_ANNOTATION_STRING, of["state"])])
         more = [
-            wire.constant(wire.number(_CATEGORY, category), len(of)),
-            wire.numbers(_NAME, names[of]),
-            wire.where(stacks[of] > 0, wire.numbers(_STACK, stacks[of])),
-            wire.messages(_ANNOTATION, [fixed, wire.numbers(_ANNOTATION_STRING, states[of])]),
+            wire.numbers(_CATEGORY, of["category"]),
+            wire.numbers(_NAME, of["name"]),
+            wire.where(of["stack"] > 0, wire.numbers(_STACK, of["stack"])),
+            wire.where(of["state"] > 0, state),
         ]
         event = [
             wire.numbers(_TYPE, np.where(begins, _BEGIN, _END)),
-            wire.numbers(_TRACK, _FIRST_TRACK + threads[of].astype(np.int64)),
+            wire.numbers(_TRACK, _FIRST_TRACK + of["thread"].astype(np.int64)),
             wire.where(begins, wire.joined(more)),
         ]
         yield packets(SPANS, context.time(times[places]), [wire.messages(_TRACK_EVENT, event)], NEEDS_STATE)
 
 
+def _calls(context: Context, interned: Interned) -> Array:
+    scheduling = context.scheduling
+    calls, threads = of_threads(scheduling, context.known)
+    made = np.zeros(len(calls), _SLICE)
+    for name in ("begin", "end", "level"):
+        made[name] = calls[name]
+    made["end"][made["end"] > scheduling.end] = OPEN
+    made["thread"] = threads
+    if len(made):
+        names, which = np.unique(calls["name"], return_inverse=True)
+        called = [scheduling.call_names[number] for number in names.tolist()]
+        made["name"] = np.array([interned.event(printable(each.name)) for each in called])[which]
+        made["category"] = np.array([interned.category(each.kind) for each in called])[which]
+    return made
+
+
+def _waits(context: Context, interned: Interned) -> Array:
+    spans, threads = _usable(context)
+    made = np.zeros(len(spans), _SLICE)
+    if len(spans):
+        made["begin"], made["end"], made["thread"], made["level"] = spans["begin"], spans["end"], threads, _WAIT_LEVEL
+        made["category"] = interned.category("blocked")
+        made["name"] = _named(context, spans, interned)
+        made["stack"], made["state"] = _stacks(context, spans, interned), _states(spans, interned)
+    return made
+
+
 def _usable(context: Context) -> tuple[Array, Array]:
-    """Spans within the time of the trace, and the row of each one's thread; none overlaps the next."""
+    """Waits within the time of the trace, and the row of each one's thread; none overlaps the next."""
     scheduling = context.scheduling
     spans = scheduling.blocked.copy()
     spans["begin"] = np.maximum(spans["begin"], scheduling.begin)

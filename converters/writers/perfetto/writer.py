@@ -19,6 +19,7 @@ from ..base.options import WriteOptions
 from . import wire
 from .context import CLEARED, CORES, MAX_CORES, Context, packet
 from .cores import bundles
+from .critical import path_slices
 from .spans import slices
 from .threads import process_trees
 
@@ -53,6 +54,8 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     file.writelines(process_trees(context))
     file.writelines(bundles(context))
     file.writelines(slices(context))
+    if profile.critical:
+        file.writelines(path_slices(context, profile.critical, printable(profile.title)))
 
 
 def _clocks(context: Context, start_ns: int) -> bytes:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...base.text import printable
 from ...model import Frame, Stack
+from ...model.call_spans import of_threads
 from ...model.cores import LOST, OTHERS, tenants
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads
@@ -24,6 +25,8 @@ from ..base.wait_names import wait_name
 _PART = 1 << 16
 _BLOCKED = {STATES.index(state) for state in BLOCKED}
 _RUNNING = STATES.index(RUNNING)
+_CALLS = CORES + (1 << 24)
+"""The track of the first thread's calls; the others follow."""
 _NOT_THREADS = {OTHERS: "[not traced]", LOST: "[events lost]"}
 
 
@@ -35,6 +38,7 @@ def events(scheduling: Scheduling, frames: StackFrames) -> Iterator[str]:
     for part in _parts(found):
         yield from _states(scheduling, part, places, frames)
     yield from _arrows(scheduling, found, places)
+    yield from _calls(scheduling, places)
     cores = tenants(scheduling)
     yield from _core_names(np.unique(cores["cpu"]).tolist())
     yield from _cores(scheduling, cores)
@@ -130,6 +134,22 @@ def _arrows(scheduling: Scheduling, found: Array, places: list[tuple[int, int]])
         for kind, row in (('"s"', waker), ('"f","bp":"e"', thread)):
             pid, tid = places[row]
             yield f'{{"ph":{kind},{same},"pid":{pid},"tid":{tid}}}'
+
+
+def _calls(scheduling: Scheduling, places: list[tuple[int, int]]) -> Iterator[str]:
+    """On tracks of their own: a call begins and ends in the middle of the thread's states, and events of one track must
+    nest."""
+    calls, rows = of_threads(scheduling, Threads(scheduling.threads))
+    for row in np.unique(rows).tolist():
+        name = printable(scheduling.names[scheduling.threads["name"][row]])
+        yield _metadata("thread_name", places[row][0], _CALLS + row, name=f"{name}: calls")
+    names = [f'"name":{json.dumps(printable(each.name))},"cat":"{each.kind}"' for each in scheduling.call_names]
+    ends = np.minimum(calls["end"], scheduling.end)
+    for part, until, of in zip(_parts(calls), _parts(ends), _parts(rows), strict=True):
+        columns = (part["name"], part["begin"], until, of)
+        for name, begin, end, row in zip(*(column.tolist() for column in columns), strict=True):
+            times = f'"ts":{_micros(begin)},"dur":{_micros(end - begin)}'
+            yield f'{{"ph":"X",{names[name]},{times},"pid":{places[row][0]},"tid":{_CALLS + row}}}'
 
 
 def _core_names(cpus: Iterable[int]) -> Iterator[str]:

@@ -9,12 +9,14 @@ import numpy as np
 
 from ...base.text import printable
 from ...model import Frame, Stack
+from ...model.call_spans import of_threads
 from ...model.phases import STATES, phases
-from ...model.scheduling import NO_STACK, Array, Scheduling
+from ...model.scheduling import NO_STACK, Array, Scheduling, Threads
 from ...model.states import BLOCKED
 
 _BLOCKED = [STATES.index(state) for state in BLOCKED]
 _PART = 1 << 14
+_STEP = np.dtype([("at", "<i8"), ("name", "<i4"), ("opens", "u1")])
 
 
 class Profiles:
@@ -26,6 +28,8 @@ class Profiles:
         blocked = np.isin(self._phases["state"], _BLOCKED)
         self._phases["stack"][~blocked] = NO_STACK
         self._states = [index(Frame(state, "other")) for state in STATES]
+        self._calls, self._callers = of_threads(scheduling, Threads(scheduling.threads))
+        self._called = [index(Frame(each.name, "api")) for each in scheduling.call_names]
         used = np.unique(self._phases["stack"])
         self._stacks = {int(i): self._frames(index, scheduling.stacks[i] if i != NO_STACK else ()) for i in used}
 
@@ -39,25 +43,50 @@ class Profiles:
         rows, begins = np.unique(self._phases["thread"], return_index=True)
         ends = np.append(begins[1:], len(self._phases))
         order = np.lexsort((threads["begin"][rows], threads["tid"][rows], threads["tgid"][rows]))
-        return [self._profile(int(rows[i]), self._phases[begins[i] : ends[i]]) for i in order]
+        made = []
+        for i in order:
+            row, found = int(rows[i]), self._phases[begins[i] : ends[i]]
+            made.append(self._profile(self._title(row), int(found["end"].max()), found, self._events))
+            if len(calls := self._calls[self._callers == row]):
+                title, end = f"{self._title(row)}: calls", self._scheduling.end
+                made.append(self._profile(title, end, self._steps(calls), self._call_events))
+        return made
 
-    def _profile(self, row: int, found: Array) -> Iterator[str]:
+    def _title(self, row: int) -> str:
         scheduling = self._scheduling
         tid, tgid, _, name, process = scheduling.threads[row].tolist()
-        title = printable(f"{scheduling.names[process]}-{tgid} {scheduling.names[name]}/{tid}")
+        return printable(f"{scheduling.names[process]}-{tgid} {scheduling.names[name]}/{tid}")
+
+    def _profile(self, title: str, end: int, found: Array, events: Callable[[Array], Iterator[str]]) -> Iterator[str]:
         head = {
             "type": "evented",
             "name": title,
             "unit": "nanoseconds",
-            "startValue": scheduling.begin,
-            "endValue": int(found["end"].max()),
+            "startValue": self._scheduling.begin,
+            "endValue": end,
         }
         yield json.dumps(head)[:-1] + ', "events": ['
         separator = ""
         for at in range(0, len(found), _PART):
-            yield separator + ",\n".join(self._events(found[at : at + _PART]))
+            yield separator + ",\n".join(events(found[at : at + _PART]))
             separator = ",\n"
         yield "]}"
+
+    def _steps(self, calls: Array) -> Array:
+        """The begins and ends of a thread's calls in their order, without calls that have no length."""
+        ends = np.minimum(calls["end"], self._scheduling.end)
+        calls, ends = calls[ends > calls["begin"]], ends[ends > calls["begin"]]
+        steps = np.zeros(2 * len(calls), _STEP)
+        steps["at"] = np.concatenate([calls["begin"], ends])
+        steps["opens"][: len(calls)] = 1
+        steps["name"] = np.tile(calls["name"], 2)
+        level = np.tile(calls["level"].astype(np.int64), 2)
+        order = np.lexsort((np.where(steps["opens"] > 0, level, -level), steps["opens"], steps["at"]))
+        return steps[order]
+
+    def _call_events(self, steps: Array) -> Iterator[str]:
+        for at, name, opens in steps.tolist():
+            yield f'{{"type":"{"O" if opens else "C"}","at":{at},"frame":{self._called[name]}}}'
 
     def _events(self, found: Array) -> Iterator[str]:
         known: dict[tuple[int, int], tuple[str, str]] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from stallscope.converters.model import Frame
-from stallscope.converters.model.wakers import SEPARATOR, WAKER, has_waker, links, own_part
+import pytest
+from stallscope.converters.model import Frame, Sample
+from stallscope.converters.model.wakers import SEPARATOR, WAKER, has_waker, joined_tids, links, own_part, tids_of
 
 OWN = (Frame("main"), Frame("read"), Frame("schedule", "kernel"))
 FIRST = (Frame("try_to_wake_up", WAKER), Frame("write", WAKER), Frame("writer-12", WAKER))
@@ -34,3 +35,16 @@ def test_functions_that_are_called_like_the_separator() -> None:
 def test_a_stack_that_lost_its_separator_is_whole() -> None:
     assert own_part(FIRST) == FIRST
     assert links(FIRST) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "tids"),
+    [
+        ((("chain_tids", joined_tids([12, 13, 0])), ("waker_tid", 12)), [12, 13, 0]),
+        ((("waker_tid", 12),), [12, 0, 0]),
+        ((("waker", "[timer]"),), [0, 0, 0]),
+        ((("chain_tids", "12 x\n -3 99999999999999 5"),), [12, 0, 0]),
+    ],
+)
+def test_threads_of_links(labels: tuple[tuple[str, str | int], ...], tids: list[int]) -> None:
+    assert tids_of(Sample(OWN, (1,), labels), 3) == tids

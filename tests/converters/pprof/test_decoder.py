@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import random
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pprof_wire import fields, loaded, number, packed, profile, saved, text
 from stallscope.converters import pprof
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Sample, ValueType
+from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.details import Function, Mapping, renamed
 from stallscope.converters.pprof.schema import STALLSCOPE
 
@@ -102,6 +104,7 @@ def test_random_damage_never_gives_a_traceback(packing: Any) -> None:
             assert error.remedy
 
 
+COPIES = Copies("cudaMemcpy", "libcudart.so.12", 7, "train", "host to device", is_async=False)
 LIMIT = {"cgroup": "/x", "quota_us": 1, "period_us": 1, "periods": 1, "throttled_periods": 1, "throttled_ns": 1}
 
 
@@ -126,6 +129,10 @@ def forged(**changes: Any) -> str:
         '{"version":1,"value_types":[],"processes":[{"pid":1}]}',
         '{"version":1,"value_types":[],"calls":[{"pid":1}]}',
         '{"version":1,"value_types":[],"shared":[{"name":"x"}]}',
+        '{"version":1,"value_types":[],"copies":[{"name":"x"}]}',
+        json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"bytes": -1}]}),
+        json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"is_async": 1}]}),
+        json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"count": True}]}),
         forged(cpus="1-x"),
         forged(cpus="7-3"),
         forged(latencies=[1]),
@@ -133,6 +140,12 @@ def forged(**changes: Any) -> str:
         forged(environment=["OMP_NUM_THREADS"]),
         forged(environment={"OMP_NUM_THREADS": 8}),
         forged(environment={f"V{i}": "" for i in range(99)}),
+        forged(ranks={"rank": "3"}),
+        '{"version":1,"value_types":[],"ranks":[{"rank":"3"}]}',
+        '{"version":1,"value_types":[],"ranks":{"rank":"3"}}',
+        forged()[:-1] + ',"ranks":[{"home":"/x"}]}',
+        forged()[:-1] + ',"ranks":[{"rank":3}]}',
+        forged()[:-1] + ',"ranks":["rank"]}',
         forged(limits=[{"cgroup": "/x"}]),
         forged(limits=[LIMIT | {"period_us": 0}]),
         forged(limits=[LIMIT | {"throttled_ns": -1}]),

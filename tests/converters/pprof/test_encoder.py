@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from pprof_wire import fields, loaded, packed, profile, saved
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -19,6 +22,7 @@ from stallscope.converters.model.processes import (
     ProcessTimes,
     cpu_list,
 )
+from stallscope.converters.model.ranks import LABELS as RANK_LABELS
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.pprof.schema import STALLSCOPE
 from stallscope.converters.writers import pprof as pprof_writer
@@ -38,7 +42,8 @@ FRAMES = st.builds(
     file=TEXT,
     line=st.integers(0, 2**31),
 )
-CALLS = st.builds(
+_CALLS = partial(
+    st.builds,
     CallTimes,
     TEXT,
     TEXT,
@@ -47,7 +52,9 @@ CALLS = st.builds(
     errors=st.dictionaries(TEXT, UINT64, max_size=2),
     open_count=UINT64,
     open_time=UINT64,
+    pid_life=UINT64,
 )
+CALLS = _CALLS(threads=st.lists(_CALLS(tid=UINT64, tid_life=UINT64, thread=TEXT), max_size=2))
 LABELS = st.dictionaries(TEXT, TEXT | INT64, max_size=4).map(lambda labels: tuple(sorted(labels.items())))
 COUNTS = st.dictionaries(TEXT, st.integers(0), max_size=3)
 THREADS = st.builds(ThreadTimes, *[INT64, TEXT, INT64, TEXT, INT64, INT64, INT64, COUNTS, INT64], st.booleans(), INT64)
@@ -61,6 +68,7 @@ PROCESSES = st.builds(
     st.lists(LIMITS, max_size=2).map(tuple),
     st.none() | st.dictionaries(st.sampled_from(THREAD_VARIABLES), TEXT, max_size=3),
     TEXT,
+    ranks=st.dictionaries(st.sampled_from(RANK_LABELS), TEXT, max_size=2),
 )
 
 SHARED = st.builds(
@@ -71,6 +79,9 @@ SHARED = st.builds(
     st.dictionaries(UINT64, UINT64, max_size=3),
     st.dictionaries(st.tuples(UINT64, UINT64), UINT64, max_size=3),
 )
+
+CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 6)
+COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 6)
 
 
 @st.composite
@@ -90,6 +101,8 @@ def profiles(draw: st.DrawFn) -> Profile:
         processes=draw(st.lists(PROCESSES, max_size=2)),
         calls=draw(st.lists(CALLS, max_size=2)),
         shared=draw(st.lists(SHARED, max_size=2)),
+        call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
+        copies=draw(st.lists(COPIES, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 
 import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
 from stallscope.converters.summary.next_command import Whom
+from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 
 MS = 1_000_000
@@ -84,14 +87,31 @@ def test_without_calls() -> None:
 
 def test_json_has_an_entry_per_process() -> None:
     hostile = CallTimes("0x1", "/dev/\udcff", 7, "a\x1b[31m", 1, 10, 10, 10, 4, 1, (0,) * BUCKETS, {"EIO": 1})
+    hostile.threads = [replace(hostile, tid=9, thread="\udcfe")]
     data = json.loads(json.dumps(summarize(profile(hostile, call("A", 2, 1, MS))).to_json()["calls"]))
     assert [entry["pid"] for entry in data] == [2, 7]
-    assert data[1] == {
-        "name": "0x1", "device": "/dev/\\xff", "process": "a\x1b[31m", "pid": 7, "count": 1, "errors": {"EIO": 1},
-        "total_ns": 10, "self_ns": 10, "min_ns": 10, "mean_ns": 10, "p50_ns": None, "p99_ns": None, "max_ns": 10,
-        "on_cpu_ns": 5, "blocked_ns": 4, "runnable_ns": 1, "open_count": 0, "open_ns": 0,
-            "earlier_ns": 0, "locks": "",
+    figures = {
+        "count": 1, "errors": {"EIO": 1}, "total_ns": 10, "self_ns": 10, "min_ns": 10, "mean_ns": 10, "p50_ns": None,
+        "p99_ns": None, "max_ns": 10, "on_cpu_ns": 5, "blocked_ns": 4, "runnable_ns": 1, "open_count": 0, "open_ns": 0,
+        "earlier_ns": 0,
     }  # fmt: skip
+    threads = [{"thread": "\\xfe", "tid": 9, "tid_life": 1, **figures}]
+    whose = {"name": "0x1", "device": "/dev/\\xff", "process": "a\x1b[31m", "pid": 7, "pid_life": 1}
+    assert data[1] == {**whose, **figures, "locks": "", "threads": threads}
+
+
+def test_processes_of_one_pid_are_told_apart() -> None:
+    again = replace(call("A", 7, 1, 4 * MS), process="again", pid_life=2)
+    ended = replace(call("A", 0, 9, 2 * MS), process="[ended]", pid_life=3)
+    made = profile(call("A", 7, 3, MS), again, ended)
+    made.threads = [ThreadTimes(0, "[ended]", 0, "x", MS, MS, 0, {}, pid_life=3, tid_life=3, count=5)]
+    summary = summarize(made)
+    assert "13 calls by up to 7 processes" in summary.answer[0]
+    ids = [(each["process"], each["pid"], each["pid_life"]) for each in summary.to_json()["calls"]]
+    assert ids == [("again", 7, 2), ("[ended]", None, 1), ("train", 7, 1)]
+    text = io.StringIO()
+    render(summary, text)
+    assert "again (7 (second)), train (7), up to 5 more processes" in text.getvalue()
 
 
 @pytest.mark.parametrize("number", [0, 1])

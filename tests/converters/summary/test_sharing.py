@@ -6,6 +6,7 @@ import json
 
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.calls import CallTimes
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.summary.sharing import serialised, shared_calls
 from stallscope.converters.summary.summarize import summarize
@@ -30,9 +31,22 @@ def test_the_holder_is_named() -> None:
     assert serialised(shared_calls(profile(shared()))) == (
         "3 processes serialise in A on /dev/x: for 90.0 % of its time two or more were inside, 2.5 on average; "
         "a call takes 4.0 times as long as alone.",
-        "93.3 % of the waiting inside was for train (3).",
+        "While train (3) was inside and the next to return, 2 other processes waited: 93.3 % of all waiting in this "
+        "call. Its turns take 8.0 times as long as theirs on average.",
     )
     assert "serialise" in " ".join(summarize(profile(shared())).answer)
+
+
+def test_a_holder_that_is_a_rank_is_named_by_it() -> None:
+    made = profile(shared(), process="\x1b[2J")
+    made.processes = [ProcessTimes(pid, "train", ranks={"rank": str(pid + 10)}) for pid in (1, 2, 3)]
+    assert serialised(shared_calls(made))[1].startswith("While rank 13 (pid 3) was inside and the next to return, ")
+
+
+def test_a_call_with_little_time_is_not_what_processes_wait_for() -> None:
+    long = shared(name="B", alone_time=800)  # it does not get longer
+    assert serialised(shared_calls(profile(long, shared()))) != ()
+    assert serialised(shared_calls(profile(long, shared(inside=24, busy=20, shared=18)))) == ()
 
 
 def test_the_driver_works_or_waits_itself() -> None:
@@ -50,7 +64,7 @@ def test_no_one_is_named_if_turns_are_equal() -> None:
 
 def test_a_call_that_was_never_alone_is_compared_with_its_turn() -> None:
     told = serialised(shared_calls(profile(shared(alone=9, alone_time=9, time=400))))[0]
-    assert told.endswith("a call takes 4.0 times as long as from the return of the one before.")
+    assert told.endswith("a call takes 4.0 times as long as its turn, from the return before it to its own.")
 
 
 def test_nothing_is_said_of_calls_that_do_not_get_longer() -> None:

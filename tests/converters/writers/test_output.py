@@ -34,13 +34,14 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 
 def test_every_suffix_has_a_writer() -> None:
     pictures, traces = [".svg", ".html"], [".speedscope.json", ".trace.json", ".pftrace"]
-    assert output.suffixes() == [".folded", *pictures, *traces, ".pb.gz", ".md"]
+    graphs = [".dot", ".graphml", ".graph.json"]
+    assert output.suffixes() == [".folded", *pictures, *traces, ".pb.gz", ".md", *graphs]
     assert all(callable(output.writer_for("x" + suffix).write) for suffix in output.suffixes())
 
 
 def test_every_format_has_a_writer_and_no_two_the_same() -> None:
     writers = [output.writer_for("-", name) for name in output.formats()]
-    assert len(set(writers)) == len(output.formats()) == 9
+    assert len(set(writers)) == len(output.formats()) == 12
 
 
 def test_the_format_of_a_path() -> None:

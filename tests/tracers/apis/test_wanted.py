@@ -66,3 +66,11 @@ def test_functions_whose_return_cannot_be_watched(name: str) -> None:
     wanted = Wanted(libraries=(Library(OTHER, HERE),), symbols=re.compile(""))
     assert not wanted.wants(name, OTHER, HERE)
     assert wanted.wants("ncclAllReduce", OTHER, HERE)
+
+
+def test_what_was_asked_for_and_must_not_have_a_probe() -> None:
+    wanted = Wanted(libraries=(Library.at("libnccl.so.2"),), symbols=re.compile("."))
+    assert wanted.is_unsafe("_ZN4ncclEv", OTHER, HERE)
+    assert wanted.is_unsafe("setjmp", OTHER, HERE)
+    assert not wanted.is_unsafe("ncclInit", OTHER, HERE)
+    assert not wanted.is_unsafe("setjmp", RUNTIME, HERE), "nobody asked for it there"

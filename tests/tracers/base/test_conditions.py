@@ -42,6 +42,21 @@ def test_cores_and_variables_of_a_process(child: subprocess.Popen[bytes]) -> Non
     assert allowed_cpus(child.pid) == cpu_list(one)
 
 
+def test_its_rank_is_read_from_the_same_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeper({"RANK": "3", "SECRET": "RANK=4"}) as process:
+        asked = Conditions()
+        asked.look(process.pid)
+        assert asked.finish([process.pid])[process.pid].ranks == {"rank": "3"}
+        # Its GPUs may be opened later; then they are not looked for again.
+        monkeypatch.setattr(conditions, "gpus_of", lambda pid: {"gpu": "2"})
+        asked.look(process.pid)
+        monkeypatch.setattr(conditions, "gpus_of", lambda pid: {})
+        asked.copy(process.pid, GONE)
+        process.kill()
+        assert asked.finish([process.pid])[process.pid].ranks == {"rank": "3", "gpu": "2"}
+        assert asked.finish([GONE])[GONE].ranks == {}, "it stands for others"
+
+
 def test_nobody_has_nothing() -> None:
     assert allowed_cpus(GONE) == ""
     assert thread_variables(GONE) is None

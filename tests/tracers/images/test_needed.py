@@ -67,6 +67,17 @@ def test_rpath_is_for_what_libraries_need_too(build: Compile, tmp_path: Path) ->
     assert str(inner) in needed(str(program), {})
 
 
+def test_libraries_that_a_program_may_open(build: Compile, tmp_path: Path) -> None:
+    """By name they are searched for as the program's own are, with what they need."""
+    inner = build("deep/libinner.so")
+    opened = build("lib/libopened.so", str(inner), f"-Wl,-rpath,{tmp_path}/deep")
+    elsewhere = build("other/libelsewhere.so")
+    program = build("bin/program", "-Wl,-rpath,$ORIGIN/../lib")
+    usual = needed(str(program), {})
+    found = needed(str(program), {}, also=("libopened.so", str(elsewhere), "libnone.so", "/no/lib.so"))
+    assert set(found) - set(usual) == {str(opened), str(inner), str(elsewhere)}
+
+
 def test_rpath_is_not_for_a_library_with_a_runpath(build: Compile, tmp_path: Path) -> None:
     inner = build("deep/libinner.so")
     outer = build("lib/libouter.so", str(inner), "-Wl,--enable-new-dtags,-rpath,/nowhere")

@@ -123,6 +123,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_CUT": records.RECORD_CUT,
         "RECORD_CHAIN": records.RECORD_CHAIN,
         "RECORD_IOCTL": records.RECORD_IOCTL,
+        "RECORD_LOCK": records.RECORD_LOCK,
     }
     contexts = enum_values(gcc, tmp_path, "waker_context")
     assert list(contexts.values()) == list(range(len(contexts)))

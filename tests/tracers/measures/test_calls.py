@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from stallscope.converters.model.calls import BUCKETS
+from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
@@ -34,12 +34,17 @@ def measured(sums: list[tuple[bytes, bytes]], failures: list[tuple[bytes, int]] 
 
     measure = Calls(way=Way.MULTI)
     measure._table = table([])
+    measure._parts._tables = {"ioctls": table([]), "copies": table([])}
     measure._tables = {
         "call_sums": table(sums),
         "call_failures": table([(key, number.to_bytes(8, "little")) for key, number in failures]),
     }
     probed: Any = SimpleNamespace(
-        functions=FUNCTIONS, is_closed=True, problems={}, remarks=lambda: iter(["on 2 functions"])
+        functions=FUNCTIONS,
+        probes=lambda: FUNCTIONS,
+        is_closed=True,
+        problems={},
+        remarks=lambda: iter(["on 2 functions"]),
     )
     measure.probed = probed
     maps = SimpleNamespace(items=list, lookup_percpu_u64=lambda i: losses + i)
@@ -55,7 +60,8 @@ def test_layouts_are_those_of_the_probes() -> None:
     opened = Object(object_path())
     try:
         stacks = opened.find_map("call_stacks")
-        assert stacks.value_size == open_calls.HEAD.size + open_calls.DEPTH * open_calls.CALL.size
+        arguments = 16 * 8
+        assert stacks.value_size == open_calls.HEAD.size + open_calls.DEPTH * open_calls.CALL.size + arguments
         blank = opened.find_map("call_blanks")
         assert blank.value_size == stacks.value_size + calls._SUM.size
         assert opened.find_map("call_losses").max_entries == len(calls._LOSSES) + 2
@@ -71,7 +77,7 @@ def test_programs_of_each_way() -> None:
     assert Calls(way=Way.SINGLE).attach_types() == {}
 
 
-def test_calls_are_added_up_by_process() -> None:
+def test_calls_are_added_up_by_thread() -> None:
     measure = measured(
         [
             (key(8, 7, 0), total(3, 1000, 400, 600, 100, 200, 500, 0, 0, 0, 0, bucket=4)),
@@ -79,15 +85,18 @@ def test_calls_are_added_up_by_process() -> None:
             (key(8, 7, 1), total(3, 600, 600, 600, 0, 100, 300, 0, 0, 0, 0)),
             (key(77, 77, 0), total(0, 0, 0, 0, 0, 0, 0, 0, 1, 40, 30)),
         ],
-        [(calls._FAILURE.pack(7, 0, 0, 2), 3), (calls._FAILURE.pack(7, 0, 1, 1), 1)],
+        [(calls._FAILURE.pack(8, 7, 0, 0, 2, 0), 3), (calls._FAILURE.pack(9, 7, 0, 1, -1, 0), 1)],
     )
-    one, two, three = measure.calls(NONE)
+    timed = measure.calls(NONE)
+    assert {(origin.tid, origin.tgid, origin.life) for origin, _ in timed} == {(8, 7, 0), (9, 7, 0), (77, 77, 0)}
+    whose = ("cudaMalloc", 7), ("cuMemAlloc_v2", 7), ("cudaMalloc", 77)
+    one, two, three = (together([call for of, call in timed if (call.name, of.tgid) == who]) for who in whose)
     assert (one.name, one.library, one.device, one.pid) == ("cudaMalloc", "libcudart.so.12", "", 7)
     assert (one.count, one.total, one.own, one.min, one.max) == (4, 1050, 450, 50, 500)
     assert (one.blocked, one.runnable) == (600, 100)
     assert one.errors == {LEFT: 2, "cudaErrorMemoryAllocation": 3}
     assert (one.latencies[0], one.latencies[4], sum(one.latencies)) == (1, 3, 4)
-    assert (two.name, two.errors) == ("cuMemAlloc_v2", {"CUDA_ERROR_INVALID_VALUE": 1})
+    assert (two.name, two.errors) == ("cuMemAlloc_v2", {"CUresult -1": 1})
     assert (three.pid, three.count, three.open_count, three.open_time, three.open_inner) == (77, 0, 1, 40, 30)
 
 
@@ -106,12 +115,22 @@ def test_rows_have_a_state_for_each_part() -> None:
     ]
 
 
+def test_rows_in_an_ioctl_have_its_name() -> None:
+    measure = measured([])
+    measure._ioctls = SimpleNamespace(described=lambda number: (f"COMMAND_{number}", "/dev/x"))  # type: ignore[assignment]
+    origin = ORIGIN.pack(6, 9, 0, 8, 7, 0, 2 | 5 << 8)
+    measure.totals().add(origin, calls._TIME.pack(0, 0, 600, 50))
+    rows = measure.rows(NONE)
+    assert {(row.call, row.origin.state, row.origin.kstack) for row in rows} == {("COMMAND_5 /dev/x", 2, 9)}
+    assert {(row.state, row.values[0]) for row in rows} == {("uninterruptible", 600), ("runnable-woken", 50)}
+
+
 def test_losses_and_remarks() -> None:
     measure = measured([], losses=5)
-    assert list(measure.losses().values()) == [5, 6, 7, 8, 0]
+    assert list(measure.losses().values()) == [5, 6, 7, 8, 9, 10, 0]
     probed, cost = measure.remarks()
     assert probed == "on 2 functions"
-    assert cost.startswith("the probes ran 9 times in traced threads, 1 ns each in the programs")
+    assert cost.startswith("the probes ran 11 times in traced threads, 1 ns each in the programs")
 
 
 def test_frames_of_functions() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.model.calls import BUCKETS
+from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
@@ -73,7 +73,7 @@ class Kernel:
     """Stands for the loaded object."""
 
     def __init__(self, maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> None:
-        self._maps, self._losses = maps, losses or (0,) * (len(ioctl._LOSSES) + 1)
+        self._maps, self._losses = maps, losses or (0,) * (len(ioctl.LOSSES) + 1)
         program = SimpleNamespace(is_loaded=True, misses=self._losses[-1])
         self.programs = dict.fromkeys(("ioctl_enter", "ioctl_return"), program)
         self.programs |= {f"{name}_raw": SimpleNamespace(is_loaded=False) for name in self.programs}
@@ -118,7 +118,7 @@ def test_layouts_are_those_of_the_probes() -> None:
             "targets": (TARGET.size, 4),
             "names": (FILE.size, NAME.size),
         }
-        assert opened.find_map("ioctl_losses").max_entries == len(ioctl._LOSSES)
+        assert opened.find_map("ioctl_losses").max_entries == len(ioctl.LOSSES)
     finally:
         opened.close()
 
@@ -154,11 +154,11 @@ def test_calls_without_a_stack_have_rows() -> None:
     ended = Ended(0, 1, [])
     rows = [(row.origin.ustack, row.state, row.values) for row in measure.rows(ended)]
     assert rows == [(5, "running", (300, 3)), (0, "running", (400, 2))]
-    (call,) = measure.calls(ended)
+    ((_, call),) = measure.calls(ended)
     assert (call.count, call.on_cpu) == (5, 700)
 
 
-def test_calls_are_added_up_by_process() -> None:
+def test_calls_are_added_up_by_thread() -> None:
     other = Origin(6, 0, 0, 9, 7, 0, RUNNING)
     measure = measured(
         {
@@ -167,10 +167,11 @@ def test_calls_are_added_up_by_process() -> None:
                 times(other, 1, 50),
                 times(origin(tgid=77), 1, 5),
             ],
-            "ioctl_failures": [(FAILURE.pack(7, 1, 22, 0), (2).to_bytes(8, "little"))],
+            "ioctl_failures": [(FAILURE.pack(8, 7, 0, numbered(origin(), 1).state, 22, 0), (2).to_bytes(8, "little"))],
         }
     )
-    one, two = sorted(measure.calls(Ended(0, 1, [])), key=lambda call: call.pid)
+    timed = measure.calls(Ended(0, 1, []))
+    one, two = (together([call for of, call in timed if of.tgid == tgid]) for tgid in (7, 77))
     assert (one.name, one.device, one.pid, one.count, one.total) == ("TUNSETQUEUE", "/dev/net/tun", 7, 4, 1050)
     assert (one.min, one.max, one.blocked, one.runnable, one.errors) == (1, 1000, 600, 100, {"EINVAL": 2})
     assert (one.latencies[0], one.latencies[4], sum(one.latencies), one.earlier) == (1, 3, 4, 60)
@@ -181,18 +182,20 @@ def test_nvidias_controls_and_its_own_errors_have_names() -> None:
     measure = measured(
         {
             "ioctl_times": [times(origin(), 3, 9, number=2)],
-            "ioctl_failures": [(FAILURE.pack(7, 2, 0, 0x1F), (3).to_bytes(8, "little"))],
+            "ioctl_failures": [
+                (FAILURE.pack(8, 7, 0, numbered(origin(), 2).state, 0, 0x1F), (3).to_bytes(8, "little"))
+            ],
             "ioctl_names": [(CONTROLLED[:16], b"devtmpfs".ljust(16, b"\0") + b"nvidiactl".ljust(32, b"\0"))],
         }
     )
-    (call,) = measure.calls(Ended(0, 1, []))
+    ((_, call),) = measure.calls(Ended(0, 1, []))
     assert (call.name, call.device) == ("NV2080_CTRL_CMD_GPU_GET_INFO_V2", "/dev/nvidiactl")
     assert call.errors == {"NV_ERR_INVALID_ARGUMENT": 3}
 
 
 def test_targets_without_a_number_share_a_name() -> None:
     measure = measured({"ioctl_times": [times(origin(), 3, 9, number=0)]})
-    (call,) = measure.calls(Ended(0, 1, []))
+    ((_, call),) = measure.calls(Ended(0, 1, []))
     assert (call.name, call.device, call.count) == ("[other ioctls]", "[other devices]", 3)
 
 
@@ -210,7 +213,7 @@ def test_a_call_that_goes_on_is_told() -> None:
         ("running", (80, 0), True),
         ("uninterruptible", (600, 0), True),
     ]
-    (found,) = measure.calls(ended)
+    ((_, found),) = measure.calls(ended)
     assert (found.count, found.open_count, found.open_time) == (0, 1, 800)
     assert list(measure.remarks()) == ["1 ioctl had not ended: their time is in the picture, up to the end"]
     (running,) = measure.rows(Ended(0, 1000, [thread(ON_CPU)]))
@@ -223,7 +226,7 @@ def test_a_call_that_an_interval_ends_is_told_once() -> None:
     record = RECORD_IOCTL.to_bytes(8, "little") + (1000).to_bytes(8, "little") + goes_on()[1]
     assert measure.on_record(record)
     assert not measure.on_record(bytes(8))
-    (found,) = measure.calls(Ended(100, 1000, []))
+    ((_, found),) = measure.calls(Ended(100, 1000, []))
     assert (found.open_count, found.open_time) == (1, 800)
     measure.next()
     assert measure.on_record(record)
@@ -239,7 +242,7 @@ def test_what_a_call_did_before_the_interval_is_not_of_it() -> None:
     """No event since 1000: its waits had ended before. One that is cut already is of the next interval."""
     measure = measured({"ioctl_calls": [goes_on(blocked=100, runnable=20), goes_on(tid=9, since=2000, cut=2000)]})
     ended = Ended(1000, 2000, [thread(ON_CPU, end=2000)])
-    (found,) = measure.calls(ended)
+    ((_, found),) = measure.calls(ended)
     assert (found.pid, found.open_count, found.open_time) == (7, 1, 1000)
     (row,) = measure.rows(ended)
     assert (row.values, row.is_open) == ((1000, 0), True)
@@ -279,3 +282,8 @@ def test_without_the_tracepoints_it_says_what_is_missing() -> None:
     assert "tracepoints of ioctl" in caught.value.cause
     assert "mount -t tracefs" in caught.value.remedy
     assert closed == [1]
+    beside = Ioctl(alone=False)
+    assert beside.attach(SimpleNamespace(programs=programs), "") == []  # type: ignore[arg-type]
+    assert closed == [1, 1]
+    assert [remark.partition(":")[0] for remark in beside.remarks()] == ["ioctls in the calls are not told apart"]
+    assert (beside.columns, beside.rows(Ended(0, 1, []))) == ((), [])

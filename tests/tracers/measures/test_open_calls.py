@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ThreadRecord, pack_thread, parse_thread
-from stallscope.tracers.measures.open_calls import CALL, DEPTH, HEAD, open_calls, parts
+from stallscope.tracers.measures.open_calls import CALL, DEPTH, HEAD, Inside, open_calls, parts, waits_of_ioctl
 from stallscope.tracers.measures.protocol import Ended
 
 
-def stack(*calls: tuple[int, ...]) -> bytes:
+def stack(*calls: tuple[int, ...], ioctl: tuple[int, int, int] = (0, 0, 0)) -> bytes:
     packed = [CALL.pack(*call) for call in calls]
-    return HEAD.pack(len(calls), 0, 0, 0) + b"".join(packed).ljust(DEPTH * CALL.size, b"\0")
+    return HEAD.pack(len(calls), 0, 0, 0, 0, *ioctl) + b"".join(packed).ljust(DEPTH * CALL.size, b"\0")
 
 
 def call(began: int, function: int, blocked: int = 0, inner: int = 0, inner_on_cpu: int = 0) -> tuple[int, ...]:
-    return began, 1, 2, 3, 100 + function, blocked, 0, inner, inner_on_cpu, function | 1 << 32
+    return began, 1, 2, 3, 100 + function, blocked, 0, inner, inner_on_cpu, function | 1 << 32, 0, 0
 
 
 def record(phase: int, out: int, end: int) -> ThreadRecord:
@@ -47,4 +47,28 @@ def test_threads_that_are_gone(threads: list[ThreadRecord]) -> None:
 
 
 def test_nothing_is_open() -> None:
-    assert open_calls([(8, stack()), (9, HEAD.pack(0, 3, 0, 0) + bytes(DEPTH * CALL.size))]) == []
+    assert open_calls([(8, stack()), (9, HEAD.pack(0, 3, *[0] * 6) + bytes(DEPTH * CALL.size))]) == []
+
+
+def test_an_ioctl_that_goes_on() -> None:
+    """The inner call began at 500, its ioctl at 550; that waited for 30, then again from 600 to the end at 1000."""
+    value = stack(call(100, 0), call(500, 1, blocked=30), ioctl=(550, 20, 10))
+    inside = Inside(550, 77, 5, *waits_of_ioctl(value, 550))
+    inner, outer = parts(open_calls([(8, value)]), Ended(0, 1000, [record(BLOCKED, 600, 1000)]), {8: inside})
+    assert inner.ioctl_origin is not None
+    assert (inner.ioctl_origin.ustack, inner.ioctl_origin.state >> 8) == (77, 5)
+    assert (inner.ioctl_on_cpu, inner.on_cpu, inner.ioctl_time) == (450 - 30 - 400, 500 - 30 - 400 - 20, 450)
+    assert inner.wait is not None
+    assert (inner.wait.ustack, inner.wait.state >> 8, inner.blocked) == (77, 5, 400)
+    assert (outer.ioctl, outer.ioctl_origin, outer.ioctl_time) == (inside, None, 450)
+
+
+def test_an_ioctl_of_before_the_call_is_not_in_it() -> None:
+    (part,) = parts(
+        open_calls([(8, stack(call(500, 1)))]), Ended(0, 1000, [record(ON_CPU, 0, 1000)]), {8: Inside(1, 7, 5)}
+    )
+    assert (part.ioctl, part.ioctl_origin, part.on_cpu) == (None, None, 500)
+
+
+def test_waits_of_another_ioctl() -> None:
+    assert waits_of_ioctl(stack(call(1, 0), ioctl=(550, 20, 10)), 551) == (0, 0)

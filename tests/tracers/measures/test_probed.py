@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.images.maps import Mapping
-from stallscope.tracers.kernel.bpfobject import Link
+from stallscope.tracers.kernel.attaching import NO_TIME, NOT_SUPPORTED, Attached
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.uprobes import Place, Way
 from stallscope.tracers.measures import probed
@@ -30,12 +30,12 @@ ME = os.getpid()
 def attached(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Place]]:
     seen: list[Sequence[Place]] = []
 
-    def attach(loaded: object, way: Way, names: object, fd: int, places: Sequence[Place]) -> list[Link]:
+    def attach(loaded: object, way: Way, names: object, fd: int, places: Sequence[Place]) -> Attached:
         assert os.fstat(fd).st_size
         seen.append(places)
-        return []
+        return Attached()
 
-    monkeypatch.setattr(probed, "attach", attach)
+    monkeypatch.setattr(probed, "attach_possible", attach)
     return seen
 
 
@@ -117,14 +117,43 @@ def test_32_bit_libraries_are_told(tmp_path: Path, attached: list[Sequence[Place
 
 
 def test_a_kernel_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def attach(*_: object) -> list[Link]:
+    def attach(*_: object) -> Attached:
         raise BpfError("attach uprobes", 22, [])
 
-    monkeypatch.setattr(probed, "attach", attach)
+    monkeypatch.setattr(probed, "attach_possible", attach)
     found, mapping = probes(), made(tmp_path)
     found.look(ME, mapping)
     assert found.functions == []
     assert "attach uprobes" in found.problems[mapping.path]
+
+
+def test_functions_that_the_kernel_refuses_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attach(_loaded: object, _way: Way, _names: object, _fd: int, places: Sequence[Place]) -> Attached:
+        return Attached([], {places[1]: NOT_SUPPORTED, places[2]: NO_TIME})
+
+    monkeypatch.setattr(probed, "attach_possible", attach)
+    found = probes(Wanted(launches=True, api=re.compile("Other")))
+    found.look(ME, made(tmp_path))
+    assert [probe.name for probe in found.probes()] == ["cudaMalloc", "cudaLaunchKernel"]
+    assert len(found.functions) == 4, "the numbers of the others stay"
+    remarks = list(found.remarks())
+    assert remarks[0].startswith("probes were on 2 functions of 1 file")
+    assert (
+        "libcudart.so.12: left out 1 function that there was no time for (5 s): cudaOther; "
+        "1 function with a first instruction that the kernel takes no probe on: cudaFree"
+    ) in remarks
+
+
+def test_functions_that_would_not_survive_are_told(tmp_path: Path, attached: list[Sequence[Place]]) -> None:
+    source = "int good(int x) { return x; } int _setjmp(void *x) { return !x; } int _ZN3abc4evilEi(int x) { return x; }"
+    (tmp_path / "y.c").write_text(source)
+    path = tmp_path / "liby.so"
+    subprocess.run(["gcc", "-w", "-O1", "-shared", "-fPIC", "-o", path, tmp_path / "y.c"], check=True)
+    found = probes(Wanted(libraries=(Library.at(str(path)),), symbols=re.compile("good|evil|setjmp")))
+    found.look(ME, mapping_of(path))
+    assert [probe.name for probe in found.probes()] == ["good"]
+    why = "that a probe on the return could end the program of"
+    assert f"liby.so: left out 2 functions {why}: abc::evil(int), _setjmp" in list(found.remarks())
 
 
 def test_nothing_is_probed_after_the_end(tmp_path: Path, attached: list[Sequence[Place]]) -> None:

@@ -15,10 +15,12 @@ from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from .capture import Capture
 from .completing import complete
+from .locks import locks_of
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
+from .timed import calls_by_process
 from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
@@ -41,10 +43,11 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
-    rows = [*capture.rows, *(recorded.waits if recorded else ())]
-    completed = complete(rows, python_first(capture.stacks), capture.ends)
-    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) :]
-    stacks = Stacks(capture, [*completed, *by_rows(rows, capture.lives)], naming.lines, naming.python)
+    given = [*capture.rows, *(recorded.waits if recorded else ())], capture.locks.rows() if capture.locks else []
+    completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
+    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
+    of_locks = completed[len(given[0]) :]
+    stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines, naming.python)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture, stacks, names)
@@ -64,6 +67,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    locks = locks_of(capture, dict(zip(map(id, given[1]), of_locks, strict=True)), stacks, names, wakers)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
@@ -87,8 +91,13 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,
-        calls=[replace(call, pid=names.pid(call.pid)[0], process=names.process(call.pid)) for call in capture.calls],
+        calls=calls_by_process(capture.calls, names),
         shared=capture.shared,
+        call_ioctls=[
+            replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls
+        ],
+        copies=[replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.copies],
+        locks=locks,
     )
 
 

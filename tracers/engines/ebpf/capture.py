@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
-from ....converters.model.calls import CallTimes
+from ....converters.model.call_ioctls import CallIoctls
+from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...cpython.functions import Function
 from ...kernel.records import ThreadRecord
-from ...measures.protocol import Recorded, Row
+from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
 from .lives import Lives
@@ -56,13 +57,16 @@ class Capture:
     tables: Counts | None = None
     """Counts of the loader of unwind tables."""
     recorded: Recorded | None = None
-    calls: list[CallTimes] = field(default_factory=list)
-    """Without the names of processes."""
+    calls: list[Timed] = field(default_factory=list)
     api: frozenset[tuple[str, str]] = frozenset()
     """Functions whose calls were timed: path of the file, name."""
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
+    call_ioctls: list[CallIoctls] = field(default_factory=list)
+    copies: list[Copies] = field(default_factory=list)
+    """Like the calls, without the names of processes."""
+    locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...kernel.records import ExecRecord, Origin, ThreadRecord
-from ...measures.protocol import Row
+from ...measures.protocol import Row, Timed
 from ...symbols.process import ProcessSpaces
 
 _LOST = -1
@@ -44,6 +44,12 @@ class Lives:
         if not self._spaces.came_back:
             return list(rows)
         return [row._replace(origin=self.numbered(row.origin)) for row in rows]
+
+    def timed(self, calls: Iterable[Timed]) -> list[Timed]:
+        """The same with numbers of processes."""
+        if not self._spaces.came_back:
+            return list(calls)
+        return [each._replace(origin=self.numbered(each.origin)) for each in calls]
 
     def records(self, threads: Iterable[ThreadRecord]) -> list[ThreadRecord]:
         """The same with numbers of processes."""

@@ -30,6 +30,7 @@ class Names:
             pid: process.nspid for pid, process in processes.items() if container_pids and process.nspid != pid
         }
         self._pids = {number: (process.pid, process.life) for number, process in processes.items()}
+        self._ranks = {pid: tuple(condition.ranks.items()) for pid, condition in capture.conditions.items()}
         self._lives = capture.lives.threads
         self._threads = {record.thread.first: os.fsdecode(record.comm) for record in capture.threads}
         self._times_used = self._count_ids()
@@ -77,6 +78,7 @@ class Names:
             ("process", self.process(number)),
             ("state", state),
             ("thread", self.thread(number, first)),
+            *self._ranks.get(number, ()),
             *wakers,
         ]
         is_sum = not origin.tid and first in self._threads
@@ -144,6 +146,7 @@ class Names:
                     condition.environment,
                     condition.script if self.process(pid).startswith(condition.name) else "",
                     self.pid(pid)[1],
+                    condition.ranks,
                 )
             )
         return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....converters.base.errors import StallscopeError
@@ -59,6 +59,8 @@ class Preparation:
         wait: bool = True,
     ) -> None:
         """``follow`` handles the process events since the last time. Without ``wait`` tables are only asked for."""
+        self.modules: Sequence[str] = ()
+        """Those of the measures."""
         self._is_patient = wait
         now = time.monotonic()
         self._until = now + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
@@ -97,7 +99,7 @@ class Preparation:
         self._unwinding.expect_vdso()
         seen: set[str] = set()
         for program in programs(words, environ):
-            for path in needed(program.path, program.environ, with_modules=True):
+            for path in needed(program.path, program.environ, with_modules=True, also=self.modules):
                 if path not in seen:
                     seen.add(path)
                     self._unwinding.expect_file(path)
@@ -168,6 +170,6 @@ def expect_files(command: list[str], environ: Mapping[str, str], measures: Itera
     listening = [measure for measure in measures if type(measure).expect is not Measure.expect]
     for program in programs(command, environ) if listening else ():
         path = os.path.realpath(program.path)
-        for file in needed(path, program.environ):
-            for measure in listening:
+        for measure in listening:
+            for file in needed(path, program.environ, also=measure.modules):
                 measure.expect(file, is_program=file == path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -9,6 +10,7 @@ from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, MAX_FRAMES
+from ...measures.lock_records import UNREADABLE, UNSEEN
 from .capture import Capture
 from .stacks import Stacks
 
@@ -17,6 +19,8 @@ _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
+_OTHERWISE = re.compile(r"files not looked into|ioctls not reported by the kernel")
+"""Losses of measures that larger tables would not prevent."""
 _MODULES = 3
 """Maximum number of modules named in a remark."""
 
@@ -114,7 +118,8 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    if any(capture.losses.values()):
+    shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN))
+    if not all(map(_OTHERWISE.match, shortages)):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")

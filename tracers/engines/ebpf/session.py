@@ -20,7 +20,7 @@ from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.offcpu import FOREVER
-from ...measures.protocol import Ended, Measure, columns_of, rows_of
+from ...measures.protocol import Ended, Measure, columns_of, recorded_by, rows_of
 from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
@@ -30,6 +30,7 @@ from .following import Following
 from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
+from .locks import numbered
 from .preparing import Preparation, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -96,6 +97,7 @@ class Session:
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
         preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
+        preparation.modules = [name for measure in self._engine.options.measures for name in measure.modules]
         if self._launch and not interrupts.requested:
             self._adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
@@ -109,10 +111,8 @@ class Session:
         *,
         wait: bool = True,
     ) -> Capture:
-        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second.
-
-        If ``wait``, it first waits for unwind tables; ``progress`` shows how far they are.
-        """
+        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second. If ``wait``, it first waits
+        for unwind tables; ``progress`` shows how far they are."""
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
             ends = Ends(self._scope, self._launch)
@@ -356,8 +356,11 @@ class Session:
         threads = lives.records(threads)
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
-        recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-        stacks, ends = sink.stacks.take(stacks_of([*rows, *(recorded.waits if recorded else ())]))
+        recorded = recorded_by(measures, ended)
+        locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
+        more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
+        stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
+        stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
         for pid in {row.origin.tgid for row in rows if row.origin.ustack != LOST} | remaining:
             if pid in self._spaces.processes:
@@ -385,9 +388,12 @@ class Session:
             ends,
             self._unwinding.counts if self._unwinding else None,
             recorded,
-            [call for measure in measures for call in measure.calls(ended) if call.pid not in ours],
+            lives.timed(each for measure in measures for each in measure.calls(ended) if each.origin.tgid not in ours),
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
+            [ioctls for measure in measures for ioctls in measure.call_ioctls(ended) if ioctls.pid not in ours],
+            [copies for measure in measures for copies in measure.copies() if copies.pid not in ours],
+            locks,
             self._interpreters.found(),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ....converters.model import Frame, Labels, Stack
-from ....converters.model.wakers import SEPARATOR, WAKER
+from ....converters.model.wakers import SEPARATOR, WAKER, joined_tids
 from ...kernel.records import (
     BY_CORE,
     BY_DEVICE,
@@ -65,22 +65,30 @@ class Wakers:
 
     def _chain(self, wakers: tuple[Waker, ...]) -> tuple[Stack, Labels]:
         frames: Stack = ()
-        labels: Labels = ()
+        labels: dict[str, str | int] = {}
+        tids: list[int] = []
         for waker in wakers:
             part = self._parts.get(waker)
             if part is None:
                 part = self._parts[waker] = self._part(waker)
             stack, name, is_interrupt = part
-            if not labels:
-                labels = (("waker", name),)
-                if not is_interrupt:
-                    number = _row(waker, self._lives).origin.tgid
-                    thread = self._names.thread(number, self._lives.threads.get(waker.life, -1))
-                    labels += (("waker_thread", thread), ("waker_tid", waker.tid))
+            tids.append(0 if is_interrupt else waker.tid)
+            key = "chain_thread" if labels else "waker_thread"
+            labels.setdefault("waker", name)
+            if not is_interrupt:
+                labels[key] = self._thread(waker)
             frames += (SEPARATOR, *stack, self._frame(Frame(name, WAKER)))
             if is_interrupt:
                 break  # whom it interrupted has nothing to do with it
-        return frames, labels
+        if tids[0]:
+            labels["waker_tid"] = tids[0]
+        if len(tids) > 1:
+            labels["chain_tids"] = joined_tids(tids)
+        return frames, tuple(sorted(labels.items()))
+
+    def _thread(self, waker: Waker) -> str:
+        number = _row(waker, self._lives).origin.tgid
+        return self._names.thread(number, self._lives.threads.get(waker.life, -1))
 
     def _part(self, waker: Waker) -> tuple[Stack, str, bool]:
         """The stack of a waker, innermost first; its name; whether it is an interrupt."""

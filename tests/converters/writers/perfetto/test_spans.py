@@ -5,7 +5,7 @@ from typing import Any
 
 from perfetto_rules import read
 from scheduling_traces import rows
-from stallscope.converters.model.scheduling import BLOCKED, NO_STACK, OPEN, THREAD, Scheduling
+from stallscope.converters.model.scheduling import BLOCKED, CALL, NO_STACK, OPEN, THREAD, CallName, Scheduling
 from stallscope.converters.writers.perfetto import wire
 from stallscope.converters.writers.perfetto.context import CORES, Context, packet
 from stallscope.converters.writers.perfetto.spans import slices
@@ -48,3 +48,38 @@ def test_waits_of_threads_that_nobody_knows_have_no_track() -> None:
 
 def test_no_waits() -> None:
     assert list(slices(Context(Scheduling(5), 0))) == []
+
+
+def test_calls_are_around_the_waits_in_them() -> None:
+    """A function that makes an ioctl, which waits twice; the second wait, the ioctl and the function do not end."""
+    threads = rows(THREAD, tid=[7], tgid=[7])
+    blocked = rows(BLOCKED, begin=[20, 80], end=[30, OPEN], tid=[7, 7], stack=[NO_STACK] * 2)
+    calls = rows(CALL, begin=[10, 15, 15, 70, 75], end=[50, 40, 16, OPEN, OPEN], tid=[7] * 5, name=[0, 1, 2, 0, 1],
+                 level=[0, 8, 9, 0, 8])  # fmt: skip
+    names = [CallName("cudaMalloc"), CallName("TUNSETQUEUE \x1b[2J", "ioctl"), CallName("f")]
+    made = Scheduling(1_000, threads=threads, blocked=blocked, names=["one"], calls=calls, call_names=names)
+    file = io.BytesIO(packet(CORES, wire.text(6, b"")))
+    file.seek(0, io.SEEK_END)
+    file.writelines(slices(Context(made, 0)))
+    found = [(each.name, each.begin, each.end) for each in read(file.getvalue()).slices]
+    ioctl = "TUNSETQUEUE \\x1b[2J"
+    assert found == [
+        ("cudaMalloc", 10, 50),
+        (ioctl, 15, 40),
+        ("f", 15, 16),
+        ("runnable-preempted", 20, 30),
+        ("cudaMalloc", 70, None),
+        (ioctl, 75, None),
+        ("runnable-preempted", 80, None),
+    ]
+
+
+def test_at_one_time_outer_calls_begin_first() -> None:
+    threads = rows(THREAD, tid=[7], tgid=[7])
+    calls = rows(CALL, begin=[10, 10, 10], end=[50, 50, 50], tid=[7] * 3, name=[2, 0, 1], level=[8, 0, 1])
+    names = [CallName("a"), CallName("b"), CallName("c", "ioctl")]
+    made = Scheduling(1_000, threads=threads, names=["one"], calls=calls, call_names=names)
+    file = io.BytesIO(packet(CORES, wire.text(6, b"")))
+    file.seek(0, io.SEEK_END)
+    file.writelines(slices(Context(made, 0)))
+    assert [each.name for each in read(file.getvalue()).slices] == ["a", "b", "c"]

@@ -14,12 +14,15 @@ from stallscope.converters.model.cores import tenants
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.scheduling import (
     BLOCKED,
+    CALL,
     CREATION,
     EXIT,
     LOSS,
+    OPEN,
     SWITCH,
     THREAD,
     WAKE_UP,
+    CallName,
     Scheduling,
 )
 from stallscope.converters.model.states import BLOCKED as BLOCKED_STATES
@@ -172,3 +175,23 @@ def test_it_is_read_again(seed: int, tmp_path: Any) -> None:
     assert name == "chrome"
     running = sum(sample.values[0] for sample in profile.samples if sample.stack[-1].name == "running")
     assert running == sum(int(p["end"] - p["begin"]) for p in phases(scheduling) if p["state"] == 0)
+
+
+def test_calls_have_tracks_of_their_own() -> None:
+    calls = rows(CALL, begin=[10, 15, 70, 10], end=[50, 55, OPEN, 20], tid=[7, 7, 7, 99], name=[0, 1, 0, 0],
+                 level=[0, 8, 0, 0])  # fmt: skip
+    names = [CallName("cudaMalloc"), CallName(HOSTILE, "ioctl")]
+    made = Scheduling(1_000, threads=rows(THREAD, tid=[7], tgid=[5]), names=["one"], calls=calls, call_names=names)
+    content = document(made)
+    found = [each for each in slices(content) if each["cat"] in ("call", "ioctl")]
+    micros = [(each["name"], each["cat"], int(each["ts"] * 1000), int(each["dur"] * 1000)) for each in found]
+    assert micros == [
+        ("cudaMalloc", "call", 10, 40),
+        (printable(HOSTILE), "ioctl", 15, 35),
+        ("cudaMalloc", "call", 70, 930),
+    ]
+    (track,) = {(each["pid"], each["tid"]) for each in found}
+    named = {(e["pid"], e["tid"]): e["args"]["name"] for e in content["traceEvents"] if e["name"] == "thread_name"}
+    assert named[track] == "one: calls"
+    assert track[0] == 5
+    assert track[1] > CORES

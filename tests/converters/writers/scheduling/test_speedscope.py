@@ -10,7 +10,16 @@ from scheduling_traces import HOSTILE, rows, run
 from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Profile, ValueType
 from stallscope.converters.model.phases import STATES, phases
-from stallscope.converters.model.scheduling import BLOCKED, LOSS, SWITCH, THREAD, Scheduling
+from stallscope.converters.model.scheduling import (
+    BLOCKED,
+    CALL,
+    LOSS,
+    OPEN,
+    SWITCH,
+    THREAD,
+    CallName,
+    Scheduling,
+)
 from stallscope.converters.model.states import BLOCKED as BLOCKED_STATES
 from stallscope.converters.writers import speedscope
 from stallscope.converters.writers.base.options import WriteOptions
@@ -93,3 +102,22 @@ def test_nothing_at_all() -> None:
 
 def test_another_value_than_time_shows_its_stacks() -> None:
     assert [profile["name"] for profile in document(Scheduling(10), unit="count")["profiles"]] == ["all"]
+
+
+def test_calls_have_profiles_of_their_own() -> None:
+    calls = rows(CALL, begin=[10, 15, 20, 70, 100], end=[50, 40, 20, OPEN, OPEN], tid=[7] * 5, name=[0, 1, 1, 0, 1],
+                 level=[0, 8, 9, 0, 8])  # fmt: skip
+    switches = rows(SWITCH, time=[5], next_tid=[7])
+    names = [CallName("cudaMalloc"), CallName(HOSTILE, "ioctl")]
+    made = Scheduling(
+        100, switches=switches, threads=rows(THREAD, tid=[7], tgid=[7]), names=["one"], calls=calls, call_names=names
+    )
+    content = document(made)
+    states, of_calls = content["profiles"]
+    assert of_calls["name"] == f"{states['name']}: calls"
+    hostile = printable(HOSTILE)
+    assert replayed(content, of_calls) == [
+        (("cudaMalloc", hostile), 15, 40),
+        (("cudaMalloc",), 15, 50),
+        (("cudaMalloc",), 70, 100),
+    ]

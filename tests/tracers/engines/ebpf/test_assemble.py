@@ -504,15 +504,25 @@ def test_processes_and_what_their_threads_waited_for_a_core() -> None:
         remaining(b"c", tid=3, phase=BLOCKED, since=END - 3000),
         remaining(b"d", tid=30, key=key(tid=30, tgid=30)),
     ]
-    condition = Condition("0-3", (CpuLimit("/x", 1, 2),), {"OMP_NUM_THREADS": "4"})
+    condition = Condition("0-3", (CpuLimit("/x", 1, 2),), {"OMP_NUM_THREADS": "4"}, ranks={"rank": "3"})
     made = profile(threads=threads, conditions={7: condition})
     counts = [2 * each for each in waits]
     counts[2] += 1  # 2,048 to 4,095 ns
     assert made.processes == [
-        ProcessTimes(7, "[unknown]", tuple(counts), "0-3", condition.limits, {"OMP_NUM_THREADS": "4"}),
+        ProcessTimes(
+            7, "[unknown]", tuple(counts), "0-3", condition.limits, condition.environment, ranks=condition.ranks
+        ),
         ProcessTimes(30, "d", (0,) * 24),
     ]
     assert [times.creator for times in made.threads] == [9, 0, 0, 0]
+
+
+def test_ranks_are_labels_of_every_sample() -> None:
+    waits = [(key(user=5), WaitSum(4, 100, 10, 40, 8, 1, 3))]
+    made = profile(waits=waits, stacks={5: (2, 1)}, conditions={7: Condition("0", ranks={"rank": "3", "gpu": "1"})})
+    assert len(made.samples) == 2
+    assert {(sample.label("rank"), sample.label("gpu")) for sample in made.samples} == {("3", "1")}
+    assert all(list(sample.labels) == sorted(sample.labels) for sample in made.samples)
 
 
 @pytest.mark.parametrize(("name", "script"), [("d", "q.py"), ("python3", "")])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.model.calls import CallTimes
 from stallscope.tracers.engines.ebpf.lives import Lives
 from stallscope.tracers.kernel.records import ExecRecord, Origin, ThreadRecord, pack_thread, parse_thread
-from stallscope.tracers.measures.protocol import Row
+from stallscope.tracers.measures.protocol import Row, Timed
 from stallscope.tracers.symbols.process import NO_PID, ProcessSpaces
 
 
@@ -36,6 +37,8 @@ def test_processes_of_one_pid(spaces: ProcessSpaces) -> None:
     assert [lives.epoch(each) for each in numbered] == [0, 1, 0, 1, -1], "nothing is known of the last one"
     assert [lives.threads.get(life) for life in (1, 2, 3, 4, 5)] == [1, 1, 3, 3, None]
     assert [row.origin.tgid for row in lives.rows([Row(origin(life), "", ()) for life in (1, 4)])] == [NO_PID, 7]
+    timed = [Timed(origin(life), CallTimes("f", "", 7, "")) for life in (1, 4)]
+    assert [each.origin.tgid for each in lives.timed(timed)] == [NO_PID, 7]
     assert [each.thread.key.tgid for each in lives.records([thread(2, 151), thread(4, 251)])] == [NO_PID, 7]
 
 

@@ -16,8 +16,9 @@ from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing as module
-from stallscope.tracers.engines.ebpf.preparing import Preparation, line
+from stallscope.tracers.engines.ebpf.preparing import Preparation, expect_files, line
 from stallscope.tracers.images.maps import AddressSpace, Mapping
+from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.unwind.compiling import State
 
 
@@ -109,6 +110,32 @@ def test_what_a_command_will_map(tracer: Tracer, tmp_path: Path) -> None:
     before = len(tracer.told)
     preparation(tracer).command(["no-such-command"], os.environ)
     assert tracer.told[before:] == [("vdso", None)]
+
+
+def test_what_a_command_may_open(tracer: Tracer) -> None:
+    made = preparation(tracer)
+    made.modules = ["libz.so.1", "/no/such/library.so"]
+    usual = preparation(tracer)
+    usual.command(["/bin/ls"], os.environ)
+    before = len(tracer.what("file"))
+    made.command(["/bin/ls"], os.environ)
+    more = set(tracer.what("file")[before:]) - set(tracer.what("file")[:before])
+    assert {re.sub(r"[.\d]*$", "", os.path.basename(path)) for path in more} == {"libz.so"}
+
+
+def test_measures_are_told_of_both() -> None:
+    seen: dict[str, bool] = {}
+
+    class Listening(Measure):
+        modules = ("libz.so.1",)
+
+        def expect(self, path: str, *, is_program: bool) -> None:
+            seen[path] = is_program
+
+    expect_files(["/bin/ls"], os.environ, [Listening()])  # type: ignore[abstract]
+    assert [path for path, is_program in seen.items() if is_program] == [os.path.realpath("/bin/ls")]
+    assert any("/libz.so" in path for path in seen)
+    assert any("/libc.so" in path for path in seen)
 
 
 def test_targets_are_read_and_waited_for(tracer: Tracer) -> None:

@@ -93,6 +93,15 @@ def test_a_chain(wakers: Wakers) -> None:
     assert told(wakers, APP, waker(BY_TIMER, 5))[-6:] == ["--", "try_to_wake_up", "handle_irq", *IRQ[::-1], "[timer]"]
 
 
+def test_the_threads_of_a_chain(wakers: Wakers) -> None:
+    first = {"waker": "app-7", "waker_thread": "app/50", "waker_tid": 8}
+    softirq = waker(BY_SOFTIRQ, 4, pid=14, number=9)
+    assert dict(wakers.of((APP, waker(BY_TIMER)))[1]) == {**first, "chain_tids": "8 0"}
+    labels = wakers.of((APP, softirq, waker(BY_TIMER)))[1]
+    assert dict(labels) == {**first, "chain_tids": "8 15 0", "chain_thread": "ksoftirqd/0/50"}
+    assert list(labels) == sorted(labels)
+
+
 @pytest.mark.parametrize(
     ("link", "name"),
     [

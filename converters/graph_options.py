@@ -1,0 +1,51 @@
+"""Options for the wait-for graph, of trace-convert and of the commands that record who ends waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .base.safefile import sudo_owner
+from .writers import output
+from .writers.base.options import WriteOptions
+
+if TYPE_CHECKING:
+    from .model import Profile
+
+GROUP = ("--graph", "--by", "--idle")
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--graph --by --idle: ``graph``, ``by``, ``idle``."""
+    decorators = [
+        click.option(
+            "--graph",
+            metavar="PATH",
+            help="Also write who waits for whom as .svg (drawn by graphviz), .dot, .graphml or .graph.json.",
+        ),
+        click.option(
+            "--by",
+            type=click.Choice(["thread", "process"]),
+            default="thread",
+            show_default=True,
+            help="A node of that graph is a thread, or a process.",
+        ),
+        click.option("--idle", is_flag=True, help="Also show threads that only wait for work, if wakers are recorded."),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def check(given: Mapping[str, Any]) -> None:
+    """StallscopeError if the graph could not be written."""
+    if given.get("graph"):
+        output.check_graph(given["graph"], force=given["force"])
+
+
+def write(profile: Profile, wanted: WriteOptions, given: Mapping[str, Any]) -> None:
+    """Writes the graph that ``given`` asks for. StallscopeError if that fails."""
+    if given.get("graph"):
+        output.write_graph(profile, given["graph"], wanted, force=given["force"], owner=sudo_owner())

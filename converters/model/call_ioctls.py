@@ -1,0 +1,34 @@
+"""The ioctls that a function's calls made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class CallIoctls:
+    """Those of one command on one device, in the calls of a function by a process, and in the calls that these made.
+    Times in ns: total = on_cpu + blocked + runnable, as in `CallTimes`. They are part of the function's time."""
+
+    name: str
+    library: str
+    pid: int
+    process: str
+    command: str
+    device: str
+    count: int = 0
+    total: int = 0
+    blocked: int = 0
+    runnable: int = 0
+    open_count: int = 0
+    """Those that had not ended; they are not in the figures above."""
+    open_time: int = 0
+
+    @property
+    def on_cpu(self) -> int:
+        return self.total - self.blocked - self.runnable
+
+    @property
+    def frame(self) -> str:
+        """The name of the frame that the ioctl has in stacks."""
+        return f"{self.command} {self.device}"

@@ -1,0 +1,92 @@
+"""Locks that threads waited for: which one, who waited, who had it meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+OWNER, WRITER, WAKER = "owner", "writer", "waker"
+"""How the holder is known: by the lock itself, when the wait began; of a rwlock, by its writer; or only as the one that
+ended the wait."""
+
+MUTEX, PI_MUTEX, RWLOCK, GIL = "mutex", "PI mutex", "rwlock", "GIL"
+CONDITION, SEMAPHORE, BARRIER, JOIN = "condition", "semaphore", "barrier", "join"
+FUTEX = "futex"
+"""Nothing tells what it is."""
+CONTENDED = (MUTEX, PI_MUTEX, RWLOCK, GIL)
+"""Kinds of a program's locks whose waits are contention."""
+SIGNALLED = (CONDITION, SEMAPHORE, BARRIER, JOIN)
+"""Kinds whose waits end when something happens, not when somebody gives back what he has."""
+
+PROCESS, SHARED, KERNEL = "process", "shared", "kernel"
+"""Whose a lock is: of one process, of several in memory that they share, or the kernel's."""
+
+
+@dataclass(slots=True)
+class LockThread:
+    """A thread that waited, or for which others did. Names are hostile."""
+
+    process: str
+    thread: str
+    pid: int
+    tid: int
+    time: int = 0
+    """ns of waits."""
+    waits: int = 0
+    source: str = ""
+    """Of a holder: how it is known."""
+    frames: tuple[str, ...] = ()
+    """Of a holder: where it gave the lock back, if it was seen to."""
+
+
+@dataclass(slots=True)
+class LockPlace:
+    """Where threads waited: functions, outermost first."""
+
+    frames: tuple[str, ...]
+    time: int = 0
+    waits: int = 0
+
+
+@dataclass(slots=True)
+class LockTimes:
+    """The waits for one lock. Times in ns."""
+
+    name: str
+    """Symbol and offset, file and offset, or address."""
+    kind: str
+    """Of a program's lock one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
+    owned_by: str
+    """`PROCESS`, `SHARED` or `KERNEL`."""
+    process: str = ""
+    """Of a lock of one process: its name."""
+    pid: int = 0
+    time: int = 0
+    waits: int = 0
+    max: int = 0
+    open_count: int = 0
+    """Of the waits, those that had not ended when the trace did."""
+    queue: int = 0
+    """The longest time in which there was always somebody who waited."""
+    queue_waits: int = 0
+    """Waits in it."""
+    waiters: list[LockThread] = field(default_factory=list)
+    """Longest first; at most `MOST_THREADS`."""
+    more_waiters: int = 0
+    holders: list[LockThread] = field(default_factory=list)
+    """The same."""
+    places: list[LockPlace] = field(default_factory=list)
+    """The same, at most `MOST_PLACES`."""
+
+    @property
+    def is_contention(self) -> bool | None:
+        """Whether its waits are for somebody who has it; None: not known."""
+        if self.owned_by == KERNEL or self.kind in CONTENDED:
+            return True
+        return False if self.kind in SIGNALLED else None
+
+
+MOST_LOCKS = 1000
+"""Locks with less time are put together."""
+MOST_THREADS = 64
+MOST_PLACES = 8
+OTHER_LOCKS = "[other locks]"

@@ -1,0 +1,46 @@
+"""Locks in the data of our own that a profile carries: see `converters.pprof.metadata`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from ..model.locks import LockPlace, LockThread, LockTimes
+
+_MOST = 1 << 64
+_MOST_ENTRIES = 1 << 10
+_T = TypeVar("_T")
+
+
+def decoded(entry: Any) -> LockTimes:
+    """The lock that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
+    lists: dict[str, Any] = {"waiters": LockThread, "holders": LockThread, "places": LockPlace}
+    parts = entry if isinstance(entry, dict) else {}
+    made: dict[str, Any] = {
+        key: [_object(kind, each) for each in _entries(parts.get(key))] for key, kind in lists.items()
+    }
+    return _object(LockTimes, {**parts, **made}, lists)
+
+
+def _object(kind: type[_T], entry: Any, made: Collection[str] = ()) -> _T:
+    known = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]  # they are dataclasses
+    if not isinstance(entry, dict) or entry.keys() != known.keys():
+        raise ValueError("lock")
+    return kind(**{name: entry[name] if name in made else _value(known[name], entry[name]) for name in known})
+
+
+def _value(wanted: Any, value: Any) -> Any:
+    if wanted == "str" and isinstance(value, str):
+        return value
+    if wanted == "int" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    if wanted == "tuple[str, ...]" and all(isinstance(each, str) for each in _entries(value)):
+        return tuple(value)
+    raise ValueError("figures of locks")
+
+
+def _entries(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) > _MOST_ENTRIES:
+        raise ValueError("list expected")
+    return list(value)

@@ -1,0 +1,185 @@
+"""Says with whom most of what threads wait for ends, and claims no more than the chains of wakers show."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..base.units import count, duration, share
+from ..model import Profile, Sample, ThreadTimes
+from ..model.waits_for import (
+    COLUMN,
+    DEVICE,
+    THREAD,
+    TIMER,
+    Node,
+    WaitGraph,
+    chain_of,
+    chain_stack,
+    end_of,
+    victim_of,
+)
+from ..model.wakers import has_waker
+from .figures import thread_pattern
+from .wakers import Wakers
+
+_MUCH = 0.3
+"""Somebody is blamed from this share of what a group of threads waits for on."""
+_SIGNIFICANT = 0.05
+"""… if the group waits for this share of its time."""
+_MOSTLY = 0.5
+"""Where the blamed one ended waits, and for what it waited, is told if it is so for this share of the time."""
+
+
+class _Group(NamedTuple):
+    """Who waits: processes of one name; if there is a single process, its threads of one name."""
+
+    process: str
+    thread: str
+
+
+class _Culprit(NamedTuple):
+    """With whom a wait ends: other processes of one name; a single process or thread (pid, tid); or a device."""
+
+    name: str
+    pid: int = 0
+    tid: int = 0
+
+
+class _Case(NamedTuple):
+    group: _Group
+    culprit: _Culprit
+    time: int
+    whole: int
+
+
+class Blame:
+    """Of the threads of a graph that do not only wait for work."""
+
+    def __init__(self, graph: WaitGraph, idle: set[Node], threads: Iterable[ThreadTimes]) -> None:
+        self._graph = graph
+        self._victims = {victim for victim, _ in graph.edges} - idle
+        self._several = len({node.pid for node in self._victims}) > 1
+        self._groups: dict[_Group, set[Node]] = defaultdict(set)
+        for node in self._victims:
+            self._groups[self._group(node)].add(node)
+        self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
+        self._walls: Counter[Node] = Counter()
+        for times in threads:
+            self._walls[Node(THREAD, times.pid, times.tid)] += times.wall
+
+    def sentence(self, profile: Profile, wakers: Wakers) -> str:
+        """The case with the longest time; "" if there is none. ``profile`` is that of the graph. Names are unescaped
+        (hostile)."""
+        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
+        if case is None:
+            return ""
+        samples = list(self._samples(profile, case))
+        where = _where(samples, case.time, wakers)
+        text = f"{share(case.time, case.whole)} of what {self._waiting(case)} for ends with {self._whom(case)}"
+        text += f", in {' → '.join(where)}" if where else ""
+        if profile.duration_ns:
+            often = duration(case.time * 1_000_000_000 // profile.duration_ns)
+            together = ", all together" if len(self._groups[case.group]) > 1 else ""
+            text += f": {often} each second{together}"
+        return f"{text}{_meanwhile(samples, case.time)}."
+
+    def _group(self, node: Node) -> _Group:
+        process, thread = self._graph.names[node]
+        if self._several:
+            return _Group(thread_pattern(process, main=False), "")
+        return _Group(process, thread_pattern(thread, node.pid == node.tid))
+
+    def _cases(self) -> Iterator[_Case]:
+        whole: Counter[_Group] = Counter()
+        times: Counter[tuple[_Group, _Culprit]] = Counter()
+        for (victim, end), time in self._graph.ends.items():
+            if victim in self._victims:
+                group = self._group(victim)
+                whole[group] += time
+                if culprit := self._culprit(group, victim, end):
+                    times[group, culprit] += time
+        for (group, culprit), time in times.items():
+            wall = sum(self._walls[node] for node in self._groups[group])
+            if time >= _MUCH * whole[group] and whole[group] >= _SIGNIFICANT * wall > 0:
+                yield _Case(group, culprit, time, whole[group])
+
+    def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
+        if end.kind == DEVICE:
+            return _Culprit(end.name)
+        if end.kind != THREAD or victim == end:
+            return None
+        process, thread = self._graph.names[end]
+        if end.pid == victim.pid:
+            # Threads that wait for their main thread wait for work.
+            return _Culprit(thread or process, end.pid, end.tid) if end.tid != end.pid else None
+        if end.pid in self._pids[group]:
+            return _Culprit(process, end.pid)
+        return _Culprit(thread_pattern(process, main=False))
+
+    def _samples(self, profile: Profile, case: _Case) -> Iterator[tuple[Sample, int]]:
+        column = profile.index(COLUMN)
+        for sample in profile.samples:
+            if not (has_waker(sample.stack) and sample.values[column]):
+                continue
+            victim = victim_of(sample.labels)
+            if victim in self._groups[case.group]:
+                end = end_of(chain_of(sample))
+                if self._culprit(case.group, victim, end) == case.culprit:
+                    yield sample, sample.values[column]
+
+    def _waiting(self, case: _Case) -> str:
+        nodes, (process, thread) = self._groups[case.group], case.group
+        processes = len(self._pids[case.group])
+        if processes > 1:
+            return f"the {count(processes)} processes {process} wait"
+        if self._several:
+            return f"{process} (pid {next(iter(nodes)).pid}) waits"
+        if len(nodes) > 1:
+            return f"the {count(len(nodes))} {thread} threads of {process} wait"
+        return f"the {thread} thread of {process} waits"
+
+    def _whom(self, case: _Case) -> str:
+        culprit = case.culprit
+        if culprit.tid:
+            return f"its own thread {culprit.name} (tid {culprit.tid})"
+        if culprit.pid:
+            return f"{culprit.name} (pid {culprit.pid})"
+        victims = self._groups[case.group]
+        ends = {
+            end
+            for victim, end in self._graph.ends
+            if victim in victims and self._culprit(case.group, victim, end) == culprit
+        }
+        pids = {end.pid for end in ends} - {0}
+        if not pids:
+            return culprit.name
+        untraced = not any(node.pid in pids for node in self._graph.traced)
+        note = ", not traced" if untraced else ""
+        if len(pids) == 1:
+            name = self._graph.names[min(ends)][0]
+            return f"{name} (pid {pids.pop()}{note})"
+        return f"{count(len(pids))} processes {culprit.name}{f' ({note[2:]})' if note else ''}"
+
+
+def _where(samples: list[tuple[Sample, int]], whole: int, wakers: Wakers) -> tuple[str, ...]:
+    """Where most of these waits were ended."""
+    times: Counter[tuple[str, ...]] = Counter()
+    for sample, time in samples:
+        times[wakers.site_of(chain_stack(sample.stack)).frames] += time
+    frames, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+    return frames if most >= _MOSTLY * whole else ()
+
+
+def _meanwhile(samples: list[tuple[Sample, int]], whole: int) -> str:
+    """For what the last thread itself waited, if it did for most of the time."""
+    times: Counter[str] = Counter()
+    for sample, time in samples:
+        last = chain_of(sample)[-1]
+        if len(chain_of(sample)) > 1 and last.kind in (TIMER, DEVICE):
+            times[last.kind] += time
+    kind, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=("", 0))
+    if most < _MOSTLY * whole:
+        return ""
+    return f"; for {share(most, whole)} of that, it waits for a {kind} itself"

@@ -1,0 +1,31 @@
+"""Who blocks the threads of a profile with wakers: for the tables of a summary, and for its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..model import Profile, ThreadTimes
+from ..model.waits_for import waits_for
+from .adding_up import Thread
+from .blame import Blame
+from .blocking import Blocking, blocking_of
+from .identity import kernel_id
+from .idle import node_of
+from .wakers import Wakers
+
+
+class Blockers:
+    """Of a profile as it was recorded; ``threads`` have the names under which processes are shown."""
+
+    def __init__(self, profile: Profile, threads: Iterable[ThreadTimes]) -> None:
+        self._profile = profile
+        self.graph = waits_for(profile, {kernel_id(times.pid): times.process for times in threads})
+
+    def blocking(self, idle: Iterable[Thread]) -> Blocking:
+        """Without what these threads wait for."""
+        return blocking_of(self.graph, {node_of(thread) for thread in idle})
+
+    def sentence(self, idle: Iterable[Thread]) -> str:
+        """With whom most of what the other threads wait for ends; "" if nobody stands out."""
+        blame = Blame(self.graph, {node_of(thread) for thread in idle}, self._profile.threads)
+        return blame.sentence(self._profile, Wakers())

@@ -1,0 +1,148 @@
+"""Who blocks whom, and for how long: the wait-for graph of a summary, without threads that only wait for work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..base.text import json_text
+from ..graph.bounded import bounded, without_victims
+from ..graph.knots import knots
+from ..model.waits_for import Node, WaitGraph, by_process
+
+_NODES, _EDGES = 100, 1_000
+"""So many nodes, and pairs of them, are kept: the most important ones."""
+_TELLING = 0.05
+"""Knots are told from this share of all waiting on."""
+_MEMBERS = 8
+"""So many members of a knot are named."""
+
+
+class Named(NamedTuple):
+    """A node; names are hostile."""
+
+    kind: str
+    """Of `waits_for.KINDS`."""
+    process: str
+    thread: str
+    """"" for all of a process."""
+    pid: int
+    tid: int
+    traced: bool
+    """Its own waits were recorded."""
+    waits: int
+    """ns."""
+    blocks: int
+    """ns of others' waits that end with it."""
+
+
+class KnotOf(NamedTuple):
+    """Threads that wait for each other."""
+
+    members: tuple[Named, ...]
+    """The first ones."""
+    number: int
+    time: int
+    share: float
+    """Of all waiting (0 to 1)."""
+    closed: bool
+    """They wait for nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Times in ns."""
+
+    by: str
+    """`waits_for.PROCESS` or `waits_for.THREAD`: what a node is."""
+    total: int
+    """All that the nodes waited."""
+    idle: int
+    """What threads waited that only wait for work, or did not move: they are left out."""
+    nodes: tuple[Named, ...]
+    """Those that waited or blocked most first."""
+    ends: dict[tuple[int, int], int]
+    """By (index of who waited, index of the last thread of the chain)."""
+    knots: tuple[KnotOf, ...] = ()
+
+    def blocked_by(self, index: int) -> list[tuple[int, int]]:
+        """Who blocked a node, and for how long; the longest first."""
+        return _ordered((end, time) for (victim, end), time in self.ends.items() if victim == index)
+
+    def blocks(self, index: int) -> list[tuple[int, int]]:
+        """Whom a node blocked."""
+        return _ordered((victim, time) for (victim, end), time in self.ends.items() if end == index != victim)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``json.dumps``."""
+        return {
+            "by": self.by,
+            "blocked_ns": self.total,
+            "idle_ns": self.idle,
+            "nodes": [_node_json(node) for node in self.nodes],
+            "ends": [{"from": one, "to": other, "time_ns": time} for (one, other), time in self.ends.items()],
+            "knots": [
+                {
+                    "threads": knot.number,
+                    "first": [_node_json(node) for node in knot.members],
+                    "time_ns": knot.time,
+                    "share": round(knot.share, 6),
+                    "closed": knot.closed,
+                }
+                for knot in self.knots
+            ],
+        }
+
+
+def blocking_of(graph: WaitGraph, idle: set[Node]) -> Blocking:
+    """``graph`` is that of threads. With a node per process, unless only one was traced."""
+    active = without_victims(graph, idle)
+    processes = {node.pid for node in active.traced}
+    shown = by_process(active) if len(processes) > 1 else active
+    few = bounded(shown, _NODES, _EDGES)
+    waits, blocks = few.waits(), few.blocks()
+    nodes = sorted(
+        {node for pair in few.ends for node in pair},
+        key=lambda node: (-max(waits.get(node, 0), blocks.get(node, 0)), node),
+    )
+    index = {node: i for i, node in enumerate(nodes)}
+    ends = {(index[victim], index[end]): time for (victim, end), time in few.ends.items()}
+    return Blocking(
+        by=shown.by,
+        total=active.total,
+        idle=graph.total - active.total,
+        nodes=tuple(_named(few, node, waits.get(node, 0), blocks.get(node, 0)) for node in nodes),
+        ends=dict(sorted(ends.items(), key=lambda entry: (-entry[1], entry[0]))),
+        knots=tuple(_knots(active)),
+    )
+
+
+def _knots(graph: WaitGraph) -> Iterator[KnotOf]:
+    total, waits, blocks = graph.total, graph.waits(), graph.blocks()
+    for knot in knots(graph):
+        if knot.time >= _TELLING * total:
+            members = tuple(_named(graph, node, waits.get(node, 0), blocks.get(node, 0)) for node in knot.nodes)
+            yield KnotOf(members[:_MEMBERS], len(members), knot.time, knot.time / total, knot.closed)
+
+
+def _named(graph: WaitGraph, node: Node, waits: int, blocks: int) -> Named:
+    process, thread = graph.names.get(node, (node.name, ""))
+    return Named(node.kind, process, thread, node.pid, node.tid, node in graph.traced, waits, blocks)
+
+
+def _ordered(times: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    return sorted(times, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _node_json(node: Named) -> dict[str, Any]:
+    return {
+        "kind": node.kind,
+        "process": json_text(node.process),
+        "thread": json_text(node.thread),
+        "pid": node.pid,
+        "tid": node.tid,
+        "traced": node.traced,
+        "blocked_ns": node.waits,
+        "blocks_ns": node.blocks,
+    }

@@ -1,0 +1,83 @@
+"""Which rows the table of calls has, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from ..model.calls import CallTimes
+from .calls import Calls
+from .identity import whose
+from .ranks import who
+
+By = Literal["function", "process", "thread"]
+BY: tuple[By, ...] = get_args(By)
+
+
+def _quantile(part: float) -> Callable[[CallTimes], int]:
+    return lambda call: call.quantile(part) or 0
+
+
+SORTS: dict[str, Callable[[CallTimes], int]] = {
+    "self": lambda call: call.whole_own,
+    "total": lambda call: call.whole,
+    "ratio": lambda call: call.whole_own,
+    "calls": lambda call: call.count,
+    "min": lambda call: call.min,
+    "max": lambda call: call.max,
+    "ave": lambda call: call.mean,
+    "p50": _quantile(0.5),
+    "p99": _quantile(0.99),
+    "cpu": lambda call: call.on_cpu,
+    "blocked": lambda call: call.blocked,
+    "queued": lambda call: call.runnable,
+    "errors": lambda call: sum(call.errors.values()),
+}
+"""By name of a column: what its rows are sorted by, the largest first. Parts of the time are compared as times."""
+
+
+@dataclass(frozen=True)
+class CallsView:
+    """How the table is to look. ``sort`` is one of `SORTS`; ``rows`` None: as many as the summary has room for."""
+
+    sort: str = "self"
+    by: By = "function"
+    rows: int | None = None
+
+
+USUAL = CallsView()
+
+
+class Row(NamedTuple):
+    """``who``: process and thread (hostile names); "" in rows of functions, which ``of`` has by process."""
+
+    call: CallTimes
+    of: Calls
+    who: str = ""
+
+
+def rows(calls: Sequence[Calls], view: CallsView) -> list[Row]:
+    """All rows, in their order."""
+    column = SORTS[view.sort]
+    made = [row for of in calls for row in _rows(of, view.by)]
+    return sorted(
+        made, key=lambda row: (-column(row.call), -row.call.whole_own, row.call.name, row.call.where, row.who)
+    )
+
+
+def _rows(of: Calls, by: By) -> Iterator[Row]:
+    if by == "function":
+        yield Row(of.total, of)
+    for process in of.each if by != "function" else ():
+        if by == "process":
+            yield Row(process, of, _process(process, of))
+        for thread in process.threads if by == "thread" else ():
+            name = "main" if thread.tid == process.pid else whose(thread.thread, thread.tid)
+            yield Row(thread, of, f"{_process(process, of)}::{name}")
+
+
+def _process(process: CallTimes, of: Calls) -> str:
+    """A rank by its number."""
+    is_rank = process.pid in of.ranks
+    return who(process.process, process.pid, of.ranks) if is_rank else whose(process.process, process.pid)

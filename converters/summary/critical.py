@@ -1,0 +1,81 @@
+"""The critical path of a thread: who and what made up its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..model import Profile
+from ..model.critical import segment_name, thread_name
+from .wait_sites import Sites
+
+_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one thread did on the path, in one place. ``time`` in ns."""
+
+    thread: str
+    """As in `critical_path.thread_name`; hostile."""
+    tid: int
+    state: str
+    frames: tuple[str, ...]
+    time: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Critical:
+    """The path of ``thread``. Times in ns."""
+
+    thread: str
+    tid: int
+    wall: int
+    segments: int
+    parts: tuple[Contribution, ...]
+    """Most time first; they add up to ``wall``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """With at most 100 of the parts."""
+        return {
+            "thread": json_text(self.thread),
+            "tid": self.tid,
+            "wall_ns": self.wall,
+            "segments": self.segments,
+            "parts": [
+                {
+                    "thread": json_text(part.thread),
+                    "tid": part.tid,
+                    "state": part.state,
+                    "frames": [json_text(frame) for frame in part.frames],
+                    "time_ns": part.time,
+                    "share": round(part.time / self.wall, 6) if self.wall else None,
+                    "segments": part.segments,
+                }
+                for part in self.parts[:_KEPT]
+            ],
+        }
+
+
+def critical_of(profile: Profile) -> Critical | None:
+    """The figures of a profile's path, if it has one."""
+    path, scheduling = profile.critical, profile.scheduling
+    if path is None or scheduling is None:
+        return None
+    sites = Sites()
+    sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
+    for segment in path.segments:
+        frames: tuple[str, ...] = ()
+        if segment.stack >= 0:
+            site = sites.of(scheduling.stacks[segment.stack])
+            frames = (*site.frames, *([site.kernel] if site.kernel else []))
+        key = segment_name(scheduling, segment), segment.tid, segment.state, frames
+        total = sums.setdefault(key, [0, 0])
+        total[0] += segment.time
+        total[1] += 1
+    parts = [Contribution(*key, *total) for key, total in sums.items()]
+    parts.sort(key=lambda part: (-part.time, part.thread, part.tid, part.state, part.frames))
+    tid = int(scheduling.threads["tid"][path.thread])
+    return Critical(thread_name(scheduling, path.thread), tid, path.wall, len(path.segments), tuple(parts))

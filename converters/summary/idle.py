@@ -1,0 +1,162 @@
+"""Which threads only wait for work, as those tell who ended their waits: timers, the network, threads of their pool.
+
+A thread for which others wait is never one of them, whatever it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..model import Profile, ThreadTimes
+from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
+from ..model.waits_for import THREAD as A_THREAD
+from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
+from .identity import kernel_id, with_own_ids
+from .standing import Standing, standing
+from .wait_kinds import EVENTS, TOLD_BY_OTHERS
+from .wait_kinds import THREAD as FOR_THREADS
+
+PERIODIC, PARKED, REQUESTS = "periodic", "parked", "requests"
+"""It sleeps in steady intervals; it is one of several workers that wait for work from their own process; an event loop
+waits for what comes from outside of its process."""
+_MOSTLY = 95
+"""Percentage of a thread's time that it spends in one wait, and of that wait that ends in the same way."""
+_OFTEN = 3
+"""Minimum number of waits that have an interval."""
+_STEADY = 1.5
+"""The longest of steady intervals in terms of the mean, or the mean in terms of the shortest."""
+_NEEDED = 20
+"""Others wait for a thread if they do for 1/this of its time."""
+_EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
+"""Functions of the kernel in which event loops wait."""
+_AT_WORK = 1_000
+"""A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
+_OWN, _OTHERS = "own", "others"
+"""Who ended waits, beside the kinds of interrupts: threads of the same process, or of others."""
+
+
+class Evidence(NamedTuple):
+    kind: str
+    place: Place
+    """Where it waits for work."""
+
+
+def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: WaitGraph) -> dict[Thread, Evidence]:
+    """What shows of each idle thread that it is one. ``graph`` is of the same threads."""
+    ends = _ends(graph)
+    found = {}
+    for thread, places in sums.items():
+        place = _only_place(places, threads[thread])
+        if place and (kind := _kind(thread, place, places[place], ends.get(node_of(thread), {}))):
+            found[thread] = Evidence(kind, place)
+    at_work = _at_work(threads)
+    alike = Counter((pid, place) for (pid, _), (kind, place) in found.items() if kind == PARKED)
+    pools = {
+        thread: evidence
+        for thread, evidence in found.items()
+        if evidence.kind != PARKED or (thread[0] in at_work and alike[thread[0], evidence.place] > 1)
+    }
+    return _not_needed(pools, threads, graph)
+
+
+def with_evidence(stands: Standing, found: Mapping[Thread, Evidence]) -> Standing:
+    """These threads are idle, too."""
+    quiet = stands.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
+    by = {thread: evidence.kind for thread, evidence in found.items()}
+    return replace(stands, quiet=quiet, idle=stands.idle | frozenset(found), by=by)
+
+
+def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
+    """The threads that only wait for work, in the graph of a profile that has the columns of waits."""
+    own = with_own_ids(profile)
+    threads = merged_threads(own.threads)
+    sums = add_up_waits(own, threads)
+    stands = with_evidence(standing(sums, threads), idle_by_evidence(sums, threads, graph))
+    return {node_of(thread) for thread in stands.idle}
+
+
+def node_of(thread: Thread) -> Node:
+    """The node of a thread with own ids."""
+    return Node(A_THREAD, kernel_id(thread[0]), kernel_id(thread[1]))
+
+
+def _only_place(places: Mapping[Place, Sum], times: ThreadTimes) -> Place | None:
+    """Where a thread spends nearly all of its time, if others end that wait."""
+    place = max(places, key=lambda each: (places[each].time, each), default=None)
+    enough = (times.wall - times.runnable) * _MOSTLY
+    if place is None or place.kind not in TOLD_BY_OTHERS or not 0 < enough <= places[place].time * 100:
+        return None
+    return place
+
+
+def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> str:
+    """What the wakers of a thread's only wait show; "" if it may be more than waiting for work."""
+    enough = sum(ends.values()) * _MOSTLY
+
+    def mostly(*kinds: str) -> bool:
+        return 0 < enough <= 100 * sum(ends.get(kind, 0) for kind in kinds)
+
+    if mostly(TIMER, UNKNOWN) and _is_steady(total):
+        return PERIODIC
+    if place.kind == EVENTS and place.site.kernel in _EVENT_LOOPS and mostly(SOFTIRQ, _OTHERS, TIMER, UNKNOWN):
+        return REQUESTS
+    if place.kind in (FOR_THREADS, EVENTS) and thread[0] != thread[1] and mostly(_OWN, UNKNOWN):
+        return PARKED
+    return ""
+
+
+def _is_steady(total: Sum) -> bool:
+    """Whether no wait is much longer than the mean; or, as one may be late, none much shorter than that of the others.
+    The last one, which has not ended, is no longer than they are."""
+    number, time = total.count - total.open_count, total.time - total.open_time
+    if number < _OFTEN:
+        return False
+    return total.max <= _STEADY * time / number or total.min * _STEADY >= (time - total.max) / (number - 1)
+
+
+def _at_work(threads: Mapping[Thread, ThreadTimes]) -> set[int]:
+    """Processes that progress."""
+    busy: dict[int, int] = defaultdict(int)
+    longest: dict[int, int] = defaultdict(int)
+    for (pid, _), times in threads.items():
+        busy[pid] += times.on_cpu + times.runnable
+        longest[pid] = max(longest[pid], times.wall)
+    return {pid for pid, time in busy.items() if time * _AT_WORK >= longest[pid] > 0}
+
+
+def _ends(graph: WaitGraph) -> dict[Node, dict[str, int]]:
+    """Blocked time of each thread by who ended it."""
+    found: dict[Node, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for (victim, waker), edge in graph.edges.items():
+        kind = waker.kind if waker.kind != A_THREAD else _OWN if waker.pid == victim.pid else _OTHERS
+        found[victim][kind] += edge.waited
+    return found
+
+
+def _not_needed(
+    found: dict[Thread, Evidence], threads: Mapping[Thread, ThreadTimes], graph: WaitGraph
+) -> dict[Thread, Evidence]:
+    """Those for which no other thread waits much. What idle threads wait for does not count."""
+    by_node = {node_of(thread): thread for thread in found}
+    waited: dict[Node, int] = defaultdict(int)
+    waiters: dict[Node, list[tuple[Node, int]]] = defaultdict(list)
+    for (victim, end), time in graph.ends.items():
+        if victim == end or end not in by_node:
+            continue
+        waiters[victim].append((end, time))
+        if victim not in by_node:
+            waited[end] += time
+    left = dict(found)
+    pending = list(by_node)
+    while pending:
+        node = pending.pop()
+        thread = by_node[node]
+        if thread in left and waited[node] * _NEEDED >= threads[thread].wall:
+            del left[thread]
+            for end, time in waiters[node]:  # its own waits count from now on
+                waited[end] += time
+                pending.append(end)
+    return left

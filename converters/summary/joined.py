@@ -1,0 +1,141 @@
+"""The first sentence on calls with their ioctls: the call that the program makes, the ioctl in it, and the wait."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.units import duration, plural, share
+from ..model import Profile, ThreadTimes
+from .call_places import NO_TIME, Places, Times, times_of
+from .calls import Calls
+from .figures import thread_pattern
+from .identity import number_of, processes_of
+from .sharing import Shared
+
+_NEARLY = 0.9
+"""Threads of one name are named from this share of the call's time on."""
+_MOSTLY = 0.5
+"""An ioctl is named from this share of the call's time on."""
+_TELLING = 2.0
+"""How many times longer it has to take than alone to be said."""
+
+
+@dataclass(slots=True)
+class _Outer:
+    """Time of a function that the program calls itself."""
+
+    all: Times = NO_TIME
+    by_ioctl: dict[str, Times] = field(default_factory=dict)
+    blocked_in: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By the ioctl, "" outside of one, and the function of the kernel."""
+    by_thread: dict[tuple[Any, Any], int] = field(default_factory=dict)
+    """By pid and tid."""
+
+    def add(self, ioctl: str, kernel: str, times: Times, thread: tuple[Any, Any]) -> None:
+        self.by_thread[thread] = self.by_thread.get(thread, 0) + times.sum
+        self.all = self.all.plus(times)
+        self.by_ioctl[ioctl] = self.by_ioctl.get(ioctl, Times()).plus(times)
+        if times.blocked and kernel:
+            self.blocked_in[ioctl, kernel] = self.blocked_in.get((ioctl, kernel), 0) + times.blocked
+
+    def kernel(self, ioctl: str) -> str:
+        """Where it was blocked longest in this ioctl; "" if that is not known."""
+        found = {place: ns for (of, place), ns in self.blocked_in.items() if of == ioctl}
+        return max(found, key=lambda place: (found[place], place), default="")
+
+
+def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[Shared]) -> str:
+    """Which function takes most of the time of the threads that call it; "" if no stack has a function.
+
+    ``calls``: the functions. ``shared``: the calls in which several processes were at the same time.
+    """
+    outer = _outermost(profile)
+    if not outer:
+        return ""
+    name = max(outer, key=lambda name: (outer[name].all.sum, name))
+    found = outer[name]
+    ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
+    told = f"{_share(profile, found)} is in {name}{_figures(calls, name)}"
+    if not ioctl or found.by_ioctl[ioctl].sum < _MOSTLY * found.all.sum:
+        return f"{told}: {_parts(found.all, found.kernel(''))}."
+    inside = found.by_ioctl[ioctl]
+    where = _in_ioctl(ioctl, found.kernel(ioctl) if inside.blocked >= inside.on_cpu else "")
+    much = max(inside.blocked, inside.on_cpu)
+    how = "blocked" if inside.blocked >= inside.on_cpu else "on a core"
+    return f"{told}: {share(much, found.all.sum)} of it {how} {where}{_factor(ioctl, shared)}."
+
+
+def _outermost(profile: Profile) -> dict[str, _Outer]:
+    outer: dict[str, _Outer] = defaultdict(_Outer)
+    places = Places()
+    for sample in profile.samples:
+        functions, ioctl, kernel = places.of(sample.stack)
+        if functions:
+            who = sample.label("pid"), sample.label("tid")
+            outer[functions[0]].add(ioctl, kernel, times_of(sample), who)
+    return outer
+
+
+def _share(profile: Profile, function: _Outer) -> str:
+    """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
+    function's time is that of threads of one name, of the time of these."""
+    time = function.all.sum
+    ids = {(sample.label("pid"), sample.label("tid")) for sample in profile.samples}
+    callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
+    if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
+        whole = sum(sample.values[0] for sample in profile.samples)
+        return f"{share(time, whole)} of the time in all calls"
+    callers, kind = _mostly_of(callers, function)
+    time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)
+    names = {thread.process for thread in callers}
+    whose = f" of {names.pop()}" if len(names) == 1 else ""
+    threads, processes = number_of(callers), processes_of(callers)
+    who = plural(threads, f"{kind} thread") + (f" in {plural(processes, 'process')}" if processes > 1 else "")
+    return f"{share(time, sum(thread.wall for thread in callers))} of the time of {who}{whose}"
+
+
+def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[ThreadTimes], str]:
+    """The threads of one name, if nearly all of the function's time is theirs and others call, too; and what to call
+    the threads."""
+    kinds: dict[tuple[str, str], list[ThreadTimes]] = defaultdict(list)
+    for thread in callers:
+        kinds[thread.process, thread_pattern(thread.thread, thread.pid == thread.tid)].append(thread)
+    times = {
+        kind: sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in threads)
+        for kind, threads in kinds.items()
+    }
+    most = max(times, key=lambda kind: (times[kind], kind))
+    if len(kinds) < 2 or times[most] < _NEARLY * function.all.sum:
+        return callers, "calling"
+    return kinds[most], most[1]
+
+
+def _figures(calls: Sequence[Calls], name: str) -> str:
+    total = next((each.total for each in calls if each.total.name == name), None)
+    if total is None:
+        return ""
+    if not total.count:
+        return f" ({plural(total.open_count, 'call')} had not ended)"
+    return f" ({plural(total.count, 'call')}, mean {duration(total.mean)}, max {duration(total.max)})"
+
+
+def _parts(times: Times, kernel: str) -> str:
+    where = f" (mostly in {kernel})" if kernel and times.blocked else ""
+    blocked, queued = share(times.blocked, times.sum), share(times.runnable, times.sum)
+    return f"{share(times.on_cpu, times.sum)} on a core, {blocked} blocked{where}, {queued} waiting for a core"
+
+
+def _in_ioctl(frame: str, kernel: str) -> str:
+    command, _, device = frame.partition(" ")
+    return f"in the ioctl {command} of {device}" + (f", in {kernel}" if kernel else "")
+
+
+def _factor(frame: str, shared: Sequence[Shared]) -> str:
+    for each in shared:
+        if f"{each.call.name} {each.call.device}" == frame and (factor := each.factor) and factor >= _TELLING:
+            against = "as alone" if each.known_alone else "as from the return of the one before"
+            return f"; that ioctl takes {factor:.1f} times as long {against}"
+    return ""

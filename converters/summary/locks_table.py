@@ -1,0 +1,72 @@
+"""The table of locks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..base.text import printable
+from ..base.units import count, duration, plural, share
+from ..model.locks import FUTEX, KERNEL, OWNER, SHARED, WAKER, LockThread, LockTimes
+from .locks import is_convoy, ranked
+from .tables import table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_LEAST = 1000
+"""Locks with less than 1/this of the threads' time are not shown, unless they are the first."""
+_MOST_HOLDERS = 3
+_MOST = 8
+_SOURCES = {OWNER: "held by", WAKER: "given back by"}
+
+
+def shown_locks(locks: Sequence[LockTimes], wall: int) -> list[LockTimes]:
+    """The locks of the table; those whose waits are no contention are left out."""
+    wanted = [lock for lock in ranked(locks) if lock.is_contention is not False]
+    return [lock for i, lock in enumerate(wanted[:_MOST]) if not i or lock.time * _LEAST >= wall]
+
+
+def locks_table(locks: Sequence[LockTimes], wall: int) -> Table:
+    """A row per lock, and below it who waits where, and who has it meanwhile."""
+    made = table("Waited", "Share", "Waits", "Max", last="Lock (Share: of all threads' time)")
+    for lock in shown_locks(locks, wall):
+        cells = duration(lock.time), share(lock.time, wall) if wall else "-", count(lock.waits), duration(lock.max)
+        made.add_row(*cells, "\n".join(_lines(lock)))
+    return made
+
+
+def _lines(lock: LockTimes) -> list[str]:
+    lines = [_title(lock)]
+    number = len(lock.waiters) + lock.more_waiters
+    where = f" in {' → '.join(map(printable, lock.places[0].frames))}" if lock.places and lock.places[0].frames else ""
+    lines.append(f"{plural(number, 'thread')} waited{where}")
+    known = sum(holder.time for holder in lock.holders)
+    for source in dict.fromkeys(holder.source for holder in lock.holders):
+        told = [_who(holder, lock) for holder in lock.holders if holder.source == source]
+        rest = f" and {plural(len(told) - _MOST_HOLDERS, 'thread')} more" if len(told) > _MOST_HOLDERS else ""
+        lines.append(f"{_SOURCES.get(source, 'written by')} {', '.join(told[:_MOST_HOLDERS])}{rest}")
+    if lock.time and not known:
+        lines.append("who had it is not known")
+    if is_convoy(lock):
+        lines.append(f"convoy: somebody always waited for {duration(lock.queue)}, {plural(lock.queue_waits, 'wait')}")
+    if lock.open_count:
+        lines.append(f"{plural(lock.open_count, 'wait')} had not ended")
+    return lines
+
+
+def _title(lock: LockTimes) -> str:
+    kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
+    if lock.owned_by == KERNEL:
+        return f"kernel's {kind} {printable(lock.name)}"
+    if lock.owned_by == SHARED:
+        return f"{kind} {printable(lock.name)} of several processes"
+    return f"{kind} {printable(lock.name)} of {printable(lock.process)} ({lock.pid})"
+
+
+def _who(holder: LockThread, lock: LockTimes) -> str:
+    name = printable(holder.process)
+    if holder.thread != holder.process:
+        name += f" ({printable(holder.thread)})"
+    where = f" in {' → '.join(map(printable, holder.frames))}" if holder.frames else ""
+    return f"{name} {holder.tid}{where} {share(holder.time, lock.time)}"

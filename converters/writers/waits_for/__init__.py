@@ -1,0 +1,1 @@
+"""Writes the wait-for graph of a profile with wakers."""

@@ -1,0 +1,41 @@
+"""Locks in a saved profile."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from lock_profiles import HOSTILE, lock
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.pprof.locks import decoded
+
+
+def test_locks_survive() -> None:
+    locks = [lock(), lock(name=HOSTILE, holders=[], places=[])]
+    file = io.BytesIO()
+    pprof.save(Profile([ValueType("blocked", "nanoseconds")], locks=locks), file)
+    file.seek(0)
+    assert pprof.load(file).locks == locks
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"time": -1},
+        {"time": True},
+        {"time": 1 << 64},
+        {"name": 5},
+        {"waiters": "x"},
+        {"waiters": [{"process": "x"}]},
+        {"holders": [[]]},
+        {"places": [{"frames": [1], "time": 0, "waits": 0}]},
+        {"places": [{"frames": "ab", "time": 0, "waits": 0}]},
+        {"more": 1},
+    ],
+)
+def test_what_others_have_changed_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"lock|list expected"):
+        decoded({**asdict(lock()), **changed})

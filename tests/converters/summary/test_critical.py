@@ -1,0 +1,39 @@
+"""The figures of a critical path."""
+
+from __future__ import annotations
+
+import numpy as np
+from stallscope.converters.model import Frame, Profile
+from stallscope.converters.model.critical import CriticalPath, Segment
+from stallscope.converters.model.scheduling import NO_STACK, THREAD, Scheduling
+from stallscope.converters.summary.critical import critical_of
+
+
+def made() -> Profile:
+    threads = np.array([(5, 5, 0, 0, 0), (6, 5, 0, 1, 0)], THREAD)
+    scheduling = Scheduling(100, threads=threads, names=["train", "loader"], stacks=[(Frame("nap"),)])
+    parts = (
+        Segment(0, 20, 0, 5, "running", NO_STACK),
+        Segment(20, 50, 1, 6, "running", NO_STACK, (0,)),
+        Segment(50, 60, 1, 6, "interruptible", 0, (0,)),
+        Segment(60, 100, 1, 6, "running", NO_STACK, (0,)),
+    )
+    return Profile([], scheduling=scheduling, critical=CriticalPath(0, parts))
+
+
+def test_parts_add_up_to_the_wall_time() -> None:
+    critical = critical_of(made())
+    assert critical is not None
+    assert (critical.thread, critical.wall, critical.segments) == ("train-5", 100, 4)
+    assert [(part.thread, part.state, part.time, part.segments) for part in critical.parts] == [
+        ("train (loader)-6", "running", 70, 2),
+        ("train-5", "running", 20, 1),
+        ("train (loader)-6", "interruptible", 10, 1),
+    ]
+    told = critical.to_json()
+    assert sum(part["time_ns"] for part in told["parts"]) == told["wall_ns"] == 100
+    assert told["parts"][0]["share"] == 0.7
+
+
+def test_profile_without_a_path() -> None:
+    assert critical_of(Profile([])) is None

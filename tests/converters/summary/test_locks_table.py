@@ -1,0 +1,53 @@
+"""The table of locks, as text."""
+
+from __future__ import annotations
+
+import io
+
+from lock_profiles import HOSTILE, MS, lock
+from rich.console import Console
+from stallscope.converters.model.locks import CONDITION, FUTEX, KERNEL, SHARED, WAKER, LockThread, LockTimes
+from stallscope.converters.summary.locks_table import locks_table, shown_locks
+
+
+def text(*locks: LockTimes, wall: int = 900 * MS) -> str:
+    file = io.StringIO()
+    Console(file=file, width=200, color_system=None, markup=False, highlight=False).print(locks_table(locks, wall))
+    return file.getvalue()
+
+
+def test_lock_its_waiters_and_its_holder() -> None:
+    said = text(lock())
+    assert "mutex table+0x40 of train (7)" in said
+    assert "2 threads waited in step → lock" in said
+    assert "held by train (saver) 10 in save → unlock 97.8 %" in said
+    assert "10.0 %" in said
+    assert "1 wait had not ended" in said
+
+
+def test_who_only_ended_waits_is_not_said_to_have_had_it() -> None:
+    giver = LockThread("train", "train", 7, 10, 90 * MS, 29, WAKER)
+    assert "given back by train 10 100.0 %" in text(lock(kind=FUTEX, holders=[giver]))
+    assert "futex, or another kind of wait, table+0x40" in text(lock(kind=FUTEX))
+    assert "who had it is not known" in text(lock(holders=[]))
+
+
+def test_whose_it_is() -> None:
+    assert "mutex /dev/shm/x+0x0 of several processes" in text(lock(owned_by=SHARED, name="/dev/shm/x+0x0"))
+    assert "kernel's rwsem table+0x40" in text(lock(owned_by=KERNEL, kind="rwsem"))
+
+
+def test_convoy_is_named() -> None:
+    assert "convoy: somebody always waited for 300 ms, 40 waits" in text(lock(queue=300 * MS, queue_waits=40))
+
+
+def test_waits_to_be_told_and_short_ones_are_left_out() -> None:
+    long, short, told = lock(), lock(time=MS // 10), lock(kind=CONDITION)
+    assert shown_locks([long, short, told], 900 * MS) == [long]
+
+
+def test_hostile_names_are_made_printable() -> None:
+    holder = LockThread(HOSTILE, HOSTILE, 1, 2, 90 * MS, 3, frames=(HOSTILE,))
+    said = text(lock(name=HOSTILE, process=HOSTILE, holders=[holder]))
+    assert "\x1b" not in said
+    assert "\u202e" not in said

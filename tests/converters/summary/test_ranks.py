@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from stallscope.converters.model import Profile
+from stallscope.converters.model.processes import ProcessTimes
+from stallscope.converters.summary.ranks import ranks_of, who
+
+
+def test_ranks_by_pid() -> None:
+    processes = [
+        ProcessTimes(7, "train", ranks={"rank": "3", "gpu": "3"}),
+        ProcessTimes(8, "train", ranks={"gpu": "1"}),
+        ProcessTimes(9, "train", ranks={"rank": "x"}),
+        ProcessTimes(10, "bash"),
+    ]
+    assert ranks_of(Profile([], processes=processes)) == {7: 3}
+
+
+def test_who() -> None:
+    assert who("train", 7, {7: 3}) == "rank 3 (pid 7)"
+    assert who("train", 8, {7: 3}) == "train (8)"
+    assert who("train", 8 | 1 << 32, {8 | 1 << 32: 3}) == "rank 3 (pid 8 (second))"

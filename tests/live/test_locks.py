@@ -1,0 +1,154 @@
+"""Which lock, who waits for it, and who has it: against workloads in which all of that is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.locks import Locks, kernel_tells
+from stallscope.tracers.measures.wakeup import WakeUp
+from tracing import Trace, Traced
+
+MS = 1_000_000
+
+
+def traced(trace: Trace, *workload: object) -> Traced:
+    return trace(*workload, measures=(WakeUp(), Locks()))
+
+
+def the_lock(found: Traced, kind: str) -> LockTimes:
+    """The one with the most time of a kind, of the program."""
+    return max((lock for lock in found.profile.locks if lock.kind == kind), key=lambda lock: lock.time)
+
+
+def truth(found: Traced) -> int:
+    """ns that the waiters waited in take_lock(), as they measured it."""
+    holder = {thread["tid"] for thread in found.truth["threads"] if thread["thread"] == "holder"}
+    return sum(w["ns"] for w in found.truth["waits"] if w["function"] == "take_lock" and w["tid"] not in holder)
+
+
+def by_waiters(lock: LockTimes) -> int:
+    return sum(thread.time for thread in lock.waiters if thread.thread.startswith("waiter"))
+
+
+def check_time(found: Traced, lock: LockTimes) -> None:
+    """What they measured includes what they waited for a core, and ran."""
+    measured, told = truth(found), by_waiters(lock)
+    waiters = [t for t in found.profile.threads if t.thread.startswith("waiter")]
+    busy = sum(t.runnable + t.on_cpu for t in waiters) + found.stolen
+    assert measured - busy - max(0.03 * measured, MS) <= told <= measured + max(0.03 * measured, MS), (measured, told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown", "owned_by", "source"),
+    [
+        ("static", "mutex", PROCESS, OWNER),
+        ("pi", "PI mutex", PROCESS, OWNER),
+        ("rwlock", "rwlock", PROCESS, WRITER),
+        ("shared", "mutex", SHARED, OWNER),
+        ("robust", "mutex", SHARED, OWNER),
+    ],
+)
+def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, source: str) -> None:
+    found = traced(trace, "mutexes", kind, 8, 20, 10_000)
+    lock = the_lock(found, shown)
+    assert lock.owned_by == owned_by
+    assert len([thread for thread in lock.waiters if thread.thread.startswith("waiter")]) == 8
+    check_time(found, lock)
+    (holder,) = [t for t in found.truth["threads"] if t["thread"] == "holder"]
+    held = sum(each.time for each in lock.holders if each.tid == holder["tid"])
+    runnable = sum(thread.runnable for thread in found.profile.threads)
+    assert held + 8 * runnable >= 0.95 * lock.time, lock.holders
+    assert held >= 0.5 * lock.time, lock.holders
+    best = lock.holders[0]
+    assert (best.thread, best.source) == ("holder", source), lock.holders
+    assert "take_lock" in lock.places[0].frames, lock.places
+    if kind != "pi":  # the kernel gives it to the next one
+        assert "give_lock" in best.frames, best
+    assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_shape_of_the_probes(trace: Trace, shape: Shape) -> None:
+    options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
+    measures = WakeUp(), Locks()
+    found = trace("mutexes", "shared", 4, 10, 5000, shape=shape, measures=measures, **options)
+    lock = the_lock(found, "mutex")
+    assert (lock.owned_by, lock.holders[0].thread, lock.holders[0].source) == (SHARED, "holder", OWNER)
+    if kernel_tells():
+        found = trace("mutexes", "inode", 4, 30, shape=shape, measures=(WakeUp(), Locks()), **options)
+        assert any(each.kind == "rwsem" and each.holders for each in found.profile.locks)
+
+
+def test_names(trace: Trace) -> None:
+    static = the_lock(traced(trace, "mutexes", "static", 4, 10, 5000), "mutex")
+    assert static.name == "lock_table+0x40"
+    assert static.process == "mutexes"
+    shared = the_lock(traced(trace, "mutexes", "shared", 4, 10, 5000), "mutex")
+    assert shared.name == "/memfd:locks+0x1040"
+
+
+def test_queue_that_never_empties(trace: Trace) -> None:
+    """While the holder has it, and until the last one of the others was woken."""
+    lock = the_lock(traced(trace, "mutexes", "static", 8, 4, 150_000), "mutex")
+    assert 0.9 * 150 * MS <= lock.queue <= 4.5 * 150 * MS
+    assert lock.queue_waits >= 4
+
+
+def test_condition_variable_is_no_contention(trace: Trace) -> None:
+    found = traced(trace, "mutexes", "condition", 8, 20, 5000)
+    lock = the_lock(found, "condition")
+    assert lock.is_contention is False
+    told = sum(thread.time for thread in lock.waiters if thread.thread.startswith("waiter"))
+    assert told > 4 * 20 * 5 * MS
+    assert lock.holders[0].thread == "holder"
+
+
+def test_lock_without_an_owner_is_told_by_its_waker(trace: Trace) -> None:
+    """Its word says nothing of who has it."""
+    found = traced(trace, "lock_holder", 8, 12, 20_000)
+    lock = max((lock for lock in found.profile.locks if "take_lock" in lock.places[0].frames), key=lambda x: x.time)
+    assert (lock.kind, lock.owned_by, lock.is_contention) == ("futex", SHARED, None)
+    assert {holder.source for holder in lock.holders} == {WAKER}
+    assert lock.holders[0].process == "holder", lock.holders
+    assert len(lock.waiters) >= 8
+
+
+def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
+    """Writers of one file: its inode has a semaphore, and a writer that waits for it is blocked in this."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    found = traced(trace, "mutexes", "inode", 6, 60)
+    blocked = sum(s.values[0] for s in found.samples("write_file") if any("rwsem" in f.name for f in s.stack))
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    measured = sum(w["ns"] for w in found.truth["waits"] if w["function"] == "write_file")
+    assert blocked > 0
+    assert (lock.owned_by, lock.is_contention) == (KERNEL, True)
+    runnable = sum(thread.runnable for thread in found.profile.threads)
+    assert 0.97 * blocked - MS <= lock.time <= min(measured, blocked + runnable + found.stolen + 50 * MS), blocked
+    assert any("write_file" in place.frames for place in lock.places), lock.places
+    writers = {t["tid"] for t in found.truth["threads"]}
+    assert {thread.tid for thread in lock.waiters} <= writers
+    owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
+    assert owners >= 0.8 * lock.time, lock.holders
+    assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
+
+
+def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
+    """The table of descriptors has one, which threads on two cores take. Only the kernel's stack is known."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    require(len(os.sched_getaffinity(0)) > 1, "there is one core")
+    for _ in range(6):  # two of them have to be on cores at the same time
+        found = traced(trace, "mutexes", "table", 3, 1000)
+        spins = [lock for lock in found.profile.locks if lock.kind == "spinlock"]
+        if mine := [lock for lock in spins if any({"dup", "close"} & {*place.frames} for place in lock.places)]:
+            break
+    lock = max(mine, key=lambda each: each.waits)
+    wall = sum(thread["wall_ns"] for thread in found.truth["threads"])
+    assert 0 < lock.time < wall
+    assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]}
+    assert not lock.holders

@@ -1,0 +1,73 @@
+"""Calls by process and thread, from those by thread. With real processes: tests/live/test_call_tables.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.tracers.engines.ebpf import timed
+from stallscope.tracers.engines.ebpf.timed import calls_by_process
+from stallscope.tracers.kernel.records import RUNNING, Origin
+from stallscope.tracers.measures.protocol import Timed
+
+
+class Names:
+    """Stands for the names of a trace: process 7, one that had this pid before, and one that stands for several."""
+
+    def labels(self, origin: Origin, _state: str, _is_open: bool) -> tuple[tuple[str, str | int], ...]:
+        ids: dict[int, dict[str, int]] = {7: {"pid": 7, "pid-life": 2}, 1 << 30: {"pid": 7}, 2 << 30: {"pid-life": 2}}
+        own: dict[str, str | int] = {**ids[origin.tgid], "process": f"p{origin.tgid >> 30}", "thread": f"t{origin.tid}"}
+        if origin.tid:
+            own |= {"tid": origin.tid, **({"tid-life": 2} if origin.life > 9 else {})}
+        return tuple(own.items())
+
+
+def call(tid: int, tgid: int, ns: int, *, life: int = 1, name: str = "f", errors: int = 0) -> Timed:
+    origin = Origin(0, 0, 0, tid, tgid, life, RUNNING)
+    latencies = (1,) + (0,) * (BUCKETS - 1)
+    failed = {"E": errors} if errors else {}
+    return Timed(origin, CallTimes(name, "", tgid, "", 1, ns, ns, ns, latencies=latencies, errors=failed, library="l"))
+
+
+def by_process(*calls: Timed) -> list[CallTimes]:
+    names: Any = Names()
+    return calls_by_process(calls, names)
+
+
+def test_threads_are_added_up_and_kept() -> None:
+    (process,) = by_process(call(8, 7, 10), call(9, 7, 30, errors=1), call(8, 7, 1, life=2))
+    assert (process.pid, process.pid_life, process.process, process.tid) == (7, 2, "p0", 0)
+    assert (process.count, process.total, process.min, process.max, process.errors) == (3, 41, 1, 30, {"E": 1})
+    assert [(each.tid, each.thread, each.count, each.total) for each in process.threads] == [
+        (9, "t9", 1, 30),
+        (8, "t8", 2, 11),
+    ]
+
+
+def test_processes_of_one_pid_and_threads_of_one_tid_are_apart() -> None:
+    found = by_process(call(8, 7, 10), call(8, 7, 20, life=10), call(8, 1 << 30, 5))
+    assert [(each.pid, each.pid_life, each.process, each.total) for each in found] == [
+        (7, 2, "p0", 30),
+        (7, 1, "p1", 5),
+    ]
+    assert [(each.tid, each.tid_life) for each in found[0].threads] == [(8, 2), (8, 1)]
+
+
+def test_processes_that_are_added_up_have_no_ids() -> None:
+    (process,) = by_process(call(0, 2 << 30, 5))
+    assert (process.pid, process.pid_life, process.process, process.threads[0].tid) == (0, 2, "p2", 0)
+
+
+def test_functions_are_apart() -> None:
+    assert [each.name for each in by_process(call(8, 7, 1), call(8, 7, 2, name="g"))] == ["f", "g"]
+
+
+def test_entries_of_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is added up per process: the sums stay."""
+    monkeypatch.setattr(timed, "MOST", 3)
+    found = by_process(*(call(tid, tgid, 10 * tid) for tid in range(1, 6) for tgid in (7, 1 << 30)))
+    for process in found:
+        assert sum(each.total for each in process.threads) == process.total == 150
+        assert (process.threads[-1].thread, process.threads[-1].tid) == (timed.OTHERS, 0)
+    assert sum(each.tid > 0 for process in found for each in process.threads) == 3

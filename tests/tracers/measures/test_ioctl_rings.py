@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.tracers.kernel import perf_events
+from stallscope.tracers.measures.ioctl_rings import IoctlRings
+
+
+@pytest.mark.parametrize(("cores", "slots"), [(1, 1 << 17), (2, 1 << 16), (3, 1 << 15), (512, 1 << 11)])
+def test_cores_share_the_memory(cores: int, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_events, "online_cpus", lambda: list(range(cores)))
+    monkeypatch.setattr(perf_events, "possible_cpus", lambda: 600)
+    rings = IoctlRings()
+    assert rings.sizes() == {"ioctl_events": 2 * cores * slots, "ioctl_rings": 1200}
+    rings.close()
+    assert rings.memory == []

@@ -1,0 +1,51 @@
+"""The option for a critical path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from ..measures.timeline import Timeline
+
+
+def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--critical: ``critical``, a thread's id or `COMMANDS_OWN`; None without."""
+    option = click.option(
+        "--critical",
+        type=_Thread(),
+        metavar=_Thread.name,
+        help="Record switches and wake-ups one by one, and tell the critical path of this process or thread (command: "
+        "of the COMMAND): what it did, or the thread that it waited for, and so on. The outputs show the path.",
+    )
+    return option(function)
+
+
+COMMANDS_OWN = 0
+
+
+class _Thread(click.ParamType):  # type: ignore[type-arg]
+    """The id of a process or thread, or ``command``."""
+
+    name = "ID|command"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Usage error for anything else."""
+        if value == "command":
+            return COMMANDS_OWN
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", str(value)):
+            self.fail(f"{value!r} is not the id of a process or thread, nor 'command'", param, ctx)
+        return int(value)
+
+
+def make_events(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
+    """The measure of events, if --critical needs it. Usage errors where it cannot be told."""
+    if given["critical"] is None:
+        return ()
+    if given["critical"] == COMMANDS_OWN and not given["command"]:
+        raise click.UsageError("--critical command is for a COMMAND: give the id of a process or thread")
+    if given["merge"]:
+        raise click.UsageError("--merge puts processes together, a path goes through each: leave out one of them")
+    return (Timeline(every_switch=given["everything"]),)

@@ -1,0 +1,295 @@
+"""Names for locks and for those who waited for them or had them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ....converters.model import Sample, Stack
+from ....converters.model.locks import (
+    BARRIER,
+    CONDITION,
+    FUTEX,
+    GIL,
+    JOIN,
+    KERNEL,
+    MOST_LOCKS,
+    MOST_PLACES,
+    MOST_THREADS,
+    MUTEX,
+    OTHER_LOCKS,
+    OWNER,
+    PI_MUTEX,
+    PROCESS,
+    RWLOCK,
+    SEMAPHORE,
+    SHARED,
+    WAKER,
+    WRITER,
+    LockPlace,
+    LockThread,
+    LockTimes,
+)
+from ....converters.summary.frame_names import bare
+from ....converters.summary.wait_sites import Sites
+from ....converters.summary.wakers import Wakers as Telling
+from ...base import procfs
+from ...kernel.records import BY_THREAD
+from ...measures.lock_records import (
+    FLAGS_SHIFT,
+    LOOKS_LIKE_MUTEX,
+    OF_KERNEL,
+    PERCPU,
+    PI,
+    PRIVATE,
+    RT,
+    SPIN_FLAG,
+    UNREADABLE,
+)
+from ...measures.lock_records import (
+    MUTEX as MUTEX_FLAG,
+)
+from ...measures.protocol import LockHolder, LockRows, LockWait, Row
+from .capture import Capture
+from .lives import Lives
+from .lock_names import LockNames
+from .names import Names
+from .stacks import Stacks
+from .wakers import Wakers
+
+_API = (
+    (re.compile(r"_*pthread_mutex_\w*lock$|_*lll_(mutex_)?lock_wait$"), MUTEX),
+    (re.compile(r"_*pthread_rwlock_\w*lock$"), RWLOCK),
+    (re.compile(r"_*pthread_cond_\w*wait$|_*cnd_\w*wait$"), CONDITION),
+    (re.compile(r"_*(new_)?sem_(timed|clock)?wait"), SEMAPHORE),
+    (re.compile(r"_*pthread_barrier_wait$"), BARRIER),
+    (re.compile(r"_*pthread_\w*join\w*$|_*thrd_join$"), JOIN),
+)
+"""Public functions of C libraries in which a thread waits: from the innermost frame outward."""
+_TAKE_GIL = "take_gil"
+"""CPython's function, which waits for it by a condition variable."""
+_FUTEX_CALL = re.compile(r"(__x64_sys_|__ia32_sys_|__do_sys_|__se_sys_)?(do_)?futex")
+"""Functions of the kernel, one of which is on the stack of each wait for a futex."""
+
+Key = tuple[str, int, int]
+"""`PROCESS`, `SHARED` or `KERNEL`; the process, or 0; the address, or the number of what is shared."""
+
+
+def numbered(found: LockRows, lives: Lives, ours: set[int]) -> LockRows:
+    """The same with numbers of processes, without our own ones."""
+    waits = [
+        wait._replace(row=row) for wait in found.waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours
+    ]
+    return replace(found, waits=waits)
+
+
+def locks_of(
+    capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers
+) -> list[LockTimes]:
+    """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
+    if capture.locks is None:
+        return []
+    return _Assembling(capture, rows, stacks, names, wakers).locks()
+
+
+class _Assembling:
+    def __init__(self, capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers) -> None:
+        self._capture, self._found, self._rows = capture, capture.locks or LockRows(), rows
+        self._stacks, self._names, self._wakers = stacks, names, wakers
+        self._sites, self._telling = Sites(), Telling()
+        self._kept: list[Stack] = []
+        self._threads = {(r.thread.key.tgid, r.thread.key.tid): r.thread.first for r in capture.threads}
+        self._tgids: dict[int, int] = {tid: tgid for tgid, tid in self._threads}
+        self._inside: dict[int, dict[int, int]] = {}
+        self._kinds: dict[Key, Counter[str]] = defaultdict(Counter)
+        self._known: dict[Key, LockTimes] = {}
+        self._waiters: dict[Key, dict[tuple[int, int], LockThread]] = defaultdict(dict)
+        self._holders: dict[Key, dict[tuple[int, int, str], LockThread]] = defaultdict(dict)
+        self._places: dict[Key, dict[tuple[str, ...], LockPlace]] = defaultdict(dict)
+        self._sharers: dict[Key, set[int]] = defaultdict(set)
+
+    def locks(self) -> list[LockTimes]:
+        for wait in self._found.waits:
+            self._add_wait(wait)
+        for key, kinds in self._kinds.items():
+            self._known[key].kind = kinds.most_common(1)[0][0]
+        # A thread that is joined is waited for as if other processes could, too.
+        self._capture.losses[UNREADABLE] = sum(
+            self._known[key].kind != JOIN
+            for key in {self._key(*word, 0) for word in self._found.unreadable} & self._known.keys()
+        )
+        for holder in self._found.holders:
+            self._add_holder(holder)
+        finder = LockNames(self._capture, self._found)
+        found: list[LockTimes] = []
+        for key in sorted(self._known, key=lambda key: -self._known[key].time):
+            lock = self._known[key]
+            if len(found) < MOST_LOCKS:
+                lock.name = finder.name(key)
+                self._finish(key, lock)
+                found.append(lock)
+            else:
+                _put_together(found, lock)
+        return found
+
+    def _key(self, tgid: int, address: int, kind: int) -> Key:
+        if kind & OF_KERNEL:
+            return KERNEL, 0, address
+        word = self._found.shared.get((tgid, address)) if not kind & PRIVATE else None
+        return (SHARED, 0, self._found.numbers[word]) if word else (PROCESS, tgid, address)
+
+    def _add_wait(self, wait: LockWait) -> None:
+        row = self._rows.get(id(wait.row), wait.row)
+        origin, stack = row.origin, self._stacks.of(row)
+        if not wait.kind & OF_KERNEL and not _in_futex(stack):
+            return
+        key = self._key(origin.tgid, wait.address, wait.kind)
+        lock = self._known.get(key)
+        if lock is None:
+            lock = self._known[key] = LockTimes("", FUTEX, key[0])
+            if key[0] == PROCESS:
+                lock.pid, lock.process = self._names.pid(origin.tgid)[0], self._names.process(origin.tgid)
+        self._sharers[key].add(origin.tgid)
+        lock.time += wait.sum.time
+        lock.waits += wait.sum.waits
+        lock.max = max(lock.max, wait.sum.max)
+        lock.open_count += wait.sum.waits if row.is_open else 0
+        self._kinds[key][_kind(wait.kind, stack)] += wait.sum.time
+        first = self._capture.lives.threads.get(origin.life, -1)
+        who = origin.tgid, origin.tid
+        thread = self._waiters[key].get(who)
+        if thread is None:
+            name = self._names.thread(origin.tgid, first)
+            pid = self._names.pid(origin.tgid)[0]
+            thread = self._waiters[key][who] = LockThread(self._names.process(origin.tgid), name, pid, origin.tid)
+        thread.time += wait.sum.time
+        thread.waits += wait.sum.waits
+        frames = self._site(stack)
+        place = self._places[key].setdefault(frames, LockPlace(frames))
+        place.time += wait.sum.time
+        place.waits += wait.sum.waits
+
+    def _site(self, stack: Stack) -> tuple[str, ...]:
+        self._kept.append(stack)  # sites are known by the identity of their stacks
+        site = self._sites.of(stack)
+        return (*site.frames, site.kernel) if site.kernel and not site.frames else site.frames
+
+    def _add_holder(self, holder: LockHolder) -> None:
+        key = self._key(holder.tgid, holder.address, holder.kind)
+        lock = self._known.get(key)
+        if lock is None:
+            return
+        (waker,) = holder.row.wakers
+        frames, labels = self._wakers.of(holder.row.wakers)
+        by_thread = bool(waker.tid) and waker.context == BY_THREAD
+        tgid, tid, source = self._owner(key, holder, lock.kind)
+        if not tid and by_thread:
+            tgid, tid, source = waker.tgid, waker.tid, WAKER
+        if not tid:
+            return
+        who = tgid, tid, source
+        thread = self._holders[key].get(who)
+        if thread is None:
+            thread = self._holders[key][who] = self._thread(tgid, tid, source)
+        if by_thread and waker.tid == tid and not thread.frames and labels:
+            told = self._telling.of(Sample(frames, (), labels))
+            thread.frames = told.frames if told else ()
+        thread.time += holder.sum.time
+        thread.waits += holder.sum.waits
+
+    def _owner(self, key: Key, holder: LockHolder, kind: str) -> tuple[int, int, str]:
+        """Process and thread that had it as the lock says, if that is one that can have it; else zeros."""
+        if key[0] == KERNEL:
+            return holder.second, holder.owner, OWNER
+        if holder.owner and (tgid := self._sharer(key, holder.tgid, holder.owner)):
+            return tgid, self._outside(tgid, holder.owner), OWNER
+        if kind == RWLOCK and holder.second and (tgid := self._sharer(key, holder.tgid, holder.second)):
+            return tgid, self._outside(tgid, holder.second), WRITER
+        return 0, 0, ""
+
+    def _sharer(self, key: Key, waiter: int, tid: int) -> int:
+        """The process of a thread that may have the lock; 0: there is none with this id."""
+        others: set[int] = self._sharers[key] if key[0] == SHARED else set()
+        for tgid in (waiter, *others):
+            outside = self._outside(tgid, tid)
+            if outside and ((tgid, outside) in self._threads or procfs.tgid_of(outside) == tgid):
+                return tgid
+        if key[0] == SHARED and tid not in self._namespaced(waiter):
+            return self._tgids.get(tid) or procfs.tgid_of(tid) or 0
+        return 0
+
+    def _outside(self, tgid: int, tid: int) -> int:
+        """The thread's id for us, given the one in its process's namespace."""
+        inside = self._namespaced(tgid)
+        return inside.get(tid, 0) if inside else tid
+
+    def _namespaced(self, tgid: int) -> dict[int, int]:
+        """Of a process in another pid namespace: our thread ids by those that it sees."""
+        if tgid not in self._inside:
+            process = self._capture.spaces.processes.get(tgid)
+            other = process is not None and process.nspid != process.pid
+            self._inside[tgid] = {procfs.innermost_id(tid): tid for tid in procfs.tids(tgid)} if other else {}
+        return self._inside[tgid]
+
+    def _thread(self, tgid: int, tid: int, source: str) -> LockThread:
+        process = self._names.process(tgid)
+        first = self._threads.get((tgid, tid))
+        name = self._names.thread(tgid, first) if first is not None else procfs.comm(tgid, tid)
+        return LockThread(process, name or process, self._names.pid(tgid)[0], tid, source=source)
+
+    def _finish(self, key: Key, lock: LockTimes) -> None:
+        place = key[2], key[1]
+        lock.queue, lock.queue_waits = self._found.queues.get(place, (0, 0))
+        waiters, holders = _longest(self._waiters[key].values()), _longest(self._holders[key].values())
+        lock.waiters, lock.more_waiters = waiters[:MOST_THREADS], max(len(waiters) - MOST_THREADS, 0)
+        lock.holders = holders[:MOST_THREADS]
+        places = sorted(self._places[key].values(), key=lambda place: (-place.time, place.frames))
+        lock.places = places[:MOST_PLACES]
+
+
+def _longest(threads: Iterable[LockThread]) -> list[LockThread]:
+    return sorted(threads, key=lambda thread: (-thread.time, thread.pid, thread.tid))
+
+
+def _put_together(found: list[LockTimes], lock: LockTimes) -> None:
+    if found[-1].name != OTHER_LOCKS:
+        found.append(LockTimes(OTHER_LOCKS, "", lock.owned_by))
+    rest = found[-1]
+    rest.time += lock.time
+    rest.waits += lock.waits
+    rest.max = max(rest.max, lock.max)
+    rest.open_count += lock.open_count
+
+
+def _in_futex(stack: Stack) -> bool:
+    """Whether the kernel's part of the stack is that of a futex call; a page of memory can be waited for in it, too."""
+    kernel = [frame.name for frame in stack if frame.kind == "kernel"]
+    return not kernel or any(_FUTEX_CALL.match(name) for name in kernel)
+
+
+def _kind(kind: int, stack: Stack) -> str:
+    if kind & OF_KERNEL:
+        return kernel_kind(kind >> FLAGS_SHIFT)
+    if kind & PI:
+        return PI_MUTEX
+    if kind & LOOKS_LIKE_MUTEX:
+        return MUTEX
+    names = [bare(frame.name) for frame in reversed(stack) if frame.kind != "kernel"]
+    if _TAKE_GIL in names:
+        return GIL
+    return next((found for name in names for pattern, found in _API if pattern.match(name)), FUTEX)
+
+
+def kernel_kind(flags: int) -> str:
+    """The type of a lock of the kernel, by the flags that its tracepoint gives: include/trace/events/lock.h."""
+    if flags & MUTEX_FLAG:
+        return "mutex"
+    if flags & RT:
+        return "rt_mutex"
+    if flags & PERCPU:
+        return "percpu_rwsem"
+    if flags & SPIN_FLAG:
+        return "spinlock" if flags == SPIN_FLAG else "rwlock"
+    return "rwsem" if flags else "mutex"

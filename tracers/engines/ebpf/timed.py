@@ -1,0 +1,68 @@
+"""From calls by thread, as measures count them, to calls by process, with names and the threads of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ....converters.model.calls import CallTimes, together
+from ...measures.protocol import Timed
+from .names import Names
+
+MOST = 1 << 14
+"""So many entries of single threads at most; the calls of others are added up by process."""
+OTHERS = "[other threads]"
+
+
+def calls_by_process(timed: Iterable[Timed], names: Names) -> list[CallTimes]:
+    """An entry per name, device or library, and process. ``origin.tgid`` is the number of a process."""
+    parts: dict[tuple[int, str, str, str], dict[tuple[int, int], list[CallTimes]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for origin, call in timed:
+        call = _named(call, dict(names.labels(origin, "", False)))
+        key = origin.tgid, call.name, call.device, call.library
+        parts[key][call.tid, call.tid_life].append(call)
+    made = []
+    for threads in parts.values():
+        each = [_as_thread(together(calls), calls[0]) for calls in threads.values()]
+        process = together(each)
+        process.threads = sorted(each, key=lambda call: (-call.total - call.open_time, call.tid, call.tid_life))
+        made.append(process)
+    _bound(made)
+    return made
+
+
+def _named(call: CallTimes, labels: Mapping[str, str | int]) -> CallTimes:
+    return replace(
+        call,
+        process=str(labels["process"]),
+        pid=int(labels.get("pid", 0)),
+        pid_life=int(labels.get("pid-life", 1)),
+        thread=str(labels["thread"]),
+        tid=int(labels.get("tid", 0)),
+        tid_life=int(labels.get("tid-life", 1)),
+    )
+
+
+def _as_thread(call: CallTimes, first: CallTimes) -> CallTimes:
+    return replace(call, tid=first.tid, tid_life=first.tid_life, thread=first.thread)
+
+
+def _bound(processes: Sequence[CallTimes]) -> None:
+    """Keeps the `MOST` longest threads; the first one of each process's calls, too, if it has no other."""
+    if sum(len(process.threads) for process in processes) <= MOST:
+        return
+    longest = sorted(_threads(processes), key=lambda call: -call.total - call.open_time)[:MOST]
+    kept = set(map(id, longest))
+    for process in processes:
+        rest = [thread for thread in process.threads if id(thread) not in kept]
+        process.threads = [thread for thread in process.threads if id(thread) in kept]
+        if rest:
+            process.threads.append(replace(together(rest), thread=OTHERS))
+
+
+def _threads(processes: Iterable[CallTimes]) -> Iterator[CallTimes]:
+    for process in processes:
+        yield from process.threads

@@ -1,0 +1,58 @@
+"""Symbols of data: the variable that contains a virtual address of one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, read_string
+from .symtab import better_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_STT_OBJECT = 1
+_STB_LOCAL, _STB_WEAK = 0, 2
+_PT_LOAD, _PF_W = 1, 2
+_MOST_NAMES = 64
+
+
+def is_data(elf: ElfFile, vaddr: int) -> bool:
+    """Whether a virtual address is in memory of the file that can be written, with or without content in the file."""
+    return any(s.type == _PT_LOAD and s.flags & _PF_W and s.vaddr <= vaddr < s.vaddr + s.memsz for s in elf.segments)
+
+
+def variable_at(elf: ElfFile, vaddr: int) -> tuple[str, int] | None:
+    """The raw (mangled) name of the variable that contains the address, and the address's offset in it; the innermost
+    if there are several. None if no symbol with a size covers it. ElfError for a damaged table."""
+    found: dict[tuple[int, tuple[bool, int, bool, int, str]], tuple[str, int]] = {}
+    for table in elf.sections:
+        if table["type"] not in (SHT_SYMTAB, SHT_DYNSYM) or not table["size"]:
+            continue
+        strings = elf.strings(table)
+        for row in _covering(elf, table, vaddr)[:_MOST_NAMES]:
+            raw = read_string(elf.source, *strings, int(row["name"]))
+            if not raw:
+                continue
+            name, binding = raw.decode("utf-8", "backslashreplace"), int(row["info"]) >> 4
+            rank = better_name(name, local=binding == _STB_LOCAL, weak=binding == _STB_WEAK)
+            offset = vaddr - int(row["value"])
+            found[offset, rank] = name, offset
+    return found[min(found)] if found else None
+
+
+def _covering(elf: ElfFile, table: np.void, vaddr: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    import numpy as np
+
+    rows = elf.symbols(table)
+    value, size = rows["value"].astype(np.uint64), rows["size"].astype(np.uint64)
+    address = np.uint64(vaddr)
+    inside = (rows["info"] & 15 == _STT_OBJECT) & (rows["shndx"] > 0) & (value <= address) & (address - value < size)
+    return rows[inside]  # type: ignore[no-any-return]
+
+
+def variable_in(elf: ElfFile, vaddr: int) -> tuple[str, int] | None:
+    """Like `variable_at`; None for a damaged table, too."""
+    try:
+        return variable_at(elf, vaddr)
+    except ElfError:
+        return None
