@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from ..base.units import share
-from .adding_up import Place
 from .finding import Finding
 from .findings import Findings
 from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER
@@ -28,7 +28,10 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
     if lock.kind != LOCK or not lock.wall or len(lock.threads) < 2:
         return ""
     places = findings.places_of(lock.threads)
-    queued = {place: time for place, time in places.items() if place.kind == CORE}
+    queued: dict[tuple[str, ...], int] = defaultdict(int)
+    for place, time in places.items():
+        if place.kind == CORE:
+            queued[place.site.frames] += time
     on_cpu = sum(findings.threads[thread].on_cpu for thread in lock.threads)
     found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
     blocked: dict[str, int] = {}
@@ -43,10 +46,10 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
     return f"The rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}."
 
 
-def _queued(places: Mapping[Place, int]) -> tuple[str, bool]:
-    """What is said, and whether it names a place."""
-    text, whole = "waiting for a core", sum(places.values())
-    most = max(places, key=lambda place: places[place], default=None)
-    if most and most.site.frames and places[most] >= _MUCH * whole:
-        return f"{text} ({share(places[most], whole)} of it in {' → '.join(most.site.frames)})", True
+def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:
+    """What is said, and whether it names a place. ``times``: by the functions where the cores were lost."""
+    text, whole = "waiting for a core", sum(times.values())
+    most = max(times, key=lambda frames: (times[frames], frames), default=())
+    if most and times[most] >= _MUCH * whole:
+        return f"{text} ({share(times[most], whole)} of it in {' → '.join(most)})", True
     return text, False
