@@ -108,10 +108,10 @@ def folded(*arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), ["recursion;rest;"]),
+        (("--python",), ["recursion;rest;"]),
         (("--native-python",), ["_PyEval_EvalFrameDefault;", "recursion;rest;"]),
         (("--python-only", "-U"), ["recursion;rest"]),
-        (("--no-python",), ["_PyEval_EvalFrameDefault;"]),
+        ((), ["_PyEval_EvalFrameDefault;"]),
     ],
 )
 def test_options(options: tuple[str, ...], expected: list[str]) -> None:
@@ -149,7 +149,7 @@ os.execv("/bin/sleep", ["sleep", "0.2"])
 
 
 def test_interpreter_that_starts_forks_and_ends_during_the_trace(python: tuple[str, ...]) -> None:
-    stacks = folded("--", *python, "-c", FAMILY)
+    stacks = folded("--python", "--", *python, "-c", FAMILY)
     for function in ("in_child", "in_grandchild", "in_parent"):
         assert any(f"<module>;{function};" in stack for stack in stacks), (function, stacks)
     assert any("nanosleep" in stack and "<module>" not in stack for stack in stacks), "of sleep"

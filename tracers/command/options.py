@@ -273,12 +273,18 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--python",
             "python",
             flag_value="yes",
-            default="yes",
-            help="Show Python functions in the stacks of processes with a CPython 3.8 to 3.14. This is the default.",
+            help="Show Python functions in the stacks of processes with a CPython 3.8 to 3.14. Each switch of such a "
+            "thread then takes longer.",
         ),
-        click.option("--no-python", "python", flag_value="no", help="Show only native functions."),
+        click.option(
+            "--no-python",
+            "python",
+            flag_value="no",
+            default="no",
+            help="Show only native functions. This is the default.",
+        ),
         click.option("--python-only", "python", flag_value="only", help="Leave out native functions beside Python's."),
-        click.option("--native-python", is_flag=True, help="Also show functions of the interpreter itself."),
+        click.option("--native-python", is_flag=True, help="--python, with functions of the interpreter itself."),
     ]
     return _apply(options, function)
 
@@ -356,7 +362,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
         memory=given["memory_mb"] << 20,
-        python=given["python"] != "no",
+        python=given["python"] != "no" or given["native_python"],
     )
 
 

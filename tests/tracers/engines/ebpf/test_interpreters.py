@@ -135,6 +135,8 @@ def test_switched_off() -> None:
         off.interpreters.finish()
     assert not off.table.content
     assert not off.interpreters.found().by_code
+    (remark,) = off.interpreters.found().remarks
+    assert remark == "Python functions of 1 process are not shown: --python shows them, and costs more"
     off.spaces.close()
 
 
