@@ -130,7 +130,7 @@ struct call_copy {
 	u64 blocked;
 	u64 runnable;
 };
-/* Tables that are nearly full are taken out. Those of sums and errors have this many times fewer entries. */
+/* Tables that are nearly full are taken out. All but those of times have this many times fewer entries. */
 #define CALL_KINDS 8
 
 #define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
@@ -178,12 +178,13 @@ struct call_walkers {
 struct call_walkers call_walkers SEC(".maps");
 
 enum call_loss {
-	LOST_CALLS,	  /* no room, or too deep: not counted at all */
+	LOST_CALLS,	  /* no room: not counted at all */
 	LOST_CALL_TIMES,  /* no room: the time of calls is that of no stack */
 	LOST_CALL_ERRORS, /* no room: the error is not told */
 	LOST_CALL_STACKS, /* the CPU's memory was in use: it is not known where the call came from */
 	LOST_CALL_IOCTLS, /* no room: the ioctl is not told of the call */
 	LOST_CALL_COPIES, /* no room: the call is not told of as a copy */
+	LOST_CALL_DEPTHS, /* CALL_DEPTH calls were open: not counted at all, the time is that of the innermost of these */
 	/* No losses: of threads that have ended. */
 	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
@@ -561,7 +562,7 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		drop_left(t, stack, ctx->sp, returns);
 	depth = stack->depth;
 	if (depth >= CALL_DEPTH) {
-		tally(LOST_CALLS, 1);
+		tally(LOST_CALL_DEPTHS, 1);
 		return false;
 	}
 	if (depth && depth <= CALL_DEPTH) {
@@ -598,18 +599,26 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 /* Index into `latencies`: see ioctl_bucket(). */
 extern int ioctl_bucket(u64 ns);
 
-static __always_inline void add_call_failure(const struct thread *t, u32 function, s32 result)
+__weak int add_call_failure(struct thread *t, u32 function, s32 result)
 {
-	struct call_failure failure = { t->key.tid, t->key.tgid, t->key.life, function, result, 0 };
-	void *table = table_of(&call_failures);
+	struct call_failure failure = {};
 	u64 one = 1, *number;
+	void *table;
 
+	if (!t)
+		return 0;
+	failure.tid = t->key.tid;
+	failure.tgid = t->key.tgid;
+	failure.life = t->key.life;
+	failure.function = function;
+	failure.result = result;
+	table = table_of(&call_failures);
 	if (!table)
-		return;
+		return 0;
 	number = bpf_map_lookup_elem(table, &failure);
 	if (!number && bpf_map_update_elem(table, &failure, &one, BPF_NOEXIST) == 0) {
 		count_new_calls(CALL_KINDS);
-		return;
+		return 0;
 	}
 	if (!number)
 		number = bpf_map_lookup_elem(table, &failure);
@@ -617,6 +626,7 @@ static __always_inline void add_call_failure(const struct thread *t, u32 functio
 		__sync_fetch_and_add(number, 1);
 	else
 		tally(LOST_CALL_ERRORS, 1);
+	return 0;
 }
 
 static __always_inline void add_call(struct thread *t, const struct open_call *call, u64 total)
@@ -652,14 +662,22 @@ static __always_inline void count_span(enum call_span_count which)
 		__sync_fetch_and_add(value, 1);
 }
 
-static __always_inline void add_span(const struct thread *t, const struct open_call *call, u64 now, u32 level)
+__weak int add_span(struct thread *t, struct open_call *call, u64 now, u32 level)
 {
-	struct call_span span = { call->began, now, t->key.tid, call->cookie & COOKIE_FUNCTION, level };
+	struct call_span span = {};
 
+	if (!t || !call)
+		return 0;
+	span.begin = call->began;
+	span.end = now;
+	span.tid = t->key.tid;
+	span.function = call->cookie & COOKIE_FUNCTION;
+	span.level = level;
 	if (call_span_over && now - call->began <= call_span_over)
 		count_span(SHORT_SPANS);
 	else if (bpf_ringbuf_output(&call_spans, &span, sizeof(span), BPF_RB_NO_WAKEUP))
 		count_span(LOST_SPANS);
+	return 0;
 }
 
 __weak int add_copy(struct thread *t, struct open_call *call, u64 total)
@@ -678,7 +696,8 @@ __weak int add_copy(struct thread *t, struct open_call *call, u64 total)
 	table = table_of(&call_copies);
 	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
 	if (table && !sum) {
-		bpf_map_update_elem(table, &key, &none, BPF_NOEXIST);
+		if (!bpf_map_update_elem(table, &key, &none, BPF_NOEXIST))
+			count_new_calls(CALL_KINDS);
 		sum = bpf_map_lookup_elem(table, &key);
 	}
 	if (!sum) {
@@ -812,6 +831,54 @@ int calls_inside(struct thread *t)
 	return stack && stack->depth && stack->life == t->key.life;
 }
 
+/* The time on a core of calls that had not ended when the thread did. That of waits was counted when they ended. */
+static __always_inline void add_open_times(struct thread *t, struct call_stack *stack, u64 now)
+{
+	u64 blocked = 0, runnable = 0, inner = 0, spent;
+	struct origin key = { .state = RUNNING };
+	struct call_time done = {};
+	struct open_call *call;
+	u32 i, at;
+
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	/* From the innermost one on: what it did is part of the outer ones. */
+	for (i = 0; i < CALL_DEPTH; i++) {
+		at = stack->depth - 1 - i;
+		if (at >= CALL_DEPTH)
+			break;
+		call = call_at(stack, at);
+		blocked += call->blocked;
+		runnable += call->runnable;
+		spent = now - call->began - blocked - runnable;
+		if ((s64)spent < 0)
+			spent = 0;
+		done.on_cpu = spent - call->inner_on_cpu - inner;
+		inner = spent;
+		key.ustack = call->ustack;
+		if ((s64)done.on_cpu > 0)
+			add_call_time(&key, &done);
+	}
+}
+
+/* None of the thread's calls will return: it executes another program. */
+int calls_left(struct thread *t)
+{
+	struct call_stack *stack;
+	u32 tid, i;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	if (!stack || stack->life != t->key.life)
+		return 0;
+	for (i = 0; i < CALL_DEPTH && stack->depth; i++)
+		left_call(t, stack);
+	return 0;
+}
+
 int calls_gone(struct thread *t, u64 now)
 {
 	struct call_stack *stack;
@@ -836,6 +903,8 @@ int calls_gone(struct thread *t, u64 now)
 		if (i + 1 < stack->depth)
 			sum->open_inner += now - call_at(stack, i + 1)->began;
 	}
+	if (stack->life == t->key.life) /* else it has executed another program */
+		add_open_times(t, stack, now);
 	tally(CALL_PROBES, stack->probes);
 	tally(CALL_PROBES_TIME, stack->probes_time);
 	bpf_map_delete_elem(&call_stacks, &tid);
@@ -866,6 +935,8 @@ __weak int add_call_ioctl(struct call_stack *stack, u32 at, struct origin *of, s
 		sum->runnable += added.runnable;
 	} else if (!table || bpf_map_update_elem(table, &key, &added, BPF_NOEXIST)) {
 		tally(LOST_CALL_IOCTLS, 1);
+	} else {
+		count_new_calls(CALL_KINDS);
 	}
 	return 0;
 }

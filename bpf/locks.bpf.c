@@ -78,6 +78,34 @@ struct rt_mutex_base {
 	struct task_struct *owner;
 };
 
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+};
+
+struct signal_struct {
+	struct mutex cred_guard_mutex;
+	struct rw_semaphore exec_update_lock;
+};
+
+struct task_struct___owns {
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+};
+
+struct kmem_cache_order_objects {
+	u32 x;
+};
+
+struct kmem_cache {
+	u32 size;
+	u32 object_size;
+	u32 red_left_pad;
+	struct kmem_cache_order_objects oo;
+	struct kmem_cache_order_objects min;
+	int refcount;
+	const char *name;
+};
+
 #pragma clang attribute pop
 
 struct lock_id {
@@ -180,6 +208,48 @@ struct shared_word_table {
 };
 struct shared_word_table lock_shared SEC(".maps");
 
+/* What a lock of the kernel in allocated memory is part of. Mirrored in tracers/measures/lock_objects.py, with the enum. */
+enum lock_part {
+	PART_UNKNOWN,
+	PART_MMAP_LOCK,	       /* of struct mm_struct */
+	PART_CRED_GUARD_MUTEX, /* of struct signal_struct */
+	PART_EXEC_UPDATE_LOCK, /* the same */
+};
+
+#define CACHE_NAME 32
+
+struct lock_object {
+	u64 cache; /* from which it was allocated; 0: not known, or from none */
+	u32 size;
+	u32 object_size;
+	u32 red_left_pad;
+	u32 orders; /* of slabs, see kmem_cache_order_objects */
+	u32 least_orders;
+	u32 uses; /* more than 1: several caches that were merged */
+	u32 part;
+	u32 tgid;    /* of which process it is that part */
+	u32 changed; /* the memory was given to another cache, or to another process */
+	u32 pad;
+	char name[CACHE_NAME];
+};
+
+struct lock_object_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct lock_object);
+};
+struct lock_object_table lock_objects SEC(".maps");
+
+/* Too large for the BPF stack. A program does not interrupt itself. */
+struct lock_object_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct lock_object);
+};
+struct lock_object_scratch lock_object_made SEC(".maps");
+
 struct lock_record {
 	u32 type;
 	u32 tgid;
@@ -193,6 +263,7 @@ enum lock_loss {
 	LOST_LOCK_QUEUES,  /* no room to tell how long somebody always waited */
 	LOST_LOCK_NAMES,   /* no room to tell that processes share it */
 	LOST_LOCK_SPINS,   /* of spinlocks: no room */
+	LOST_LOCK_OBJECTS, /* no room to tell what holds it */
 	LOCK_LOSSES,
 };
 
@@ -706,7 +777,80 @@ __weak int add_spin(struct spin_scratch *scratch, const struct origin *who, u64 
 	return 0;
 }
 
-static __always_inline int on_begin(u64 lock, u32 flags, bool trusted)
+/* bpf_get_kmem_cache(), a function of the kernel (a992d7a39789, 6.13). No helper has this number: user space puts the
+ * call of the function in its place, where the kernel has it. An extern declaration would make libbpf ask for the
+ * kernel's own BTF, also on kernels that have none. Mirrored in tracers/measures/lock_objects.py. */
+static struct kmem_cache *(*get_kmem_cache)(u64 address) = (void *)900001;
+
+/* Which lock of the present thread's own it is. */
+static __always_inline u32 own_part(u64 lock, struct task_struct *task)
+{
+	struct task_struct___owns *owns = (void *)task;
+	struct signal_struct *signal;
+	struct mm_struct *mm = BPF_CORE_READ(owns, mm);
+
+	if (mm && lock == (u64)__builtin_preserve_access_index(&mm->mmap_lock))
+		return PART_MMAP_LOCK;
+	signal = BPF_CORE_READ(owns, signal);
+	if (!signal)
+		return PART_UNKNOWN;
+	if (bpf_core_field_exists(signal->cred_guard_mutex) &&
+	    lock == (u64)__builtin_preserve_access_index(&signal->cred_guard_mutex))
+		return PART_CRED_GUARD_MUTEX;
+	if (bpf_core_field_exists(signal->exec_update_lock) &&
+	    lock == (u64)__builtin_preserve_access_index(&signal->exec_update_lock))
+		return PART_EXEC_UPDATE_LOCK;
+	return PART_UNKNOWN;
+}
+
+static __always_inline void read_cache(struct lock_object *made, struct kmem_cache *cache)
+{
+	const char *name = BPF_CORE_READ(cache, name);
+
+	made->size = BPF_CORE_READ(cache, size);
+	made->object_size = BPF_CORE_READ(cache, object_size);
+	if (bpf_core_field_exists(cache->red_left_pad))
+		made->red_left_pad = BPF_CORE_READ(cache, red_left_pad);
+	made->orders = BPF_CORE_READ(cache, oo.x);
+	made->least_orders = BPF_CORE_READ(cache, min.x);
+	made->uses = BPF_CORE_READ(cache, refcount);
+	bpf_probe_read_kernel_str(made->name, sizeof(made->name), name);
+}
+
+/* Keeps what holds the lock. The address may be another lock's later: then it is told that it has changed. */
+static __always_inline void keep_object(u64 lock, struct task_struct *task, u32 tgid, bool asks)
+{
+	struct kmem_cache *cache = asks ? get_kmem_cache(lock) : NULL;
+	u32 part = own_part(lock, task), zero = 0;
+	struct lock_object *object, *made;
+
+	object = bpf_map_lookup_elem(&lock_objects, &lock);
+	if (object) {
+		if (object->cache != (u64)cache || (part && object->part && object->part != part))
+			object->changed = 1;
+		if (part && object->part && object->tgid != tgid)
+			object->tgid = 0;
+		if (part && !object->part) {
+			object->tgid = tgid;
+			object->part = part;
+		}
+		return;
+	}
+	made = bpf_map_lookup_elem(&lock_object_made, &zero);
+	if (!made || (!cache && !part))
+		return;
+	__builtin_memset(made, 0, sizeof(*made));
+	made->cache = (u64)cache;
+	made->part = part;
+	made->tgid = part ? tgid : 0;
+	if (cache)
+		read_cache(made, cache);
+	if (bpf_map_update_elem(&lock_objects, &lock, made, BPF_ANY))
+		lose_lock(LOST_LOCK_OBJECTS);
+}
+
+/* `asks`: the kernel, in which cache the lock is. */
+static __always_inline int on_begin(u64 lock, u32 flags, bool trusted, bool asks)
 {
 	struct task_struct *current, *owner;
 	struct lock_wait *wait;
@@ -738,6 +882,7 @@ static __always_inline int on_begin(u64 lock, u32 flags, bool trusted)
 	}
 	wait->began = bpf_ktime_get_ns();
 	wait->lock = lock;
+	keep_object(lock, current, t->key.tgid, asks);
 	return 0;
 }
 
@@ -814,7 +959,13 @@ static __always_inline int on_end(u64 *ctx, u64 lock, bool trusted)
 SEC("tp_btf/contention_begin")
 int locks_begin(u64 *ctx)
 {
-	return on_begin(ctx[0], ctx[1], true);
+	return on_begin(ctx[0], ctx[1], true, false);
+}
+
+SEC("tp_btf/contention_begin")
+int locks_begin_asking(u64 *ctx)
+{
+	return on_begin(ctx[0], ctx[1], true, true);
 }
 
 SEC("tp_btf/contention_end")
@@ -826,7 +977,13 @@ int locks_end(u64 *ctx)
 SEC("raw_tp/contention_begin")
 int locks_begin_raw(u64 *ctx)
 {
-	return on_begin(ctx[0], ctx[1], false);
+	return on_begin(ctx[0], ctx[1], false, false);
+}
+
+SEC("raw_tp/contention_begin")
+int locks_begin_asking_raw(u64 *ctx)
+{
+	return on_begin(ctx[0], ctx[1], false, true);
 }
 
 SEC("raw_tp/contention_end")

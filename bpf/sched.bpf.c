@@ -231,6 +231,8 @@ static __always_inline void cut_thread(struct thread *t, struct task_struct *tas
 	}
 	if (measure_ioctl)
 		ioctl_cut(t, at);
+	if (measure_calls && t->phase != PHASE_ON_CPU) /* the wait's part before the boundary */
+		calls_waited(t, at, 0);
 	restart_thread(t, at);
 }
 

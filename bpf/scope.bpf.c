@@ -84,6 +84,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
 	if (python_frames)
 		bpf_map_delete_elem(&python_spaces, &t->key.tgid);
+	if (measure_calls)
+		calls_left(t);
 	time = bpf_ktime_get_ns();
 	life = t->key.life;
 	lived = t->lived;

@@ -70,6 +70,7 @@ _BARE = frozenset({"perf", "dtrace"})
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
 @graph_options.options
+@graph_options.critical_option
 @click.option(
     "--from",
     "name",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .base.errors import StallscopeError
 from .base.safefile import sudo_owner
 from .writers import output
 from .writers.base.options import WriteOptions
@@ -37,6 +38,19 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--critical, which commands that trace have: says why a saved profile cannot tell a path."""
+    return click.option("--critical", hidden=True, expose_value=False, callback=_refuse_path)(function)
+
+
+def _refuse_path(context: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    if value is not None:
+        raise StallscopeError(
+            "a saved profile has sums of waits, a critical path needs each switch and wake-up with its time",
+            "record the path: trace-wakeup --critical ID -o path.pb.gz; trace-convert then shows that file's path",
+        )
 
 
 def check(given: Mapping[str, Any]) -> None:

@@ -66,6 +66,8 @@ extern int ioctl_inside(struct thread *t);
 extern int calls_waited(struct thread *t, u64 now, u64 waits);
 /* The thread is about to exit. */
 extern int calls_gone(struct thread *t, u64 now);
+/* The thread executes another program. */
+extern int calls_left(struct thread *t);
 /* Whether the thread is inside a call. */
 extern int calls_inside(struct thread *t);
 /* An ioctl of `of`, begun at `began`, returns. */

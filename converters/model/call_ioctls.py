@@ -23,10 +23,26 @@ class CallIoctls:
     open_count: int = 0
     """Those that had not ended; they are not in the figures above."""
     open_time: int = 0
+    pid_life: int = 1
+    """As in `CallTimes`."""
 
     @property
     def on_cpu(self) -> int:
         return self.total - self.blocked - self.runnable
+
+    @property
+    def what(self) -> tuple[str, str, str, str]:
+        """The function, and the command."""
+        return self.name, self.library, self.command, self.device
+
+    def add(self, other: CallIoctls) -> None:
+        """Adds those of another thread."""
+        self.count += other.count
+        self.total += other.total
+        self.blocked += other.blocked
+        self.runnable += other.runnable
+        self.open_count += other.open_count
+        self.open_time += other.open_time
 
     @property
     def frame(self) -> str:

@@ -9,6 +9,8 @@ SHIFT = 8
 """Bucket 0 begins at 0 ns, the next factor of two at 1 << SHIFT."""
 PARTS = 4
 """Buckets per factor of two."""
+LEFT = "left without a return"
+"""Named like an error: longjmp, an exception. Such calls are not counted, for their time is not known."""
 BUCKETS = 28 * PARTS
 """Latencies are counted in buckets, as in the probes (bpf/ioctl.bpf.c); the last one has all longer calls."""
 

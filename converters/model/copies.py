@@ -27,6 +27,22 @@ class Copies:
     total: int = 0
     blocked: int = 0
     runnable: int = 0
+    pid_life: int = 1
+    """As in `CallTimes`."""
+
+    @property
+    def what(self) -> tuple[str, str, str]:
+        """The function, and the direction."""
+        return self.name, self.library, self.direction
+
+    def add(self, other: Copies) -> None:
+        """Adds those of another thread."""
+        self.count += other.count
+        self.bytes += other.bytes
+        self.unknown += other.unknown
+        self.total += other.total
+        self.blocked += other.blocked
+        self.runnable += other.runnable
 
     @property
     def bandwidth(self) -> float | None:

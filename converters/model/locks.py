@@ -17,6 +17,9 @@ CONTENDED = (MUTEX, PI_MUTEX, RWLOCK, GIL)
 SIGNALLED = (CONDITION, SEMAPHORE, BARRIER, JOIN)
 """Kinds whose waits end when something happens, not when somebody gives back what he has."""
 
+_BY_WAITERS = 0.8
+"""A semaphore is used as a lock if this share of its waits is ended by threads that wait for it, too."""
+
 PROCESS, SHARED, KERNEL = "process", "shared", "kernel"
 """Whose a lock is: of one process, of several in memory that they share, or the kernel's."""
 
@@ -52,13 +55,14 @@ class LockTimes:
     """The waits for one lock. Times in ns."""
 
     name: str
-    """Symbol and offset, file and offset, or address."""
+    """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the
+    cache that its memory is from, with the address unless nothing else has that name."""
     kind: str
     """Of a program's lock one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
     owned_by: str
     """`PROCESS`, `SHARED` or `KERNEL`."""
     process: str = ""
-    """Of a lock of one process: its name."""
+    """Of a lock of one process, also the kernel's for it: its name."""
     pid: int = 0
     time: int = 0
     waits: int = 0
@@ -78,9 +82,19 @@ class LockTimes:
     """The same, at most `MOST_PLACES`."""
 
     @property
+    def is_lock_like(self) -> bool:
+        """Whether it is a semaphore that is used as a lock: whoever waits for it gives it back, too. Python's locks
+        are such ones (Python/thread_pthread.h)."""
+        if self.kind != SEMAPHORE or len(self.waiters) < 2:
+            return False
+        waiters = {(thread.pid, thread.tid) for thread in self.waiters}
+        by_waiters = sum(holder.time for holder in self.holders if (holder.pid, holder.tid) in waiters)
+        return by_waiters >= _BY_WAITERS * max(sum(holder.time for holder in self.holders), self.time // 2, 1)
+
+    @property
     def is_contention(self) -> bool | None:
         """Whether its waits are for somebody who has it; None: not known."""
-        if self.owned_by == KERNEL or self.kind in CONTENDED:
+        if self.owned_by == KERNEL or self.kind in CONTENDED or self.is_lock_like:
             return True
         return False if self.kind in SIGNALLED else None
 

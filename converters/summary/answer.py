@@ -35,6 +35,8 @@ _QUEUED = 0.75
 _MOST_OF = 0.7
 _PLACES = 3
 """Maximum of still processes' places; beyond it, only names."""
+_IDLY = 20
+"""Nothing but idle threads is to be seen if other waits have at most 1/this of their time."""
 _UNKNOWN = 0.2
 """Weight of a wait that lasts the whole trace and has no traced cause, or of one in a process that does little."""
 
@@ -100,10 +102,12 @@ def _without_choice(summary: Summary, findings: Findings, still: str, words: Phr
 
 
 def _nothing(summary: Summary) -> str:
-    if any(wait.idle for wait in summary.waits) and all(wait.idle or wait.runnable for wait in summary.waits):
-        threads = plural(summary.times.threads, "thread")
-        return f"Nothing but idle threads: {threads}, all of them waiting for work."
-    return "No wait was recorded."
+    idle = sum(wait.time for wait in summary.waits if wait.idle)
+    others = sum(wait.time for wait in summary.waits if not (wait.idle or wait.runnable))
+    if idle and others * _IDLY <= idle:
+        nothing, when = ("Hardly anything", "nearly all the time") if others else ("Nothing", "all the time")
+        return f"{nothing} but idle threads: {plural(summary.times.threads, 'thread')}, waiting for work {when}."
+    return "No wait of significance was recorded." if others else "No wait was recorded."
 
 
 def _second(first: _Choice, others: Sequence[_Choice]) -> str:

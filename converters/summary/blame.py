@@ -30,6 +30,8 @@ _SIGNIFICANT = 0.05
 """… if the group waits for this share of its time."""
 _MOSTLY = 0.5
 """Where the blamed one ended waits, and for what it waited, is told if it is so for this share of the time."""
+_IDLY = 0.8
+"""Somebody who is blocked for this share of the time does little himself."""
 
 
 class _Group(NamedTuple):
@@ -83,7 +85,7 @@ class Blame:
             often = duration(case.time * 1_000_000_000 // profile.duration_ns)
             together = ", all together" if len(self._groups[case.group]) > 1 else ""
             text += f": {often} each second{together}"
-        return f"{text}{_meanwhile(samples, case.time)}."
+        return f"{text}{_meanwhile(samples, case.time) or self._itself(case)}."
 
     def _group(self, node: Node) -> _Group:
         process, thread = self._graph.names[node]
@@ -140,18 +142,41 @@ class Blame:
             return f"the {count(len(nodes))} {thread} threads of {process} wait"
         return f"the {thread} thread of {process} waits"
 
+    def _ends(self, case: _Case) -> set[Node]:
+        """The threads that are blamed."""
+        victims = self._groups[case.group]
+        return {
+            end
+            for victim, end in self._graph.ends
+            if victim in victims and self._culprit(case.group, victim, end) == case.culprit
+        }
+
+    def _itself(self, case: _Case) -> str:
+        """For whom the main threads of the blamed processes wait, if they do nearly all the time, and mostly for one
+        other process."""
+        mains = {Node(THREAD, end.pid, end.pid) for end in self._ends(case)}
+        wall = sum(self._walls[main] for main in mains)
+        blocked = sum(edge.waited for (victim, _), edge in self._graph.edges.items() if victim in mains)
+        of: Counter[tuple[str, int]] = Counter()
+        for (victim, end), time in self._graph.ends.items():
+            if victim in mains and end.kind == THREAD and end.pid != victim.pid:
+                of[self._graph.names[end][0], end.pid] += time
+        (name, pid), most = max(of.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
+        if not 0 < wall * _IDLY <= blocked or most < _MOSTLY * blocked:
+            return ""
+        whom, whose = ("they are", "their") if len(mains) > 1 else ("it is", "its")
+        return (
+            f"; {whom} blocked for {share(blocked, wall)} of {whose} own time, and {share(most, blocked)} of that ends "
+            f"with {name} (pid {pid})"
+        )
+
     def _whom(self, case: _Case) -> str:
         culprit = case.culprit
         if culprit.tid:
             return f"its own thread {culprit.name} (tid {culprit.tid})"
         if culprit.pid:
             return f"{culprit.name} (pid {culprit.pid})"
-        victims = self._groups[case.group]
-        ends = {
-            end
-            for victim, end in self._graph.ends
-            if victim in victims and self._culprit(case.group, victim, end) == culprit
-        }
+        ends = self._ends(case)
         pids = {end.pid for end in ends} - {0}
         if not pids:
             return culprit.name

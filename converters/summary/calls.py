@@ -10,7 +10,7 @@ from typing import Any
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
 from ..model import Profile, ThreadTimes
-from ..model.calls import CallTimes, together
+from ..model.calls import LEFT, CallTimes, together
 from ..model.states import BLOCKED
 from . import call_ioctls
 from .call_ioctls import Made, made_by_calls
@@ -66,7 +66,7 @@ class Calls:
                 **_id("pid", call.pid),
                 **_figures(call),
                 "locks": call.locks,
-                **({"ioctls": call_ioctls.to_json(self.ioctls, kernel_id(call.pid))} if call.library else {}),
+                **({"ioctls": call_ioctls.to_json(self.ioctls, call.pid)} if call.library else {}),
                 "threads": [
                     {"thread": json_text(thread.thread), **_id("tid", thread.tid), **_figures(thread)}
                     for thread in call.threads
@@ -171,10 +171,18 @@ def answer_of_calls(calls: Sequence[Calls]) -> tuple[str, ...]:
 
 def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
     """The call that failed most often, if it did so nearly always."""
-    worst = max(calls, key=lambda each: sum(each.total.errors.values()))
-    failed, called = sum(worst.total.errors.values()), worst.total.count
+    worst = max(calls, key=lambda each: sum(_errors(each).values()))
+    errors = _errors(worst)
+    # There may have been no room for a call, and yet for its error.
+    failed = sum(errors.values())
+    called = max(worst.total.count, failed)
     if failed * 2 < called or failed < 100:
         return ()
-    error = max(worst.total.errors, key=lambda name: (worst.total.errors[name], name))
+    error = max(errors, key=lambda name: (errors[name], name))
     name = worst.total.name
     return (f"{count(failed)} of {count(called)} calls of {name} {worst.place} failed, mostly with {error}.",)
+
+
+def _errors(calls: Calls) -> dict[str, int]:
+    """Of calls that returned."""
+    return {name: number for name, number in calls.total.errors.items() if name != LEFT}

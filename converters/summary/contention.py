@@ -10,7 +10,7 @@ from typing import Any
 from ..base.text import json_text
 from ..model import Profile, ThreadTimes
 from ..model.processes import CpuLimit, ProcessTimes, cpu_set, latency_bound, percentile_bucket
-from .identity import kernel_ids, number_of
+from .identity import kernel_ids, number_of, processes_of
 
 SECOND = 1_000_000_000
 
@@ -43,6 +43,8 @@ class Contention:
     """How many cores they may use, by affinity and quotas; None when unknown."""
     environments: tuple[dict[str, str] | None, ...]
     """See `ProcessTimes`, one per process."""
+    processes: int = 1
+    """So many, those that are only known as a sum included."""
 
     def per_second(self, number: int) -> float | None:
         """``number`` per second of trace; None if its length is unknown."""
@@ -135,17 +137,20 @@ def together(members: Sequence[Contention], name: str) -> Contention:
         limits=tuple(limits.values()),
         allowed=_allowed([(member.cpus, member.limits) for member in members]),
         environments=tuple(each for member in members for each in member.environments),
+        processes=sum(member.processes for member in members),
     )
 
 
 def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -> Contention:
     cpus = cpu_set(process.cpus)
     longest = max(times.wall // times.count for times in threads)
+    # Of threads that are added up, it is not known which of them lived at the same time.
+    whole = not duration or any(times.count > 1 for times in threads)
     return Contention(
         process=process.process,
         pids=(process.pid,),
         duration=duration,
-        span=min(longest, duration) if duration else longest,
+        span=(duration or longest) if whole else min(longest, duration),
         threads=number_of(threads),
         created=number_of(times for times in threads if times.creator),
         ended=number_of(times for times in threads if times.exited),
@@ -158,6 +163,7 @@ def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -
         limits=process.limits,
         allowed=_allowed([(cpus, process.limits)]),
         environments=(process.environment,),
+        processes=processes_of(threads),
     )
 
 

@@ -36,7 +36,7 @@ def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> N
     from rich.text import Text
 
     for group in groups:
-        name = f"{count(len(group.pids))} × {group.process}" if len(group.pids) > 1 else group.process
+        name = f"{count(group.processes)} × {group.process}" if group.processes > 1 else group.process
         text = Text(printable(name), style="bold" if group.process else "")
         churn = [_rate(group, number) for number in (group.created, group.ended, group.switches)]
         waits = [_mean(group), _p99(group)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..model.copies import Copies
+from .identity import kernel_id, life_of
 
 
 def to_json(copies: Sequence[Copies]) -> list[dict[str, Any]]:
@@ -16,7 +17,8 @@ def to_json(copies: Sequence[Copies]) -> list[dict[str, Any]]:
             "name": json_text(each.name),
             "library": json_text(each.library),
             "process": json_text(each.process),
-            "pid": each.pid,
+            "pid": kernel_id(each.pid) or None,
+            "pid_life": life_of(each.pid),
             "direction": each.direction,
             "async": each.is_async,
             "count": each.count,

@@ -56,7 +56,7 @@ def _used(group: Contention, cores: frozenset[int]) -> float:
 
 
 def _name(group: Contention) -> str:
-    return f"{len(group.pids)} × {group.process}" if len(group.pids) > 1 else group.process
+    return f"{group.processes:,} × {group.process}" if group.processes > 1 else group.process
 
 
 def sentence(takers: Takers) -> str:

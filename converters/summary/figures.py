@@ -227,6 +227,8 @@ class Summary:
     """Calls that were timed one by one, by time."""
     inner_calls: tuple[Calls, ...] = ()
     """Calls whose time is part of that of others: ioctls of functions' calls."""
+    outside_ioctls: tuple[tuple[str, int], ...] = ()
+    """Of `inner_calls`, those that no function made: frames, and their time in ns."""
     call_times: tuple[CallTime, ...] = ()
     """What the calling threads wait for, by process."""
     copies: tuple[Copies, ...] = ()

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model import Labels, Profile, Sample, ThreadTimes
+from ..model.call_ioctls import CallIoctls
 from ..model.calls import CallTimes
+from ..model.copies import Copies
 
 _BITS = 32
 _SUMS = 1 << 24
@@ -23,6 +25,8 @@ def with_own_ids(profile: Profile) -> Profile:
     lives = {key for labels in {sample.labels for sample in profile.samples} for key, _ in labels if "-life" in key}
     calls = [each for call in profile.calls for each in (call, *call.threads)]
     uses = {life for call in calls for life in (call.pid_life, call.tid_life)}
+    parts: list[CallIoctls | Copies] = [*profile.call_ioctls, *profile.copies]
+    uses |= {part.pid_life for part in parts}
     uses |= {life for times in profile.threads for life in (times.pid_life, times.tid_life)}
     if not lives and uses <= {1}:
         return profile
@@ -42,7 +46,16 @@ def with_own_ids(profile: Profile) -> Profile:
         for process in profile.processes
     ]
     timed = [ids.call(call) for call in profile.calls]
-    return replace(profile, samples=samples, threads=threads, processes=processes, calls=timed)
+    made = [replace(part, pid=ids.process(part.pid, part.pid_life, part.process), pid_life=1) for part in parts]
+    return replace(
+        profile,
+        samples=samples,
+        threads=threads,
+        processes=processes,
+        calls=timed,
+        call_ioctls=[part for part in made if isinstance(part, CallIoctls)],
+        copies=[part for part in made if isinstance(part, Copies)],
+    )
 
 
 class _Ids:

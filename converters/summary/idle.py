@@ -16,7 +16,7 @@ from ..model.waits_for import THREAD as A_THREAD
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .identity import kernel_id, with_own_ids
 from .standing import Standing, standing
-from .wait_kinds import EVENTS, TOLD_BY_OTHERS
+from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
 from .wait_kinds import THREAD as FOR_THREADS
 
 PERIODIC, PARKED, REQUESTS = "periodic", "parked", "requests"
@@ -67,6 +67,16 @@ def with_evidence(stands: Standing, found: Mapping[Thread, Evidence]) -> Standin
     quiet = stands.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
     by = {thread: evidence.kind for thread, evidence in found.items()}
     return replace(stands, quiet=quiet, idle=stands.idle | frozenset(found), by=by)
+
+
+def for_work(sums: Sums) -> frozenset[Thread]:
+    """Threads of a language's runtime that mostly wait until it has work for them."""
+    return frozenset(
+        thread
+        for thread, places in sums.items()
+        if 2 * sum(total.time for place, total in places.items() if place.kind == WORK)
+        > sum(total.time for total in places.values())
+    )
 
 
 def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..base.text import json_text
-from ..model.locks import LockThread, LockTimes
+from ..base.units import plural, share
+from ..model import ThreadTimes
+from ..model.locks import FUTEX, KERNEL, SHARED, WAKER, LockThread, LockTimes
 
 CONVOY_NS, CONVOY_WAITS = 100_000_000, 20
 """A lock is said to have a convoy if for so long somebody always waited for it, with so many waits."""
+
+_MATTERS = 0.2
+"""A lock is worth a sentence if those who wait for it do for this share of their time."""
+_MOSTLY = 0.5
+"""Somebody is named if he has it for this share of the waits."""
 
 
 def is_convoy(lock: LockTimes) -> bool:
@@ -21,6 +29,41 @@ def ranked(locks: Sequence[LockTimes]) -> list[LockTimes]:
     """Those whose waits are contention first, then those of which it is not known; most time first."""
     order = {True: 0, None: 1, False: 2}
     return sorted(locks, key=lambda lock: (order[lock.is_contention], -lock.time))
+
+
+def title(lock: LockTimes) -> str:
+    """Which lock it is. Names are unescaped (hostile)."""
+    kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
+    kind += " (used as a lock)" if lock.is_lock_like else ""
+    if lock.owned_by == KERNEL:
+        return f"kernel's {kind} {lock.name}" + (f" of {lock.process} ({lock.pid})" if lock.pid else "")
+    if lock.owned_by == SHARED:
+        return f"{kind} {lock.name} of several processes"
+    return f"{kind} {lock.name} of {lock.process} ({lock.pid})"
+
+
+def holder_sentence(locks: Sequence[LockTimes], threads: Iterable[ThreadTimes]) -> str:
+    """Who has the lock that is waited for most, if the lock itself told, and if it matters; else "". ``threads``: all
+    that were traced. Names are unescaped (hostile)."""
+    lock = next(iter(ranked(locks)), None)
+    if not lock or not lock.is_contention:
+        return ""
+    walls = {(times.pid, times.tid): times.wall for times in threads}
+    wall = sum(walls.get((thread.pid, thread.tid), 0) for thread in lock.waiters)
+    times: Counter[tuple[str, int]] = Counter()
+    for holder in lock.holders:
+        if holder.source != WAKER:
+            times[holder.process, holder.pid] += holder.time
+    (process, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
+    if not wall or lock.time < _MATTERS * wall or most < _MOSTLY * lock.time:
+        return ""
+    whom = f"{process} (pid {pid})" if any(of == pid for of, _ in walls) else f"{process} (pid {pid}, not traced)"
+    number = len(lock.waiters) + lock.more_waiters
+    whose, wait = ("its", "waits") if number == 1 else ("their", "wait")
+    return (
+        f"For {share(lock.time, wall)} of {whose} time, {plural(number, 'thread')} {wait} for the {title(lock)}: "
+        f"{share(most, lock.time)} of that while {whom} has it."
+    )
 
 
 def lock_json(lock: LockTimes) -> dict[str, Any]:

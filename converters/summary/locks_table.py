@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
-from ..model.locks import FUTEX, KERNEL, OWNER, SHARED, WAKER, LockThread, LockTimes
-from .locks import is_convoy, ranked
+from ..model.locks import OWNER, WAKER, LockThread, LockTimes
+from .locks import is_convoy, ranked, title
 from .tables import table
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def locks_table(locks: Sequence[LockTimes], wall: int) -> Table:
 
 
 def _lines(lock: LockTimes) -> list[str]:
-    lines = [_title(lock)]
+    lines = [printable(title(lock))]
     number = len(lock.waiters) + lock.more_waiters
     where = f" in {' → '.join(map(printable, lock.places[0].frames))}" if lock.places and lock.places[0].frames else ""
     lines.append(f"{plural(number, 'thread')} waited{where}")
@@ -53,15 +53,6 @@ def _lines(lock: LockTimes) -> list[str]:
     if lock.open_count:
         lines.append(f"{plural(lock.open_count, 'wait')} had not ended")
     return lines
-
-
-def _title(lock: LockTimes) -> str:
-    kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
-    if lock.owned_by == KERNEL:
-        return f"kernel's {kind} {printable(lock.name)}"
-    if lock.owned_by == SHARED:
-        return f"{kind} {printable(lock.name)} of several processes"
-    return f"{kind} {printable(lock.name)} of {printable(lock.process)} ({lock.pid})"
 
 
 def _who(holder: LockThread, lock: LockTimes) -> str:

@@ -20,6 +20,9 @@ MINOR_CALLS = 0.1
 """Calls that take less of the threads' time are not what the threads wait for."""
 _MUCH = 0.1
 """Others that have the cores are looked for from this share of the threads' time on."""
+_MUCH_BESIDE_RUNNING = 0.3
+"""The same if the threads mostly run, and nobody knows in which functions."""
+_WHO_WAKES = "who wakes whom, and when"
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 
@@ -49,13 +52,25 @@ def next_command(
     whom = scope_of(processes, chosen)
     if told.deadlock:
         return NextStep(whom.asked("trace-offcpu", "-d 1 --per-thread -o stacks.html"), "whole stacks")
-    if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits):
+    much = _MUCH_BESIDE_RUNNING if told.kind == CPU and not has_samples else _MUCH
+    if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits, much):
         return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
     if told.kind in (CPU, NO_WAIT) and not has_samples:
         return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
     if told.kind in (PEER, CHILD) and not told.explained and whom.options != "-a":
         return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
-    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), "who wakes whom, and when")
+    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
+
+
+def after_wakers(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
+    """What to recommend instead of ``step`` if it is known already who ends the waits."""
+    if not step or step.tells != _WHO_WAKES:
+        return step
+    whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
+    if whom.options == "-a" or not pids:
+        return step  # whose path would it be?
+    whose = "command" if whom.command else str(min(pids))  # parents come before their children
+    return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
@@ -72,9 +87,9 @@ def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
     return chosen or Whom(_scope(processes))
 
 
-def _others_had_the_cores(waits: Sequence[Wait]) -> bool:
+def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:
     longest = max((wait for wait in waits if wait.runnable), key=lambda wait: wait.time, default=None)
-    if not longest or not longest.takers or longest.time < _MUCH * longest.threads_wall:
+    if not longest or not longest.takers or longest.time < much * longest.threads_wall:
         return False
     return longest.takers.kind in (OTHERS, UNCLEAR)
 

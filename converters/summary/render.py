@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
-from . import contention_table
+from . import contention_table, outside_ioctls
 from .blocking_table import blocking_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
@@ -197,6 +197,7 @@ def _calls_blocks(summary: Summary, width: int, parts: _Parts) -> list[Renderabl
     blocks: list[RenderableType] = []
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
+        blocks += [Text(outside_ioctls.line(summary.outside_ioctls))] if summary.outside_ioctls else []
         blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
     if summary.copies:
         blocks += [Text(), copies_table(summary.copies, parts.top)]
@@ -237,7 +238,7 @@ def _process(process: Process, *, with_pids: bool) -> str:
     name = printable(process.name)
     number = f"{count(process.number)} × " if process.number > 1 else ""
     if process.ended:
-        return f"{number}{name} ({count(process.ended)} of them ended)"
+        return f"{number}{name} ({count(process.ended)} of them only as a sum)"
     return f"{number}{name}" + (f" (pid {_ranges(process.pids)})" if with_pids else "")
 
 

@@ -22,14 +22,16 @@ from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
-from .critical import critical_of
+from .critical import critical_of, critical_sentence
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
 from .findings import Findings
 from .identity import is_sum, number_of, processes_of, with_own_ids
-from .idle import idle_by_evidence, with_evidence
+from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
-from .next_command import MINOR_CALLS, Whom, after_calls, next_command, scope_of
+from .locks import holder_sentence
+from .next_command import MINOR_CALLS, Whom, after_calls, after_wakers, next_command, scope_of
 from .outliers import groups_of
+from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
@@ -77,7 +79,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     waits = _group(sums, threads, stands, findings.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
-    idle = stands.idle | stands.still
+    idle = stands.idle | stands.still | for_work(sums)
     troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
@@ -108,8 +110,13 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
-    blamed = blockers.sentence(idle) if blockers else ""
-    return replace(summary, answer=with_blame(told.sentences, blamed), next_step=step)
+    if blockers and profile.critical is None:
+        step = after_wakers(step, own, chosen)
+    # A lock that says who has it knows more than who ended the wait.
+    blamed = holder_sentence(profile.locks, profile.threads) or (blockers.sentence(idle) if blockers else "")
+    path = critical_sentence(summary.critical) if summary.critical else ""
+    sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed))
+    return replace(summary, answer=sentences, next_step=step)
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
@@ -119,10 +126,12 @@ def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
 
 def _joined(summary: Summary, profile: Profile) -> Summary:
     """Ioctls are parts of functions' calls."""
+    ioctls = tuple(each for each in summary.calls if not each.total.library)
     return replace(
         summary,
         calls=_functions(summary.calls, profile),
-        inner_calls=tuple(each for each in summary.calls if not each.total.library),
+        inner_calls=ioctls,
+        outside_ioctls=outside_ioctls(profile, ioctls),
         call_times=call_times(profile),
         copies=tuple(profile.copies),
     )

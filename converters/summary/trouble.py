@@ -30,7 +30,7 @@ _HAVE = 0.6
 """Threads that get less than this share of their cores are crowded out by others."""
 _THROTTLED = 0.02
 """A quota matters from this share of its periods used up, or this share of the trace spent throttled."""
-_ANEW, _AT_LEAST, _GENERATIONS = 10, 20, 5
+_ANEW, _AT_LEAST, _GENERATIONS = 50, 20, 5
 """A pool is recreated from this many threads created and ended a second, and this many in all, if one lives for at most
 1/this of the trace."""
 _ALWAYS_NAMED = 4
@@ -177,7 +177,7 @@ def _crowd_sentence(group: Contention, whom: str, pools: _Pids | None) -> str:
 
 def _hint(group: Contention, pools: _Pids | None) -> str:
     """On variables that set numbers of threads: on those that are not set, only where a library would read them."""
-    if group.wanted is None or group.wanted < _POOL * len(group.pids):
+    if group.wanted is None or group.wanted < _POOL * group.processes:
         return ""
     if not any(group.environments) and pools is not None and not set(group.pids) & set(pools()):
         return ""
@@ -255,7 +255,7 @@ def _creator(pattern: str) -> str:
 
 def _name(group: Contention) -> str:
     """``8 × demo``."""
-    return f"{len(group.pids)} × {group.process}" if len(group.pids) > 1 else group.process
+    return f"{group.processes:,} × {group.process}" if group.processes > 1 else group.process
 
 
 def _cores(number: float) -> str:

@@ -256,6 +256,11 @@ def test_usage_errors(folded: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     assert folded.read_text() == FOLDED
 
 
+def test_critical_path_of_a_saved_profile(folded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert convert("--critical", "7", folded) == 1
+    assert "a saved profile has sums of waits, a critical path needs each switch" in capfd.readouterr().err
+
+
 def test_filters_are_told_in_the_report_and_in_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "x.folded", tmp_path / "out.pb.gz"
     path.write_text("python3-7;a;b 3\nsshd-9;a;c 1\n")
@@ -433,7 +438,7 @@ def test_folded_text_of_perf_has_nanoseconds_other_outputs_times(capfd: pytest.C
 
 def test_help_shows_every_option_once_and_almost_all_under_headings(capsys: pytest.CaptureFixture[str]) -> None:
     grouped = [name for names in main.groups.values() for name in names]
-    known = [max(param.opts, key=len) for param in main.params if isinstance(param, click.Option)]
+    known = [max(param.opts, key=len) for param in main.params if isinstance(param, click.Option) and not param.hidden]
     assert sorted([*grouped, "--version"]) == sorted(known)
     assert convert("--help") == 0
     out = capsys.readouterr().out

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,3 +179,96 @@ def test_symbols_that_cannot_be(folder: Path, tmp_path: Path, symbols: str, says
     assert done.status == 2
     assert says in done.err.replace("\r\n", "\n")
     assert len(done.err.strip().splitlines()) == 2
+
+
+NAPS = """
+#include <unistd.h>
+__attribute__((noinline)) int nap(int x) { usleep(1300000); return x + 1; }
+"""
+NAPPER = """
+int nap(int x);
+int main(void) { return nap(1) + nap(2) == 0; }
+"""
+
+
+def test_waits_in_a_call_that_goes_on_over_intervals(gcc: str, tmp_path: Path) -> None:
+    (tmp_path / "naps.c").write_text(NAPS)
+    (tmp_path / "napper.c").write_text(NAPPER)
+    library, program = tmp_path / "libnaps.so", tmp_path / "napper"
+    subprocess.run([gcc, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "naps.c"], check=True)
+    subprocess.run([gcc, "-O1", "-o", program, tmp_path / "napper.c", library], check=True)
+    out = tmp_path / "out"
+    out.mkdir()
+    names = out / "%Y%m%d-%H%M%S.pb.gz"
+    run("--every", "1s", "-o", names, "--lib", library, "--sym", "^nap$", "--", program, command=TRACE_CUDA)
+    found = [load(path) for path in sorted(out.iterdir())]
+    assert len(found) >= 2
+    (first, *more) = [call for profile in found for call in profile.calls]
+    times = [sum(getattr(call, name) for call in (first, *more)) for name in ("total", "blocked", "runnable")]
+    assert times[0] >= 2_600_000_000
+    # All of it is a sleep: what is not blocked is the way in and out, and the wait for a core.
+    assert times[0] - times[1] - times[2] <= 0.02 * times[0], times
+    rows = Counter[bool]()
+    for profile in found:
+        column = profile.index("calls")
+        for sample in profile.samples:
+            rows[sample.label("state") == "running"] += sample.values[column]
+    assert rows[True] <= 0.02 * times[0], rows
+    assert sum(rows.values()) == pytest.approx(times[0], rel=0.02)
+
+
+EXECS = """
+#include <unistd.h>
+__attribute__((noinline)) int run_again(char **argv) { return execv(argv[0], argv) + 1; }
+"""
+AGAIN = """
+#include <unistd.h>
+int run_again(char **argv);
+int main(int argc, char **argv) {
+    if (--*argv[1] >= '0') return run_again(argv);
+    return usleep(300000);
+}
+"""
+
+
+def test_a_call_ends_when_its_thread_executes_another_program(gcc: str, tmp_path: Path) -> None:
+    (tmp_path / "execs.c").write_text(EXECS)
+    (tmp_path / "again.c").write_text(AGAIN)
+    library, program = tmp_path / "libexecs.so", tmp_path / "again"
+    subprocess.run([gcc, "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "execs.c"], check=True)
+    subprocess.run([gcc, "-O1", "-o", program, tmp_path / "again.c", library], check=True)
+    out = tmp_path / "x.pb.gz"
+    run("-o", out, "--lib", library, "--sym", "^run_again$", "--", program, "5", command=TRACE_CUDA)
+    found = Counter[str]()
+    for call in load(out).calls:
+        assert (call.name, call.count, call.open_count) == ("run_again", 0, 0)
+        found.update(call.errors)
+    assert found == {"left without a return": 5}
+
+
+GO = """package main
+
+import ("bytes"; "fmt"; "strings")
+
+func main() {
+	n := 0
+	for i := 0; i < 2000; i++ { n += bytes.Count([]byte(strings.Repeat("ab", i%50)), []byte("b")) }
+	fmt.Println("ok", n)
+}
+"""
+
+
+def test_programs_made_by_go_are_left_alone(require: Callable[[bool, str], None], tmp_path: Path) -> None:
+    """A return probe in code that moves its stack ends the program."""
+    require(shutil.which("go") is not None, "there is no go (package golang-go)")
+    (tmp_path / "program.go").write_text(GO)
+    program = tmp_path / "made_by_go"
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "GOFLAGS": "-p=1", "GO111MODULE": "off"}
+    subprocess.run(["go", "build", "-o", program, tmp_path / "program.go"], check=True, env=environment)
+    refused = run("--lib", str(program), "--sym", ".", "--", str(program), command=TRACE_CUDA)
+    assert refused.status == 2
+    assert "made_by_go, and a probe on the return of a function could end the program" in refused.err
+    by_name = run("--lib", "made_by_go", "--sym", ".", "--", str(program), command=TRACE_CUDA)
+    assert "ok 49000" in by_name.out + by_name.err, by_name.err
+    assert by_name.status == 0, by_name.err
+    assert "Go made it" in by_name.out

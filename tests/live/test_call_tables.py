@@ -43,6 +43,14 @@ MEASURES: list[tuple[Callable[[], Measure], str, str]] = [
     (lambda: calls_of("same_ids", "^ask$"), "ask", ""),
     (Ioctl, "TIOCGWINSZ", "ENOTTY"),
 ]
+COPYING = "^cudaMemcpy$"
+
+
+def joined(program: str) -> tuple[Ioctl, Calls]:
+    """Its cudaMemcpy() copies 64 bytes to the device, and makes an ioctl."""
+    ioctls = Ioctl(alone=False)
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / program)),), symbols=re.compile(COPYING))
+    return ioctls, Calls(wanted, ioctls=ioctls)
 
 
 def check_threads(profile: Profile) -> None:
@@ -91,11 +99,38 @@ def test_ids_that_come_back(trace: Trace, shape: Shape, measure: Callable[[], Me
     render(summary, text)
     pid = truths["life_0"]["pid"]
     assert re.search("(by|in) 4 processes", text.getvalue())
-    entries = [(e["process"], e["pid_life"]) for e in summary.to_json()["calls"] if e["pid"] == pid]
-    assert sorted(entries) == [(f"life-{i}", i + 1) for i in range(3)]
+    entries = [e for e in summary.to_json()["calls"] if (e["pid"], e["name"]) == (pid, name)]
+    assert sorted((e["process"], e["pid_life"]) for e in entries) == [(f"life-{i}", i + 1) for i in range(3)]
     lines = [row.who for row in rows(summary.calls, CallsView("calls", "thread"))]
     assert f"life-2 ({pid} (third))::main" in lines
     assert f"same_ids ({by_name['same_ids'].pid})::again-1 ({tid} (second))" in lines
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_what_calls_of_processes_of_one_pid_made(trace: Trace, shape: Shape) -> None:
+    """Ioctls and copies are those of the process that made them."""
+    options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
+    traced = trace("same_ids", ROUNDS, measures=joined("same_ids"), shape=shape, **options)
+    profile = traced.profile
+    pid = next(wait["pid"] for wait in traced.truth["waits"] if wait["function"] == "life_0")
+    lives = {(f"life-{i}", pid, i + 1): ROUNDS * (i + 1) for i in range(3)}
+    (main,) = {call.pid for call in profile.calls if call.process == "same_ids"}
+    lives["same_ids", main, 1] = ROUNDS * 6
+    assert {(one.process, one.pid, one.pid_life): one.count for one in profile.call_ioctls} == lives
+    assert {(one.process, one.pid, one.pid_life): one.count for one in profile.copies} == lives
+    assert {one.bytes for one in profile.copies} == {64 * count for count in lives.values()}
+    assert len(profile.call_ioctls) == len(profile.copies) == 4
+    for one in profile.call_ioctls:
+        (call,) = [each for each in profile.calls if (each.process, each.library) == (one.process, one.library)]
+        assert 0 < one.total < call.total
+    again = reloaded(profile)
+    assert (again.call_ioctls, again.copies) == (profile.call_ioctls, profile.copies)
+    entries = summarize(profile).to_json()
+    assert {(e["process"], e["pid"], e["pid_life"]): e["count"] for e in entries["copies"]} == lives
+    made = {(e["process"], e["pid_life"]): e["ioctls"] for e in entries["calls"] if "ioctls" in e}
+    assert {(*who, one["count"]) for who, each in made.items() for one in each} == {
+        (name, life, count) for (name, _, life), count in lives.items()
+    }
 
 
 @pytest.fixture
@@ -121,10 +156,31 @@ def test_a_storm_of_processes(trace: Trace, small: None) -> None:
     profile = trace("fork_storm", 600, 4, measures=(calls_of("fork_storm", "^child_sleep$"),)).profile
     folded = check_storm(profile, "child_sleep", 600)
     assert (folded.process, folded.pid) == ("fork_storm", 0)
-    (entry,) = [each for each in summarize(profile).to_json()["calls"] if each["pid"] is None]
+    summary = summarize(profile)
+    (entry,) = [e for e in summary.to_json()["calls"] if e["pid"] is None and e["name"] == "child_sleep"]
     assert entry["count"] == folded.count
-    (row,) = summarize(profile).calls
+    (row,) = [each for each in summary.calls if each.total.name == "child_sleep"]
     assert (row.total.count, row.processes) == (600, "up to 600 processes")
+
+
+def test_what_a_storm_of_processes_made(trace: Trace, small: None) -> None:
+    """Ioctls and copies of processes that were added up are those of their name, and not of a pid."""
+    profile = trace("fork_storm", 600, 4, measures=joined("fork_storm")).profile
+    folded = check_storm(profile, "cudaMemcpy", 600)
+    calls = {call.pid: call for call in profile.calls if call.library}
+    for parts in (profile.call_ioctls, profile.copies):
+        assert {one.pid: one.count for one in parts} == {pid: call.count for pid, call in calls.items()}
+        assert next(one for one in parts if not one.pid).process == folded.process == "fork_storm"
+    assert not profile.lost["ioctls in calls"] and not profile.lost["copies"]
+    (entry,) = [each for each in summarize(profile).to_json()["calls"] if each["pid"] is None and "ioctls" in each]
+    assert [made["count"] for made in entry["ioctls"]] == [folded.count]
+
+
+def test_what_calls_made_does_not_outgrow_the_tables(trace: Trace) -> None:
+    """They are emptied while the trace runs: there are more entries than the 1,024 for which they have room."""
+    profile = trace("fork_storm", 1500, 4, measures=joined("fork_storm"), table_entries=4096).profile
+    assert sum(one.count for one in profile.call_ioctls) == sum(one.count for one in profile.copies) == 1500
+    assert not profile.lost["ioctls in calls"] and not profile.lost["copies"]
 
 
 def test_a_storm_of_threads(trace: Trace, small: None) -> None:
@@ -193,3 +249,38 @@ def test_tables_of_the_command(tmp_path: Path, by: str) -> None:
     counts = Counter({call.name: call.count for call in (each.total for each in summary.calls)})
     assert counts == Counter({row.call.name: 0 for row in found}) + counts
     json.dumps(summary.to_json())
+
+
+def test_calls_that_are_nested_too_deeply(trace: Trace) -> None:
+    """recurse() of call_paths is 1 to 60 calls deep: those inside 8 others are told apart from a lack of room."""
+    traced = trace("call_paths", "near", 1, measures=(calls_of("call_paths", "^recurse$"),))
+    counted = lost = 0
+    for wait in traced.truth["waits"]:
+        name, _, depth = wait["function"].partition("/")
+        if name == "recurse":
+            counted += min(int(depth), 8) * wait["calls"]
+            lost += max(int(depth) - 8, 0) * wait["calls"]
+    profile = traced.profile
+    (call,) = [call for call in profile.calls if call.name == "recurse"]
+    assert lost > 1000
+    assert (call.count, profile.lost["calls inside 8 others"], profile.lost["calls"]) == (counted, lost, 0)
+    assert not any("--table-size" in comment for comment in profile.comments)
+    text = io.StringIO()
+    render(summarize(profile), text)
+    assert f"{lost:,} calls inside 8 others" in text.getvalue()
+
+
+def test_calls_of_a_killed_process(tmp_path: Path) -> None:
+    """The time of the calls that it was in is in the picture up to its end: each ns once."""
+    program, out = FOLDER / "call_loop", tmp_path / "x.pb.gz"
+    script = f"{program} 100000000 & sleep 1; kill -9 $!; wait; true"
+    wanted = "--lib", program, "--sym", "^(main|call_target)$"
+    run("-o", out, *wanted, "--", "sh", "-c", script, command=TRACE_CUDA).check_succeeded()
+    profile = load(out)
+    calls = {call.name: call for call in profile.calls if call.process == "call_loop"}
+    main, target = calls["main"], calls["call_target"]
+    assert (main.count, main.open_count) == (0, 1)
+    assert main.open_time > 500_000_000 and target.count > 1000
+    assert main.open_inner == target.whole
+    whole = sum(sample.values[0] for sample in profile.samples if sample.label("process") == "call_loop")
+    assert whole == main.open_time == sum(call.whole_own for call in calls.values())

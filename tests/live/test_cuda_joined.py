@@ -243,3 +243,13 @@ def test_many_calls_of_several_processes(tmp_path: Path) -> None:
     assert sum(sample.values[0] for sample in profile.samples) == sum(call.own for call in found)
     assert all(call.min <= call.mean <= call.max < 10_000_000_000 for call in found)
     assert all(sample.values[0] < 60_000_000_000 for sample in profile.samples)
+
+
+def test_ioctls_outside_of_calls(tmp_path: Path) -> None:
+    """get_sizes() of the program makes all of them; the table tells the time of those that no timed function made."""
+    program, out = FOLDER / "ioctls", tmp_path / "x.pb.gz"
+    for symbol, outside in (("^get_sizes$", False), ("^workload_end$", True)):
+        options = "--force", "-o", out, "--lib", program, "--sym", symbol
+        done = run(*options, "--", program, "inside", 2, 200, command=TRACE_CUDA).check_succeeded()
+        told = re.search("^Ioctls outside of these calls: .*", done.out, re.MULTILINE)
+        assert bool(told and "TIOCGWINSZ" in told[0]) == outside, (symbol, told)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import termios
 import time
@@ -38,6 +40,29 @@ HELD = {
     "UNKNOWN": "0x4601",
 }
 """The workload's names and ours."""
+BITS_32 = """
+.code32
+.globl _start
+.type _start, @function
+_start: movl $54, %eax
+     movl $1, %ebx
+     movl $0x5413, %ecx
+     xorl %edx, %edx
+     int $0x80
+     movl $162, %eax
+     movl $request, %ebx
+     xorl %ecx, %ecx
+     int $0x80
+     decl rounds
+     jnz _start
+     movl $1, %eax
+     xorl %ebx, %ebx
+     int $0x80
+.data
+rounds: .long 20
+request: .long 0, 10000000
+"""
+"""20 times an ioctl (TIOCGWINSZ) and a sleep of 10 ms."""
 
 
 @pytest.fixture
@@ -307,3 +332,16 @@ def test_a_killed_target(tmp_path: Path) -> None:
     profile = load(tmp_path / "x.pb.gz")
     assert sum(call.count for call in profile.calls) > 1000
     assert {call.pid for call in profile.calls} == {pid}
+
+
+def test_a_program_of_32_bits(tmp_path: Path, require: Callable[[bool, str], None]) -> None:
+    """The kernel's tracepoints leave out its system calls: the summary says so."""
+    require(all(map(shutil.which, ("as", "ld"))), "there is no assembler and linker")
+    program = tmp_path / "bits"
+    (tmp_path / "bits.s").write_text(BITS_32)
+    subprocess.run(["as", "--32", "-o", tmp_path / "bits.o", tmp_path / "bits.s"], check=True)
+    subprocess.run(["ld", "-m", "elf_i386", "-o", program, tmp_path / "bits.o"], check=True)
+    require(subprocess.run([program]).returncode == 0, "the kernel runs no 32-bit programs")
+    done = run("-o", tmp_path / "x.pb.gz", "--", program, command=TRACE_IOCTL).check_succeeded()
+    assert not load(tmp_path / "x.pb.gz").calls
+    assert "Note: the kernel does not report ioctls of 32-bit programs: those of bits are missing\n" in done.out

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.converters import pprof
+from stallscope.converters.model.locks import CONDITION, GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures.locks import Locks, kernel_tells
+from stallscope.tracers.measures import locks as measured
+from stallscope.tracers.measures.locks import Locks, kernel_knows_caches, kernel_tells
 from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
 
 MS = 1_000_000
+GIL_USERS = """
+import threading
+def compute():
+    total = 0
+    for i in range(3_000_000):
+        total += i
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+LOCK_USERS = """
+import threading, time
+lock = threading.Lock()
+def use():
+    for i in range(20):
+        with lock: time.sleep(0.01)
+threads = [threading.Thread(target=use) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
 
 
 def traced(trace: Trace, *workload: object) -> Traced:
@@ -138,6 +165,47 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
 
 
+@pytest.mark.parametrize("asks", [True, False], ids=["asking", "comparing"])
+def test_lock_of_a_process_in_the_kernel(
+    trace: Trace, require: Callable[[bool, str], None], monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """Threads that change the memory of their process: known on every kernel, as it is the thread's own."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    require(kernel_knows_caches() or not asks, "the kernel does not tell the caches of memory")
+    monkeypatch.setattr(measured, "kernel_knows_caches", lambda: asks)
+    found = traced(trace, "mutexes", "memory", 6, 100)
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    assert (lock.name, lock.owned_by, lock.process) == ("mm_struct.mmap_lock", KERNEL, "mutexes")
+    assert lock.pid == found.truth["pid"]
+    assert any("use_memory" in place.frames for place in lock.places), lock.places
+    assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]} | {lock.pid}
+    assert not found.profile.lost["what holds locks of the kernel"]
+
+
+def test_kernel_that_refuses_the_question(
+    trace: Trace, require: Callable[[bool, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs may not call this function: the others are loaded."""
+    require(kernel_tells(), "the kernel does not report waits for its locks")
+    monkeypatch.setattr(measured, "kernel_knows_caches", lambda: True)
+    monkeypatch.setattr(measured, "ASKS", "schedule")
+    measure = Locks()
+    found = trace("mutexes", "memory", 6, 100, measures=(WakeUp(), measure))
+    assert measure.placed == ("locks_begin", "locks_end")
+    assert "mm_struct.mmap_lock" in {lock.name for lock in found.profile.locks}
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_type_and_field_of_a_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None], raw: bool) -> None:
+    """That of the file's inode: it is in a cache for inodes of this file system."""
+    require(kernel_knows_caches(), "the kernel does not tell the caches of memory")
+    options: dict[str, Any] = {"btf": KERNEL_BTF, "shape": SHAPES[-1]} if raw else {}
+    found = trace("mutexes", "inode", 6, 60, measures=(WakeUp(), Locks()), **options)
+    lock = max((lock for lock in found.profile.locks if lock.kind == "rwsem"), key=lambda lock: lock.time)
+    assert re.fullmatch("shmem_inode_info.vfs_inode.i_rwsem at 0x[0-9a-f]{16}", lock.name)
+    assert lock.pid == 0
+
+
 def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) -> None:
     """The table of descriptors has one, which threads on two cores take. Only the kernel's stack is known."""
     require(kernel_tells(), "the kernel does not report waits for its locks")
@@ -152,3 +220,36 @@ def test_spinlock_of_the_kernel(trace: Trace, require: Callable[[bool, str], Non
     assert 0 < lock.time < wall
     assert {thread.tid for thread in lock.waiters} <= {thread["tid"] for thread in found.truth["threads"]}
     assert not lock.holders
+
+
+def test_global_interpreter_lock(trace: Trace, require: Callable[[bool, str], None], tmp_path: Path) -> None:
+    """Threads of Python that compute: one of them at a time."""
+    files = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "r-xp" in line}
+    told = any(b"take_gil" in Path(file).read_bytes() for file in files if "python3" in os.path.basename(file))
+    require(told, "this interpreter has no symbol for what waits for the lock")
+    script, out = tmp_path / "threads.py", tmp_path / "out.pb.gz"
+    script.write_text(GIL_USERS)
+    command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with out.open("rb") as file:
+        locks = [lock for lock in pprof.load(file).locks if lock.kind == GIL]
+    assert locks
+    assert all(lock.is_contention and lock.owned_by == PROCESS for lock in locks)
+    known = sum(place.time for lock in locks for place in lock.places if "take_gil" in place.frames)
+    assert known >= 0.5 * sum(lock.time for lock in locks), locks  # others: stacks before the tables were there
+    assert len({thread.tid for lock in locks for thread in lock.waiters}) >= 3
+    givers = [thread for lock in locks for thread in lock.holders if thread.source == WAKER]
+    assert any("drop_gil" in thread.frames for thread in givers), givers
+
+
+def test_a_lock_of_python_is_one(tmp_path: Path) -> None:
+    """It is a semaphore of the C library, or a mutex and a condition variable."""
+    script, out = tmp_path / "locks.py", tmp_path / "out.pb.gz"
+    script.write_text(LOCK_USERS)
+    command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with out.open("rb") as file:
+        locks = pprof.load(file).locks
+    most = max((lock for lock in locks if len(lock.waiters) >= 3), key=lambda lock: lock.time)
+    assert most.time >= 4 * 20 * 10 * MS  # at least one waits while another one sleeps
+    assert most.is_lock_like or most.kind == CONDITION, most

@@ -44,7 +44,7 @@ from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_help
 from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
-from stallscope.tracers.measures.locks import Locks, kernel_tells
+from stallscope.tracers.measures.locks import Locks, kernel_knows_caches, kernel_tells
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
@@ -352,7 +352,11 @@ def locks() -> str:
         written = traced("mutexes", "inode", 4, 40, measures=(WakeUp(), Locks()))
         semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)
         assert semaphore.holders and semaphore.holders[0].source == OWNER, semaphore
-        kernel = f"a rwsem with {semaphore.waits} waits and its owners"
+        if kernel_knows_caches():
+            assert "_inode_info.vfs_inode.i_rwsem at 0x" in semaphore.name, semaphore
+        memory = traced("mutexes", "memory", 4, 60, measures=(WakeUp(), Locks()))
+        assert "mm_struct.mmap_lock" in {each.name for each in memory.profile.locks}, memory.profile.locks
+        kernel = f"a rwsem with {semaphore.waits} waits and its owners; mm_struct.mmap_lock by its name"
     path = traced("waits_through", 4, 20, measures=(WakeUp(), Timeline()))
     assert path.profile.scheduling is not None
     main = thread_of(path.profile.scheduling, path.truth["pid"])

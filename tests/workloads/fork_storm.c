@@ -3,12 +3,24 @@
  *	fork_storm [--wait] [--linger] [--exec] [CHILDREN=200] [AT_ONCE=1]
  *
  * Truth: each child sleeps 1 ms, once, in child_sleep(); with --exec it becomes storm_child and sleeps in
- * exec_child_sleep() there. It reports what it measured through a pipe; the sums stand in one record (pid and tid are
+ * exec_child_sleep() there; without, it then calls cudaMemcpy(), for 64 bytes to the device, once. It reports what it measured through a pipe; the sums stand in one record (pid and tid are
  * the parent's). The parent waits in reap(). */
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include "workload.h"
 
 static char storm_child[4096];
+
+/* It makes an ioctl that fails. */
+static NAMED int cudaMemcpy(void *to, const void *from, size_t size, int kind)
+{
+	struct winsize found;
+
+	(void)to, (void)from, (void)size, (void)kind;
+	ioctl(-1, TIOCGWINSZ, &found);
+	KEEP_FRAME();
+	return 0;
+}
 
 static NAMED void child_sleep(struct wait_truth *w)
 {
@@ -46,6 +58,7 @@ static void start_child(bool with_exec, int report)
 
 		warm_up(&mine);
 		child_sleep(&mine);
+		cudaMemcpy(NULL, NULL, 64, 1);
 		if (write(report, &mine, sizeof(mine)) == sizeof(mine))
 			_exit(0);
 	}

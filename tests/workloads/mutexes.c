@@ -5,7 +5,8 @@
  * KIND: static (a mutex in the program's data), pi, rwlock (waiters are readers), condition (waiters wait to be told, not
  * for a lock): threads. shared, robust: a mutex in shared memory, between processes. inode: processes that write to one
  * file, in write_file(), which the kernel lets one at a time do. table: threads that open and close descriptors, in
- * use_table(), for which the kernel has a spinlock.
+ * use_table(), for which the kernel has a spinlock. memory: threads that map memory, touch it and unmap it, in use_memory():
+ * the kernel lets one at a time change the process's memory.
  *
  * Truth: each of "waiter-I" takes the lock again and again in take_lock(), and gives it back at once in give_lock();
  * "holder" keeps it in hold(), asleep, for HOLD_US ROUNDS times. */
@@ -26,7 +27,7 @@ static struct board_of_locks *at;
 struct board_of_locks lock_table; /* a symbol with a name */
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
-static bool readers, condition, table;
+static bool readers, condition, table, memory;
 static long rounds, hold_us;
 static int file;
 static char content[4 << 20];
@@ -156,6 +157,32 @@ static NAMED void use_table(void)
 	KEEP_FRAME();
 }
 
+static NAMED void use_memory(void)
+{
+	long size = 1 << 20;
+	char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mapped == MAP_FAILED)
+		die("mmap");
+	for (long i = 0; i < size; i += 4096)
+		mapped[i] = 1;
+	munmap(mapped, size);
+	KEEP_FRAME();
+}
+
+static void *memory_user(void *number)
+{
+	struct thread_truth begin;
+
+	atomic_store(&tids[(long)number], (int)syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0));
+	await_start();
+	begin = thread_now();
+	for (long i = 0; i < rounds; i++)
+		use_memory();
+	thread_done(&begin);
+	return NULL;
+}
+
 static void *table_user(void *number)
 {
 	struct thread_truth begin;
@@ -216,6 +243,15 @@ static int run_processes(long waiters)
 	return workload_end(begin);
 }
 
+static void *(*runs(long number))(void *)
+{
+	if (table)
+		return table_user;
+	if (memory)
+		return memory_user;
+	return number ? waiter : holder;
+}
+
 static int run_threads(long waiters)
 {
 	pthread_t threads[MAX_WAITERS + 1];
@@ -223,7 +259,7 @@ static int run_threads(long waiters)
 	uint64_t begin;
 
 	for (long i = 0; i <= waiters; i++) {
-		if (pthread_create(&threads[i], NULL, table ? table_user : i ? waiter : holder, (void *)i))
+		if (pthread_create(&threads[i], NULL, runs(i), (void *)i))
 			die("pthread_create");
 		while (!(all[i + 1] = atomic_load(&tids[i])))
 			usleep(1000);
@@ -252,13 +288,14 @@ int main(int argc, char **argv)
 	readers = !strcmp(kind, "rwlock");
 	condition = !strcmp(kind, "condition");
 	table = !strcmp(kind, "table");
+	memory = !strcmp(kind, "memory");
 	at = &lock_table;
 	if (processes) {
-		int memory = memfd_create("locks", 0);
+		int shared = memfd_create("locks", 0);
 
-		if (memory < 0 || ftruncate(memory, 8192))
+		if (shared < 0 || ftruncate(shared, 8192))
 			die("memfd_create");
-		at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+		at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
 		if (at == MAP_FAILED)
 			die("mmap");
 		at = (void *)((char *)at + 4096);

@@ -4,8 +4,8 @@
  *
  * Truth: three processes with the pid of the first one, named life-0, life-1 and life-2, each this program executed
  * anew: the i-th sleeps i + 1 ms in life_i(), ROUNDS times. Then three threads of the main process with the tid of the
- * first one, named again-0 and so on, which do the same in again_i(). After each sleep they call ask() i + 1 times, which
- * makes an ioctl that fails (TIOCGWINSZ on no terminal). The records of waits have the ids. Another thread
+ * first one, named again-0 and so on, which do the same in again_i(). After each sleep they call cudaMemcpy() i + 1
+ * times, for 64 bytes to the device, which calls ask(), which makes an ioctl that fails (TIOCGWINSZ on no terminal). The records of waits have the ids. Another thread
  * that gets the id meanwhile makes a thread with another id, which does nothing, and is joined. Needs root. */
 #include <linux/sched.h>
 #include <pthread.h>
@@ -27,13 +27,21 @@ static NAMED void ask(void)
 	KEEP_FRAME();
 }
 
+static NAMED int cudaMemcpy(void *to, const void *from, size_t size, int kind)
+{
+	(void)to, (void)from, (void)size, (void)kind;
+	ask();
+	KEEP_FRAME();
+	return 0;
+}
+
 #define SLEEPS_IN(name, ms)                                                                                            \
 	static NAMED void name(struct wait_truth *w)                                                                   \
 	{                                                                                                              \
 		for (long i = 0; i < rounds; i++) {                                                                    \
 			measured_sleep(w, (ms)*1000000L);                                                              \
 			for (int j = 0; j < (ms); j++)                                                                 \
-				ask();                                                                                 \
+				cudaMemcpy(NULL, NULL, 64, 1);                                                         \
 		}                                                                                                      \
 		KEEP_FRAME();                                                                                          \
 	}

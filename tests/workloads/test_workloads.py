@@ -112,8 +112,8 @@ def test_pipe_chain_works_in_between() -> None:
     for thread in truth["threads"]:
         assert thread["cpu_ns"] >= 10 * 2 * MS
         (reads,) = [w for w in truth["waits"] if (w["pid"], w["function"]) == (thread["pid"], "read_token")]
-        # The two others work meanwhile.
-        assert reads["ns"] >= 9 * 2 * 2 * MS
+        # The two others work meanwhile, if this one gets a core at once to wait.
+        assert reads["ns"] >= 0.7 * 9 * 2 * 2 * MS
 
 
 def test_lock_holder() -> None:

@@ -464,6 +464,8 @@ static void *worker(void *unused)
 	for (int i = 1; i <= rounds; i++) {
 		while (atomic_load(&asked) != i)
 			measured(w, SYS_futex, (long)&asked, FUTEX_WAIT_PRIVATE, i - 1, 0, 0, 0);
+		while (!atomic_load(shared_lock)) /* else neighbour may not come to have it */
+			sched_yield();
 		call_driver();
 		atomic_store(&done, i);
 		syscall6(SYS_futex, (long)&done, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);

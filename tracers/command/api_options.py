@@ -38,7 +38,8 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--sym",
             "symbols",
             metavar="REGEX",
-            help="The functions of --lib, of a C API: an exception that leaves one ends the program.",
+            help="The functions of --lib, of a C API: an exception that leaves one ends the program, and a thread "
+            "that is cancelled in one has no cleanup.",
         ),
     ]
     for decorator in reversed(decorators):
@@ -78,20 +79,26 @@ def _library(path: str, symbols: re.Pattern[str] | None) -> Library:
 def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
     """StallscopeError if the file has no such function."""
     from ..images.elf import ElfError, ElfFile, FileSource
-    from ..images.functions import function_names
+    from ..images.functions import function_names, is_of_go
 
     shown = printable(path)
     try:
         fd = HOST.open_regular(path)
         try:
             elf = ElfFile(FileSource(fd))
-            names = function_names(elf)
+            names, of_go = function_names(elf), is_of_go(elf)
         finally:
             os.close(fd)
     except (OSError, ValueError, ElfError) as error:
         raise StallscopeError(f"{shown}: {error}", "give a shared library or a program", exit_code=2) from None
     if not elf.is_64:
         raise StallscopeError(f"{shown} is 32-bit code, which is not traced", "give a 64-bit library", exit_code=2)
+    if of_go:
+        raise StallscopeError(
+            f"Go made {shown}, and a probe on the return of a function could end the program",
+            "give a library that was not built with Go",
+            exit_code=2,
+        )
     matching = [name for name in names if symbols.search(name)]
     if any(map(is_safe, matching)):
         return

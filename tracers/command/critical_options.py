@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...converters.writers.output import GRAPHS, format_of
 from ..measures.timeline import Timeline
 
 
@@ -48,4 +49,6 @@ def make_events(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
         raise click.UsageError("--critical command is for a COMMAND: give the id of a process or thread")
     if given["merge"]:
         raise click.UsageError("--merge puts processes together, a path goes through each: leave out one of them")
+    if given.get("graph") or any(format_of(path) in GRAPHS for path in given["outputs"]):
+        raise click.UsageError("--critical shows a path, which has no wait-for graph: leave out one of them")
     return (Timeline(every_switch=given["everything"]),)

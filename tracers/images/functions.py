@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _STT_FUNC = 2
 _MAX_STRINGS = 256 << 20
 _LOAD, _EXECUTABLE = 1, 1
+_OF_GO = b".gopclntab", b".data.rel.ro.gopclntab", b".note.go.buildid", b".go.buildinfo"
 
 
 class Function(NamedTuple):
@@ -44,6 +45,11 @@ def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int) -> li
             size = min(code, segment.vaddr + segment.filesz - vaddr)
             found.append(Function(name, vaddr - segment.vaddr + segment.offset, elf.code_at(vaddr, size)))
     return found
+
+
+def is_of_go(elf: ElfFile) -> bool:
+    """Whether Go's linker made the file. Its code moves stacks, and looks at the return addresses on them."""
+    return any(elf.section_header(name) is not None for name in _OF_GO)
 
 
 def function_names(elf: ElfFile) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -10,11 +11,13 @@ from ctypes import byref
 from pathlib import Path
 
 from .bpfmap import Map
+from .kernel_types import KernelTypes
 from .libbpf import (
     BTF_KIND_DATASEC,
     BpfError,
     BtfType,
     BtfVarSecinfo,
+    Instruction,
     OpenOptions,
     TestRunOptions,
     check,
@@ -22,6 +25,9 @@ from .libbpf import (
     library,
     take_log,
 )
+
+_CALL, _PSEUDO_KFUNC_CALL = 0x85, 2
+"""BPF_JMP | BPF_CALL; as the source register: not a helper, but a function of the kernel."""
 
 
 class Link:
@@ -61,6 +67,19 @@ class Program:
     def set_attach_type(self, number: int) -> None:
         """An enum bpf_attach_type that libbpf does not know by the program's section."""
         check(library().bpf_program__set_expected_attach_type(self._pointer, number), f"program {self.name}")
+
+    def call_function(self, number: int, function: str) -> None:
+        """Before it is loaded: calls of the helper ``number``, which there is not, become calls of a function of the
+        kernel (kfunc). BpfError if the kernel has no such function, or nothing calls the helper."""
+        with KernelTypes() as types:
+            index = types.function_id(function)
+        count = library().bpf_program__insn_cnt(self._pointer)
+        code = (Instruction * count).from_address(library().bpf_program__insns(self._pointer))
+        calls = [each for each in code if (each.code, each.registers, each.imm) == (_CALL, 0, number)]
+        if not index or not calls:
+            raise BpfError(f"call of {function}() in {self.name}", errno.ENOENT, [])
+        for call in calls:
+            call.registers, call.imm = _PSEUDO_KFUNC_CALL << 4, index
 
     @property
     def pointer(self) -> int:

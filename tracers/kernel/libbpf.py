@@ -15,6 +15,7 @@ from ...converters.base.errors import StallscopeError
 from .loading import Loaded, load
 
 BTF_KIND_ENUM, BTF_KIND_DATASEC, BTF_KIND_ENUM64 = 6, 15, 19
+BTF_KIND_STRUCT, BTF_KIND_FUNC = 4, 12
 _LOG_BYTES = 1 << 24
 """Size of the longest message: the verifier's log (BPF_LOG_BUF_SIZE in libbpf)."""
 _LOG_KEPT = 1 << 14
@@ -87,6 +88,29 @@ class BtfType(ctypes.Structure):
     """struct btf_type."""
 
     _fields_ = [("name_off", c_uint32), ("info", c_uint32), ("size_or_type", c_uint32)]
+
+
+class Instruction(ctypes.Structure):
+    """struct bpf_insn; ``registers``: the destination in the low four bits, the source in the high ones."""
+
+    _fields_ = [
+        ("code", ctypes.c_uint8),
+        ("registers", ctypes.c_uint8),
+        ("off", ctypes.c_int16),
+        ("imm", ctypes.c_int32),
+    ]
+
+
+class BtfMember(ctypes.Structure):
+    """struct btf_member."""
+
+    _fields_ = [("name_off", c_uint32), ("type", c_uint32), ("offset", c_uint32)]
+
+
+class BtfArray(ctypes.Structure):
+    """struct btf_array."""
+
+    _fields_ = [("type", c_uint32), ("index_type", c_uint32), ("nelems", c_uint32)]
 
 
 class BtfVarSecinfo(ctypes.Structure):

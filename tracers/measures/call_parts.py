@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.copies import Copies
 from ..apis import copies
 from ..kernel.bpfobject import Object
+from ..kernel.records import Origin
 from ..kernel.sum_table import SumTable
 from .open_calls import Part
 from .probed import Probe
+
+if TYPE_CHECKING:
+    from .call_sums import PartSums
+    from .totals import Moved
 
 KEY = struct.Struct("<6I")
 """Thread, process, life, function, number of the ioctl's target or direction of the copy, nothing."""
@@ -20,78 +26,86 @@ IOCTL = struct.Struct("<4Q")
 """Count, total, blocked, runnable."""
 COPY = struct.Struct("<6Q")
 """Count, bytes, copies of an unknown size, total, blocked, runnable."""
+_IOCTL_TOTAL, _COPY_TOTAL = 1, 3
+"""Places of figures."""
+OTHER_FUNCTIONS = "[other functions]", "[other files]"
+"""Of calls that were added up because there were too many kinds of them."""
 
 _Names = Callable[[int], tuple[str, str]]
 
 
 class CallParts:
-    """The tables of what calls made. Read once per interval."""
+    """The tables of what calls made, and what was taken out of them."""
 
     def __init__(self) -> None:
         self._tables: dict[str, SumTable] = {}
-        self._ioctls: list[tuple[int, int, int, Sequence[int]]] = []
-        """Process, function, number, figures of `IOCTL`."""
-        self._copies: list[tuple[int, int, int, Sequence[int]]] = []
-        """Process, function, direction, figures of `COPY`."""
+        self._taken: dict[str, PartSums] = {}
 
     def open(self, loaded: Object, entries: int) -> None:
         self._tables = {
             "ioctls": SumTable(loaded, "call_ioctls", IOCTL.size, entries, key_size=KEY.size),
             "copies": SumTable(loaded, "call_copies", COPY.size, entries, key_size=KEY.size),
         }
+        self._taken = {}
 
-    def read(self, slot: int) -> None:
-        """Takes out the sums of an interval."""
-        self._ioctls = self._drained("ioctls", IOCTL, slot)
-        self._copies = self._drained("copies", COPY, slot)
+    def _sums(self) -> dict[str, PartSums]:
+        if not self._taken:
+            # It needs numpy, which takes longer to import than the probes to attach.
+            from .call_sums import PartSums
 
-    def _drained(self, name: str, layout: struct.Struct, slot: int) -> list[tuple[int, int, int, Sequence[int]]]:
-        keys, values = self._tables[name].drain(slot)
-        found = zip(KEY.iter_unpack(keys), layout.iter_unpack(values), strict=True)
-        return [(tgid, function, number, figures) for (_, tgid, _, function, number, _), figures in found]
+            self._taken = {
+                "ioctls": PartSums(IOCTL.size // 8, _IOCTL_TOTAL),
+                "copies": PartSums(COPY.size // 8, _COPY_TOTAL),
+            }
+        return self._taken
 
-    def forget(self) -> None:
-        self._ioctls, self._copies = [], []
+    def drain(self, slot: int) -> None:
+        """Takes out what the tables of an interval hold; programs may be running."""
+        for name, sums in self._sums().items():
+            sums.add(*self._tables[name].drain(slot))
+
+    def move(self, moved: Moved) -> None:
+        """Rows of these lives get other ids."""
+        for sums in self._sums().values():
+            sums.move(moved)
+
+    def clear(self) -> None:
+        """The next interval begins."""
+        for sums in self._sums().values():
+            sums.clear()
 
     def close(self) -> None:
         for table in self._tables.values():
             table.close()
 
-    def ioctls(self, functions: Sequence[Probe], described: _Names, going_on: Iterable[Part]) -> list[CallIoctls]:
-        """By process, function and command. ``going_on``: the calls that had not ended. Processes have no name yet."""
-        found: dict[tuple[int, int, tuple[str, str]], CallIoctls] = {}
-
-        def entry(tgid: int, function: int, number: int) -> CallIoctls:
-            probe, names = functions[function], described(number)
-            return found.setdefault(
-                (tgid, function, names), CallIoctls(probe.name, os.path.basename(probe.path), tgid, "", *names)
-            )
-
-        for tgid, function, number, (count, total, blocked, runnable) in self._ioctls:
-            one = entry(tgid, function, number)
-            one.count += count
-            one.total += total
-            one.blocked += blocked
-            one.runnable += runnable
+    def ioctls(
+        self, functions: Sequence[Probe], described: _Names, going_on: Iterable[Part]
+    ) -> list[tuple[Origin, CallIoctls]]:
+        """By thread, function and command. ``going_on``: the calls that had not ended. Processes have no name yet. What
+        was taken out is forgotten."""
+        found = []
+        for origin, function, number, (count, total, blocked, runnable) in self._sums()["ioctls"].sums():
+            names = *_names(functions, function), origin.tgid, "", *described(number)
+            found.append((origin, CallIoctls(*names, count, total, blocked, runnable)))
         for part in going_on:
             if part.ioctl:
-                one = entry(part.tgid, part.function, part.ioctl.number)
-                one.open_count += 1
-                one.open_time += part.ioctl_time
-        return list(found.values())
+                names = *_names(functions, part.function), part.tgid, "", *described(part.ioctl.number)
+                found.append((part.origin, CallIoctls(*names, open_count=1, open_time=part.ioctl_time)))
+        return found
 
-    def copies(self, functions: Sequence[Probe]) -> list[Copies]:
-        """By process, function and direction. Processes have no name yet."""
-        found: dict[tuple[int, int, int], Copies] = {}
-        for tgid, function, direction, (count, size, unknown, total, blocked, runnable) in self._copies:
-            probe = functions[function]
-            is_async = copies.is_async(probe.name)
-            names = probe.name, os.path.basename(probe.path), tgid, "", copies.DIRECTIONS[direction], is_async
-            one = found.setdefault((tgid, function, direction), Copies(*names))
-            one.count += count
-            one.bytes += size
-            one.unknown += unknown
-            one.total += total
-            one.blocked += blocked
-            one.runnable += runnable
-        return list(found.values())
+    def copies(self, functions: Sequence[Probe]) -> list[tuple[Origin, Copies]]:
+        """By thread, function and direction. Processes have no name yet. What was taken out is forgotten."""
+        found = []
+        for origin, function, direction, figures in self._sums()["copies"].sums():
+            name, library = _names(functions, function)
+            # Those that were added up can be of any direction, and some of them asynchronous.
+            where = copies.DIRECTIONS[direction if function >= 0 else -1]
+            is_async = function < 0 or copies.is_async(name)
+            found.append((origin, Copies(name, library, origin.tgid, "", where, is_async, *figures)))
+        return found
+
+
+def _names(functions: Sequence[Probe], function: int) -> tuple[str, str]:
+    """Of the function and of its library; ``function``: its number, or `call_sums.OTHER`."""
+    name, path = functions[function][:2] if function >= 0 else OTHER_FUNCTIONS
+    return name, os.path.basename(path)

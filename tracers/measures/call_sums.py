@@ -19,6 +19,8 @@ SUM = np.dtype([("figures", "<u8", FIGURES), ("latencies", "<u4", BUCKETS)])
 """struct call_sum."""
 FAILURE = np.dtype([("who", "<u4", 3), ("function", "<u4"), ("result", "<i4"), ("pad", "<u4")])
 """struct call_failure."""
+PART = np.dtype([("who", "<u4", 3), ("function", "<u4"), ("number", "<u4"), ("pad", "<u4")])
+"""struct call_ioctl_key and struct call_copy_key."""
 _TOTAL, _MIN, _MAX = 1, 5, 6
 """Places of figures."""
 _TID = 6
@@ -96,6 +98,35 @@ class CallSums:
         were added up."""
         for origin, (what, number) in self._failures.take():
             yield origin, what >> 32 if what else OTHER, (what & _LOW ^ 1 << 31) - (1 << 31), number
+
+
+class PartSums:
+    """What calls made, ioctls or copies, of a trace or of an interval of one."""
+
+    def __init__(self, figures: int, weight: int) -> None:
+        """``figures``: words of a value. ``weight``: the one that says how important it is."""
+        self._totals = Totals((np.add,) * figures, (weight,), more=1)
+
+    def add(self, keys: bytes, values: bytes) -> None:
+        """Adds what the table had."""
+        of = np.frombuffer(keys, PART)
+        what = (of["function"].astype(np.uint64) + np.uint64(1)) << np.uint64(32) | of["number"].astype(np.uint64)
+        self._totals.add(_keys(of["who"], what), values)
+        _bound(self._totals)
+
+    def move(self, moved: Moved) -> None:
+        """Rows of these lives get other ids."""
+        self._totals.move(moved)
+
+    def clear(self) -> None:
+        """The next interval begins."""
+        self._totals.clear()
+
+    def sums(self) -> Iterator[tuple[Origin, int, int, list[int]]]:
+        """Thread, function or `OTHER`, number of the ioctl's target or direction of the copy, and the figures; they are
+        forgotten."""
+        for origin, (what, *figures) in self._totals.take():
+            yield origin, (what >> 32) - 1, what & _LOW, figures
 
 
 def _bound(totals: Totals) -> None:

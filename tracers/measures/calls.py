@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.units import plural, share
 from ...converters.model import ValueType
-from ...converters.model.calls import BUCKETS, CallTimes
+from ...converters.model.calls import BUCKETS, LEFT, CallTimes
 from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
 from ..apis import cuda
 from ..apis.wanted import Wanted
@@ -20,9 +20,9 @@ from ..kernel.records import PREEMPTED as SWITCHED_OUT
 from ..kernel.records import RUNNING as ON_A_CORE
 from ..kernel.sum_table import SumTable
 from ..kernel.uprobes import Way, best_way
-from .call_parts import CallParts
+from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
-from .open_calls import HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
+from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row, Timed
 from .recorded_calls import PERIOD, RecordedCalls
@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 TIME = ValueType("calls", "nanoseconds")
 CALLS = ValueType("calls", "count")
 _USUAL = Wanted()
-LEFT = "left without a return"
-"""Named like an error: longjmp, an exception."""
 _OTHER_ERRORS = "[other errors]"
-_OTHER_FUNCTIONS = "[other functions]", "[other files]"
-"""Of calls that were added up because there were too many kinds of them."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
@@ -58,6 +54,8 @@ _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
 _FAILURE = struct.Struct("<4IiI")
+TOO_DEEP = f"calls inside {DEPTH} others"
+"""Not counted: their time is that of the innermost of these."""
 _LOSSES = (
     "calls",
     "calls without a stack in the table",
@@ -65,6 +63,7 @@ _LOSSES = (
     "stacks of calls",
     "ioctls in calls",
     "copies",
+    TOO_DEEP,
 )
 """enum call_loss, in its order; two counters of the probes' cost follow."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
@@ -185,6 +184,7 @@ class Calls(Summed):
         super().drain()
         self._call_sums().add(*self._tables["call_sums"].drain(self.slot))
         self._call_sums().add_failures(*self._tables["call_failures"].drain(self.slot))
+        self._parts.drain(self.slot)
 
     def _call_sums(self) -> CallSums:
         if self._sums is None:
@@ -197,6 +197,7 @@ class Calls(Summed):
     def move(self, moved: Moved) -> None:
         super().move(moved)
         self._call_sums().move(moved)
+        self._parts.move(moved)
 
     def read(self, loaded: Object) -> None:
         self.drain()
@@ -204,7 +205,6 @@ class Calls(Summed):
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
             self._inside = self._inside_of(stacks)
-        self._parts.read(self.slot)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}
         heads = [HEAD.unpack_from(value) for _, value in stacks]
@@ -215,7 +215,7 @@ class Calls(Summed):
     def next(self) -> None:
         super().next()
         self._call_sums().clear()
-        self._parts.forget()
+        self._parts.clear()
         self._lost_before, self._cost_before = self._lost, self._cost
 
     def close(self) -> None:
@@ -246,12 +246,12 @@ class Calls(Summed):
                 found[tid] = Inside(call.began, call.origin.ustack, call.target, *waits)
         return found
 
-    def call_ioctls(self, ended: Ended) -> list[CallIoctls]:
+    def call_ioctls(self, ended: Ended) -> list[tuple[Origin, CallIoctls]]:
         if self._ioctls is None or self.probed is None:
             return []
         return self._parts.ioctls(self.probed.functions, self._ioctls.described, self._going_on(ended))
 
-    def copies(self) -> list[Copies]:
+    def copies(self) -> list[tuple[Origin, Copies]]:
         return self._parts.copies(self.probed.functions) if self.probed else []
 
     def calls(self, ended: Ended) -> list[Timed]:
@@ -319,7 +319,7 @@ class Calls(Summed):
     def _entry(self, found: dict[tuple[Origin, int], CallTimes], origin: Origin, function: int) -> CallTimes:
         assert self.probed
         if (origin, function) not in found:
-            name, path = _OTHER_FUNCTIONS
+            name, path = OTHER_FUNCTIONS
             if function >= 0:
                 name, path, _ = self.probed.functions[function]
             found[origin, function] = CallTimes(name, "", origin.tgid, "", library=os.path.basename(path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from ...converters.model import ValueType
 from ...converters.model.calls import BUCKETS, CallTimes
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import RUNNING
+from ..images.maps import Mapping as MappedFile
 from ..ioctls import nvidia
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
@@ -36,6 +36,7 @@ from .ioctl_records import (
     Targets,
     add_times,
     as_origins,
+    on_cores,
     open_call,
     open_calls,
     plain,
@@ -43,6 +44,7 @@ from .ioctl_records import (
     wait_rows,
 )
 from .ioctl_rings import IoctlRings
+from .narrow import NarrowPrograms
 from .open_calls import DEPTH
 from .protocol import SCHEDULER, Ended, Row, Timed
 from .span_options import SpanOptions
@@ -111,6 +113,7 @@ class Ioctl(Summed):
         self._rings = IoctlRings()
         self._sharing: Sharing | None = None
         self._reading = threading.Lock()
+        self._narrow = NarrowPrograms()
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
@@ -196,6 +199,9 @@ class Ioctl(Summed):
             ) from error
         return links
 
+    def mapped(self, pid: int, mapping: MappedFile) -> None:
+        self._narrow.look(pid, mapping)
+
     def on_record(self, data: bytes) -> bool:
         if int.from_bytes(data[:4], "little") != RECORD_IOCTL:
             return False
@@ -270,7 +276,7 @@ class Ioctl(Summed):
         if not self._alone:
             return []
         rows = []
-        ran = self._ran()
+        ran = on_cores(self._returned())
         for origin, (length, runnable, count) in self.totals().take():
             number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
             name = self._call(number)
@@ -298,17 +304,6 @@ class Ioctl(Summed):
         if self._all_times is None:
             self._all_times = list(self._times_totals().take())
         return self._all_times
-
-    def _ran(self) -> defaultdict[tuple[int, int, int, int], list[int]]:
-        """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there
-        was no room, they are not among the sums."""
-        ran: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(lambda: [0, 0])
-        for origin, values in self._returned():
-            count, total, _, blocked, runnable, *_ = values
-            left = ran[origin.tid, origin.tgid, origin.life, origin.state >> NUMBER_SHIFT]
-            left[0] += total - blocked - runnable
-            left[1] += count
-        return ran
 
     def calls(self, ended: Ended) -> list[Timed]:
         found: dict[tuple[Origin, str, str], CallTimes] = {}
@@ -372,9 +367,10 @@ class Ioctl(Summed):
         if number := self.losses()[UNREPORTED]:
             kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
             yield f"{kept}: counts are too low by these"
+        if self._alone:
+            yield from self._narrow.remarks()
         if self._unfinished and self._alone:
             yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
-
         if self._spans and self._span_options:
             yield from self._span_options.remarks("ioctl", self._spans.short)
 

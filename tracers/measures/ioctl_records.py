@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...converters.model.calls import BUCKETS, CallTimes
@@ -152,6 +153,18 @@ def add_times(entry: CallTimes, values: Sequence[int]) -> None:
     entry.runnable += runnable
     known = entry.latencies or (0,) * BUCKETS
     entry.latencies = tuple(map(sum, zip(known, latencies, strict=True)))
+
+
+def on_cores(returned: Iterable[tuple[Origin, Sequence[int]]]) -> defaultdict[tuple[int, int, int, int], list[int]]:
+    """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there was
+    no room, they are not among the sums. ``returned``: values of struct ioctl_times."""
+    ran: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for origin, values in returned:
+        count, total, _, blocked, runnable, *_ = values
+        left = ran[origin.tid, origin.tgid, origin.life, origin.state >> NUMBER_SHIFT]
+        left[0] += total - blocked - runnable
+        left[1] += count
+    return ran
 
 
 def open_calls(loaded: Object) -> dict[bytes, Open]:

@@ -11,6 +11,7 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
 from ..kernel.records import BLOCKED, BY_UNKNOWN, RECORD_LOCK, STATES, Origin, Waker
 from ..kernel.sum_table import SumTable
+from .lock_objects import ASKED, ASKS, LockObject, join_objects
 from .lock_records import (
     FLAGS_SHIFT,
     HOLDER,
@@ -44,10 +45,14 @@ _WORDS = 1 << 15
 _KEPT_QUEUES = 1 << 15
 _HOLDERS = 1 << 15
 """Rows of holders kept; others are added up without who ended the wait."""
+_OBJECTS = 1 << 13
+"""Locks of the kernel in allocated memory between two times that the tables are taken out."""
+_KEPT_OBJECTS = 1 << 15
 _CONTEXTS = 5
 """Entries of scratch maps, up to CONTEXT_LOCK: enum context of bpf/include/maps.bpf.h."""
 _KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _TRACEPOINT = b"\0btf_trace_contention_begin\0"
+_ASKING = "locks_begin_asking"
 _MASK = (1 << KIND_SHIFT) - 1
 _SLEEPING, _UNINTERRUPTIBLE = STATES.index("interruptible"), STATES.index("uninterruptible")
 _NOBODY = Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN)
@@ -58,16 +63,26 @@ _LOSSES = (
     "queues of locks",
     "locks in shared memory not recognised",
     UNSEEN,
+    "what holds locks of the kernel",
 )
 """enum lock_loss, in its order."""
 
 
 def kernel_tells() -> bool:
     """Whether the running kernel reports waits for its own locks (16edd9b511a1, 5.19)."""
+    return _kernel_has(_TRACEPOINT, otherwise=True)  # without type information, it is tried
+
+
+def kernel_knows_caches() -> bool:
+    """Whether the running kernel tells programs from which cache memory is."""
+    return _kernel_has(b"\0" + ASKS.encode() + b"\0", otherwise=False)
+
+
+def _kernel_has(name: bytes, *, otherwise: bool) -> bool:
     try:
-        return _TRACEPOINT in _KERNEL_BTF.read_bytes()
+        return name in _KERNEL_BTF.read_bytes()
     except OSError:
-        return True  # without type information: it is tried
+        return otherwise
 
 
 class Locks(Summed):
@@ -83,31 +98,44 @@ class Locks(Summed):
 
     def __init__(self) -> None:
         self._of_kernel = kernel_tells()
-        self.placed = ("locks_begin", "locks_end") if self._of_kernel else ()
+        begin = _ASKING if kernel_knows_caches() else "locks_begin"
+        self.placed = (begin, "locks_end") if self._of_kernel else ()
         self._object: Object | None = None
         self._holders_table: SumTable | None = None
         self._holders: dict[bytes, LockSum] = {}
         self._queues: dict[tuple[int, int], tuple[int, int]] = {}
         self._waiting: dict[int, tuple[int, ...]] = {}
         self._spins: dict[bytes, LockSum] = {}
+        self._objects: dict[int, LockObject] = {}
+        self._before: dict[int, LockObject] = {}
         self._new_words: list[tuple[int, int]] = []
         self._words: dict[tuple[int, int], SharedWord] = {}
         self._numbers: dict[SharedWord, int] = {}
         self._met: set[int] = set()
         self._to_meet: set[int] = set()
         self._unreadable: set[tuple[int, int]] = set()
-        self._folded = self._unkept = self._short = 0
+        self._folded = self._unkept = self._short = self._untold = 0
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._lost_before = dict(self._lost)
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_locks": 1}
 
+    def kfuncs(self) -> Mapping[str, tuple[int, str]]:
+        return {_ASKING: (ASKED, ASKS)} if _ASKING in self.placed else {}
+
+    def does_without(self, program: str) -> bool:
+        if _ASKING not in self.placed or not program.startswith(_ASKING):
+            return False
+        self.placed = ("locks_begin", "locks_end")
+        return True
+
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
             "lock_waiting": _WAITING,
             "lock_queues": _QUEUES,
             "lock_shared": _SHARED,
+            "lock_objects": _OBJECTS if self._of_kernel else 1,
             **(dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS) if self._of_kernel else {}),
         }
 
@@ -202,6 +230,7 @@ class Locks(Summed):
                 self._met.add(second)
                 self._to_meet.add(second)
         self._take_queues()
+        self._take_objects()
 
     def _take_queues(self) -> None:
         """Takes out the longest queues. One that goes on is cut here."""
@@ -218,6 +247,13 @@ class Locks(Summed):
                 del self._queues[place]
             self._short += excess
 
+    def _take_objects(self) -> None:
+        assert self._object, "it was not opened"
+        table = self._object.find_map("lock_objects")
+        found = list(table.items())
+        table.clear()
+        self._untold += join_objects(self._objects, found, _KEPT_OBJECTS)
+
     def read(self, loaded: Object) -> None:
         self.consume()
         self.drain()
@@ -232,6 +268,7 @@ class Locks(Summed):
         self._lost["holders of locks"] += self._folded
         self._lost["queues of locks"] += self._short
         self._lost["locks in shared memory not recognised"] += self._unkept
+        self._lost["what holds locks of the kernel"] += self._untold
 
     def _read_spins(self, loaded: Object) -> None:
         self._spins = {}
@@ -245,6 +282,7 @@ class Locks(Summed):
     def next(self) -> None:
         super().next()
         self._holders, self._spins, self._queues, self._waiting = {}, {}, {}, {}
+        self._before, self._objects = self._objects, {}
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:  # noqa: ARG002
@@ -266,7 +304,8 @@ class Locks(Summed):
             stacks[stack] = tuple(filter(None, frames))
             origin = Origin(0, stack, 0, tid, tgid, life, _UNINTERRUPTIBLE)
             waits.append(_wait(origin, lock, OF_KERNEL | flags << FLAGS_SHIFT, total))
-        return LockRows(waits, holders, self._queues, self._words, self._numbers, self._unreadable, stacks)
+        objects = {**self._before, **self._objects}  # a wait may have begun in the interval before
+        return LockRows(waits, holders, self._queues, self._words, self._numbers, self._unreadable, stacks, objects)
 
     def _open(self, ended: Ended) -> Iterable[tuple[LockWait, LockHolder]]:
         """Waits that had not ended when the trace did."""

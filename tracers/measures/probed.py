@@ -14,7 +14,7 @@ from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
-from ..images.functions import Function, find_functions
+from ..images.functions import Function, find_functions, is_of_go
 from ..images.maps import Mapping
 from ..kernel.attaching import NO_TIME, NOT_SUPPORTED, SECONDS, attach_possible
 from ..kernel.bpfobject import Link, Object
@@ -75,20 +75,20 @@ class Probed(Link):
         if self.is_closed or not mapping.is_file or mapping.key in self._known:
             return
         path, identity = mapping.file_path, (mapping.dev, mapping.inode)
-        is_program = _is_program(pid, mapping)
+        of_program = is_program(pid, mapping)
         self._known.add(mapping.key)
-        if not self._wanted.looks_into(path, identity, is_program=is_program):
+        if not self._wanted.looks_into(path, identity, is_program=of_program):
             return
         try:
-            root = _root(pid)
+            root = root_of(pid)
             try:
                 fd = open_mapped(pid, mapping, root)
             finally:
                 root.close()
         except (OSError, ValueError) as error:
-            self._refuse(path, str(error), is_program=is_program)
+            self._refuse(path, str(error), is_program=of_program)
         else:
-            self._take(fd, path, identity, is_program=is_program)
+            self._take(fd, path, identity, is_program=of_program)
 
     def expect(self, path: str, *, is_program: bool) -> None:
         """The same for a file that a command will map, before it does: its first calls are then seen."""
@@ -137,8 +137,9 @@ class Probed(Link):
             self._narrow.append(path)
         if not found:
             return
-        if not elf.is_64 or elf.machine != _X86_64:
-            raise ElfError("its code is not that of 64-bit x86")
+        if why := _unfit(elf):
+            self.problems[path] = why
+            return
         # Functions of a program that only looks like CUDA's are not taken for it.
         if is_program and not any(cuda.kind(function.name) for function in found) and not self._wanted.libraries:
             return
@@ -165,14 +166,14 @@ class Probed(Link):
         if not probes:
             yield "no traced process has mapped a library with functions to trace"
             if self._narrow:
-                yield f"32-bit programs are not traced: {_some([os.path.basename(path) for path in self._narrow])}"
+                yield f"32-bit programs are not traced: {some([os.path.basename(path) for path in self._narrow])}"
         else:
             files = len({probe.path for probe in probes})
             where = f"{plural(len(probes), 'function')} of {plural(files, 'file')}"
             yield f"probes were on {where}, by {self._way.title}"
         slow = [probe.name for probe in probes if not probe.is_fast]
         if slow:
-            yield f"the kernel cannot emulate the first instruction of {_some(slow)}: calls cost some 10 µs more"
+            yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
         for path in dict.fromkeys((*self._unsafe, *self._refused)):
             if kinds := self._left_out(path):
                 yield f"{printable(os.path.basename(path))}: left out {'; '.join(kinds)}"
@@ -185,11 +186,11 @@ class Probed(Link):
         for error, functions in sorted(self._refused.get(path, {}).items()):
             why = _REASONS.get(error) or f"which the kernel refuses ({os.strerror(error)})"
             kinds.append(
-                f"{plural(len(functions), 'function')} {why}: {_some([self.functions[i].name for i in functions])}"
+                f"{plural(len(functions), 'function')} {why}: {some([self.functions[i].name for i in functions])}"
             )
         if unsafe := self._unsafe.get(path):
             why = "that a probe on the return could end the program of"
-            kinds.append(f"{plural(len(unsafe), 'function')} {why}: {_some(_readable(unsafe))}")
+            kinds.append(f"{plural(len(unsafe), 'function')} {why}: {some(_readable(unsafe))}")
         return kinds
 
     def close(self) -> None:
@@ -205,7 +206,7 @@ def _readable(names: Sequence[str]) -> list[str]:
     return [shortened(known.get(name, name), _LONGEST) for name in names]
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """``a, b, c and 2 more``."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(map(printable, names[:_NAMED])) + more
@@ -217,7 +218,7 @@ def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
     return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
 
-def _is_program(pid: int, mapping: Mapping) -> bool:
+def is_program(pid: int, mapping: Mapping) -> bool:
     """Whether the mapped file is the program that the process runs."""
     try:
         return os.readlink(f"/proc/{pid}/exe") == mapping.path
@@ -225,8 +226,15 @@ def _is_program(pid: int, mapping: Mapping) -> bool:
         return False
 
 
-def _root(pid: int) -> Root:
+def root_of(pid: int) -> Root:
     try:
         return Root(os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC))
     except OSError:
         return HOST
+
+
+def _unfit(elf: ElfFile) -> str:
+    """Why no function of this file can have a probe; "" if they can."""
+    if not elf.is_64 or elf.machine != _X86_64:
+        return "its code is not that of 64-bit x86"
+    return "Go made it, and a probe on the return of a function could end the program" if is_of_go(elf) else ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...converters.model.copies import Copies
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from .lock_objects import LockObject
     from .spans import CallSpans
     from .totals import Moved, Totals, Words
 
@@ -136,6 +137,8 @@ class LockRows:
     """By process and address: what may be shared, of processes that were gone before it was known."""
     stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Kernel stacks that only these rows have."""
+    objects: Mapping[int, LockObject] = field(default_factory=dict)
+    """What holds a lock of the kernel, by its address."""
 
     def rows(self) -> list[Row]:
         """All rows whose stacks, processes and wakers need names."""
@@ -172,6 +175,14 @@ class Measure(Protocol):
     def attach_types(self) -> Mapping[str, int]:
         """By ``placed`` program: the attach type with which it is loaded, if libbpf does not know it."""
         return {}
+
+    def kfuncs(self) -> Mapping[str, tuple[int, str]]:
+        """By ``placed`` program: the number of a helper that does not exist, and the kernel's function meant."""
+        return {}
+
+    def does_without(self, program: str) -> bool:
+        """The kernel refused the program, named with its suffix: whether others are asked for now, in its place."""
+        return False
 
     def sizes(self, entries: int) -> Mapping[str, int]:
         """The number of entries of each of its maps, if the user allows ``entries``."""
@@ -253,12 +264,12 @@ class Measure(Protocol):
         """The calls that it has timed. After `read`."""
         return ()
 
-    def call_ioctls(self, ended: Ended) -> Sequence[CallIoctls]:
-        """The ioctls in the functions' calls that it has timed, without the names of processes. After `read`."""
+    def call_ioctls(self, ended: Ended) -> Sequence[tuple[Origin, CallIoctls]]:
+        """The ioctls in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
 
-    def copies(self) -> Sequence[Copies]:
-        """The copies in the functions' calls that it has timed, without the names of processes. After `read`."""
+    def copies(self) -> Sequence[tuple[Origin, Copies]]:
+        """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:

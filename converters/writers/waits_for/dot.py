@@ -32,7 +32,7 @@ def lines(made: Picture) -> Iterator[str]:
     """The text of a graph. Edges are as wide as their time after redistribution."""
     most = max((max(arrow.passed_on, arrow.waited) for arrow in made.arrows), default=0) or 1
     yield "digraph waits_for {"
-    yield f"  label={quoted(f'{made.title}: {made.subtitle()}')};"
+    yield f"  label={labelled(f'{made.title}: {made.subtitle()}')};"
     yield '  graph [rankdir=LR, fontname="sans-serif", fontsize=11];'
     yield '  node [fontname="sans-serif", fontsize=10, style="filled"];'
     yield '  edge [fontname="sans-serif", fontsize=9];'
@@ -56,8 +56,13 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+def labelled(text: str) -> str:
+    """The same for a label, in which Graphviz replaces HTML's entities (``&lt;``)."""
+    return quoted(text.replace("&", "&amp;"))
+
+
 def _node(point: Point) -> str:
-    label = f"{quoted(point.name)[:-1]}\\n"
+    label = f"{labelled(point.name)[:-1]}\\n"
     times = [f"blocked {duration(point.waits)}"] if point.waits else []
     times += [f"blocks {duration(point.blocks)}"] if point.blocks else []
     shape, fill = _SHAPES.get(point.kind, "ellipse"), _FILLS.get(point.kind, _OTHER_FILL)

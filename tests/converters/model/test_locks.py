@@ -1,7 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
-from stallscope.converters.model.locks import CONTENDED, FUTEX, KERNEL, PROCESS, SIGNALLED, LockTimes
+from stallscope.converters.model.locks import (
+    CONDITION,
+    CONTENDED,
+    FUTEX,
+    KERNEL,
+    PROCESS,
+    SEMAPHORE,
+    SIGNALLED,
+    LockThread,
+    LockTimes,
+)
 
 
 @pytest.mark.parametrize("kind", CONTENDED)
@@ -17,3 +29,25 @@ def test_waits_to_be_told_are_not(kind: str) -> None:
 def test_what_is_not_known() -> None:
     assert LockTimes("a", FUTEX, PROCESS).is_contention is None
     assert LockTimes("a", "rwsem", KERNEL).is_contention is True
+
+
+@pytest.mark.parametrize(
+    ("waiters", "holders", "expected"),
+    [
+        (((1, 60), (2, 40)), ((1, 50), (2, 50)), True),
+        (((1, 60), (2, 40)), ((1, 50), (2, 30), (9, 20)), True),
+        (((1, 60), (2, 40)), ((1, 70), (9, 30)), False),
+        (((1, 100),), ((1, 100),), False),  # nobody to have it against
+        (((1, 60), (2, 40)), ((1, 5),), False),  # of most waits it is not known
+        (((1, 60), (2, 40)), (), False),
+    ],
+)
+def test_a_semaphore_that_is_used_as_a_lock(
+    waiters: Sequence[tuple[int, int]], holders: Sequence[tuple[int, int]], expected: bool
+) -> None:
+    lists = [[LockThread("p", "t", 7, tid, time) for tid, time in each] for each in (waiters, holders)]
+    made = LockTimes("x", SEMAPHORE, PROCESS, time=100, waiters=lists[0], holders=lists[1])
+    assert made.is_lock_like == expected
+    assert made.is_contention == expected
+    made.kind = CONDITION
+    assert made.is_contention is False

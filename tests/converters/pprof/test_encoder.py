@@ -80,8 +80,8 @@ SHARED = st.builds(
     st.dictionaries(st.tuples(UINT64, UINT64), UINT64, max_size=3),
 )
 
-CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 6)
-COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 6)
+CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 7)
+COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
 
 
 @st.composite

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallscope.converters.model import Profile, Stack
+from stallscope.converters.summary import answer
+from stallscope.converters.summary.figures import Wait
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
@@ -284,3 +288,19 @@ def test_a_wait_for_events_leads_where_running_takes_less_but_not_on_a_whole_hos
     assert sentences(profile)[0].startswith("60.0 % of the time of the main thread of web is spent waiting in main →")
     Tracee(profile, 9, "kworker", 9, "kworker").wait(kernel("kthread", "worker_thread"), "idle", 10 * SECOND)
     assert sentences(profile)[0].startswith("40.0 % of the time of")
+
+
+def test_nothing_but_idle_threads() -> None:
+    profile = empty()
+    thread = Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(POOL, "interruptible", 8 * SECOND, 9)
+    thread.wait(SLEEP, "interruptible", 100 * MS, 9)
+    summary = summarize(profile)
+    idle, other = (replace(wait, idle=wait.time > SECOND) for wait in summary.waits)
+
+    def said(*waits: Wait) -> str:
+        return answer._nothing(replace(summary, waits=waits))
+
+    assert said(idle) == "Nothing but idle threads: 1 thread, waiting for work all the time."
+    assert said(idle, other) == "Hardly anything but idle threads: 1 thread, waiting for work nearly all the time."
+    assert said(idle, replace(other, time=SECOND)) == "No wait of significance was recorded."
+    assert said() == "No wait was recorded."

@@ -47,6 +47,18 @@ def test_what_it_waits_for_itself() -> None:
     assert "itself" not in sentence(ranks(61, HOLDER))
 
 
+def test_who_is_blamed_waits_for_somebody_else() -> None:
+    """A main process that waits for its slow worker, and the others until it takes what they have."""
+    profile = ranks(61, ("main-9", 9, "main"), number=3)
+    profile.threads.append(ThreadTimes(9, "main", 9, "main", SECOND, 0, 0, {"interruptible": 900 * MS}))
+    slow, other = (chained(9, 9, 800 * MS, ("slow-30", 30, "slow"), process="main") for _ in range(2))
+    profile.samples += [slow, chained(9, 9, 100 * MS, ("rank-20-20", 20, "rank"), process="main")]
+    told = sentence(profile, {Node(THREAD, 9, 9)})
+    assert told.endswith("; it is blocked for 90.0 % of its own time, and 88.9 % of that ends with slow (pid 30).")
+    profile.samples[-2] = other._replace(values=(600 * MS, 1))  # it works for a third of the time
+    assert "own time" not in sentence(profile, {Node(THREAD, 9, 9)})
+
+
 def test_a_disk() -> None:
     assert "ends with [interrupt nvme0q1]: 488 ms" in sentence(ranks(61, ("[interrupt nvme0q1]", 0, "")))
 

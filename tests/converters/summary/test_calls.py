@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.calls import BUCKETS, LEFT, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
 from stallscope.converters.summary.next_command import Whom
 from stallscope.converters.summary.render import render
@@ -77,6 +77,16 @@ def test_calls_that_mostly_fail_are_told() -> None:
     )
     failing.errors.update({"EIO": 50})
     assert len(answer_of_calls(add_up_calls(profile(failing)))) == 1
+
+
+def test_no_more_calls_fail_than_there_were() -> None:
+    jumped = call("A", 1, 1, 9 * MS)
+    jumped.errors.update({LEFT: 500})  # not counted, and nobody knows whether they failed
+    assert len(answer_of_calls(add_up_calls(profile(jumped)))) == 1
+    jumped.errors.update({"EIO": 150})  # there was no room for the calls
+    assert answer_of_calls(add_up_calls(profile(jumped)))[1:] == (
+        "150 of 150 calls of A on /dev/x failed, mostly with EIO.",
+    )
 
 
 def test_without_calls() -> None:

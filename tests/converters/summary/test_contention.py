@@ -4,7 +4,7 @@ import json
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.summary.contention import Contention, contention_of, together
 
@@ -56,6 +56,20 @@ def test_a_process_that_lived_for_a_part_wants_cores_in_that_part() -> None:
     process(made, 7, "brief")
     threads(made, 7, "brief", "brief", 4, wall=SECOND, on_cpu=SECOND // 2, runnable=SECOND // 2)
     assert (one(made).wanted, one(made).used) == (4, 0.2)
+
+
+def test_processes_that_are_added_up_want_cores_over_the_whole_trace() -> None:
+    """Nobody knows which of 1,000 processes of 20 ms lived at the same time."""
+    made = profile()
+    process(made, 1 << 32, "storm")
+    made.threads.append(
+        ThreadTimes(
+            1 << 32, "storm", 1 << 56, "storm", 20 * SECOND, 15 * SECOND, 5 * SECOND, {}, exited=True, count=1000
+        )
+    )
+    found = one(made)
+    assert (found.wanted, found.used, found.processes) == (2, 1.5, 1000)
+    assert together([found, found], "storm").processes == 2000
 
 
 def test_those_who_want_most_come_first_and_those_without_threads_not_at_all() -> None:

@@ -12,6 +12,7 @@ def test_an_entry_has_all_parts() -> None:
             "library": "libcudart.so.12",
             "process": "train",
             "pid": 7,
+            "pid_life": 1,
             "direction": "device to host",
             "async": False,
             "count": 4,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from stallscope.converters.model import Frame, Profile
-from stallscope.converters.model.critical import CriticalPath, Segment
+from stallscope.converters.model.critical import NOT_TRACED, CriticalPath, Segment
 from stallscope.converters.model.scheduling import NO_STACK, THREAD, Scheduling
-from stallscope.converters.summary.critical import critical_of
+from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence
 
 
 def made() -> Profile:
@@ -33,6 +35,22 @@ def test_parts_add_up_to_the_wall_time() -> None:
     told = critical.to_json()
     assert sum(part["time_ns"] for part in told["parts"]) == told["wall_ns"] == 100
     assert told["parts"][0]["share"] == 0.7
+
+
+def test_sentence_tells_of_the_thread_with_the_largest_part() -> None:
+    critical = critical_of(made())
+    assert critical is not None
+    assert critical_sentence(critical) == (
+        "80.0 % of the 100 ns of train-5 goes to train (loader)-6: 70 ns running, 10 ns blocked in nap."
+    )
+    waits = Contribution("train-5", 5, "runnable-woken", ("f",), 90, 1)
+    own = replace(critical, parts=(waits, replace(waits, state="running", time=7), replace(waits, state="x", time=3)))
+    assert (
+        critical_sentence(own) == "100.0 % of the 100 ns of train-5 is its own: 90 ns waiting for a core, 7 ns running."
+    )
+    untraced = replace(critical, parts=(Contribution("thread-9", 9, NOT_TRACED, (), 100, 1),))
+    assert critical_sentence(untraced) == "100.0 % of the 100 ns of train-5 goes to thread-9: 100 ns not traced."
+    assert critical_sentence(replace(critical, parts=(), wall=0)) == ""
 
 
 def test_profile_without_a_path() -> None:

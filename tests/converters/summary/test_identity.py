@@ -85,7 +85,10 @@ def test_the_summary_tells_them_apart() -> None:
     assert {group.process: group.threads for group in summary.contention} == {"first": 1, "second": 503, "storm": 700}
     text = io.StringIO()
     render(summary, text)
-    assert "400 × storm (400 of them ended), first (pid 7), second (pid 7 (second)): 1,204 threads" in text.getvalue()
+    assert (
+        "400 × storm (400 of them only as a sum), first (pid 7), second (pid 7 (second)): 1,204 threads"
+        in text.getvalue()
+    )
 
 
 def test_json_has_the_kernels_ids() -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import Profile, Stack, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
+from stallscope.converters.summary.adding_up import Place, Sum, add_up_waits, merged_threads
 from stallscope.converters.summary.idle import (
     PARKED,
     PERIODIC,
     REQUESTS,
+    for_work,
     idle_by_evidence,
     idle_nodes,
     with_evidence,
 )
 from stallscope.converters.summary.standing import Standing
+from stallscope.converters.summary.wait_sites import Site
 from summary_profiles import EPOLL, EXE, FUTEX, LIBC, MS, SECOND, kernel, user
 from wait_graphs import Link, chained, profile_of, with_extremes
 
@@ -143,3 +145,10 @@ def test_in_the_graph_and_among_the_idle() -> None:
     stands = with_evidence(Standing(frozenset(), frozenset(), {}, frozenset()), found)
     assert stands.idle == {(7, 7)}
     assert stands.quiet == {(7, 7): frozenset((found[7, 7].place,))}
+
+
+def test_threads_of_a_runtime_that_wait_for_its_work() -> None:
+    """As HotSpot's compilers, also if they work in between."""
+    work, lock = (Place("interruptible", Site((name,), "futex_wait")) for name in ("CompileQueue::get", "lock"))
+    sums = {(1, 2): {work: Sum(60), lock: Sum(40)}, (1, 3): {work: Sum(50), lock: Sum(50)}, (1, 4): {}}
+    assert for_work(sums) == {(1, 2)}

@@ -34,7 +34,9 @@ def test_who_only_ended_waits_is_not_said_to_have_had_it() -> None:
 
 def test_whose_it_is() -> None:
     assert "mutex /dev/shm/x+0x0 of several processes" in text(lock(owned_by=SHARED, name="/dev/shm/x+0x0"))
-    assert "kernel's rwsem table+0x40" in text(lock(owned_by=KERNEL, kind="rwsem"))
+    assert "kernel's rwsem table+0x40" in text(lock(owned_by=KERNEL, kind="rwsem", pid=0))
+    own = lock(owned_by=KERNEL, kind="rwsem", name="mm_struct.mmap_lock", process="app", pid=7)
+    assert "kernel's rwsem mm_struct.mmap_lock of app (7)" in text(own)
 
 
 def test_convoy_is_named() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
-from stallscope.converters.summary.next_command import Whom, after_calls, next_command
+from stallscope.converters.summary.next_command import Whom, after_calls, after_wakers, next_command
 from stallscope.converters.summary.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
@@ -81,3 +81,20 @@ def test_cores_are_no_question(wait: Wait) -> None:
     step = next_command(Answer((), NO_WAIT), True, ONE, [wait])
     assert step
     assert "-a" not in step.command.split()
+
+
+def test_what_runs_comes_before_who_else_has_the_cores() -> None:
+    for time, tool in ((20, "trace-wall -p 7"), (40, "trace-offcpu -a")):
+        step = next_command(Answer((), "cpu"), False, ONE, [waiting_for_a_core(OTHERS, time)])
+        assert step and step.command.startswith(tool)
+
+
+def test_who_ends_the_waits_is_known_already() -> None:
+    asked = next_command(Answer((), "lock"), False, RANKS)
+    step = after_wakers(asked, RANKS, Whom("-n train"))
+    assert step == ("trace-wakeup -n train -d 5 --critical 10", "what it waits for, step by step")
+    step = after_wakers(asked, ONE, Whom("", "make -j4"))
+    assert step and step.command == "trace-wakeup -d 5 --critical command -- make -j4"
+    assert after_wakers(asked, ONE, Whom("-a")) == asked  # whose path would it be?
+    other = next_command(Answer((), "cpu"), False, ONE)
+    assert after_wakers(other, ONE, None) == other

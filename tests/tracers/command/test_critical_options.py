@@ -33,7 +33,7 @@ def test_who_there_is_not(wrong: str) -> None:
 
 
 def given(**changed: object) -> dict[str, object]:
-    return {"critical": 4711, "command": (), "merge": False, "everything": False, **changed}
+    return {"critical": 4711, "command": (), "merge": False, "everything": False, "outputs": [], **changed}
 
 
 def test_events_are_recorded_for_it() -> None:
@@ -41,7 +41,9 @@ def test_events_are_recorded_for_it() -> None:
     assert len(make_events(given())) == len(make_events(given(critical=COMMANDS_OWN, command=("true",)))) == 1
 
 
-@pytest.mark.parametrize("wrong", [{"critical": COMMANDS_OWN}, {"merge": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"critical": COMMANDS_OWN}, {"merge": True}, {"graph": "x.svg"}, {"outputs": ["x.dot"]}]
+)
 def test_where_there_is_no_path(wrong: dict[str, object]) -> None:
     with pytest.raises(click.UsageError):
         make_events(given(**wrong))

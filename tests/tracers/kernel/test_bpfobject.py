@@ -15,6 +15,7 @@ from stallscope.tracers.kernel.bpfmap import RingBuffer
 from stallscope.tracers.kernel.bpfobject import Link, Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.shapes import SHAPES
+from stallscope.tracers.measures.lock_objects import ASKED
 
 REFUSED = """
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";
@@ -168,3 +169,15 @@ def test_programs_do_not_write_variables() -> None:
         rf"__sync_\w+\(&(?:{any_name})\b|^\t+(?:{any_name})(?:\.\w+)?(?: [-+|&]?= |\+\+|--)", re.MULTILINE
     )
     assert {name: found for name, text in sources.items() if (found := write.findall(text))} == {}
+
+
+def test_call_of_a_function_of_the_kernel(opened: Object) -> None:
+    """In place of a helper that there is not. That the kernel takes it: tests/live/test_locks.py."""
+    program = opened.programs["locks_begin_asking"]
+    with pytest.raises(BpfError, match=r"call of no_such_function\(\) in locks_begin_asking"):
+        program.call_function(ASKED, "no_such_function")
+    program.call_function(ASKED, "schedule")
+    with pytest.raises(BpfError, match=r"call of schedule\(\)"):  # none is left
+        program.call_function(ASKED, "schedule")
+    with pytest.raises(BpfError, match=r"call of schedule\(\) in locks_begin:"):
+        opened.programs["locks_begin"].call_function(ASKED, "schedule")

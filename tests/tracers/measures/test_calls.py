@@ -127,10 +127,10 @@ def test_rows_in_an_ioctl_have_its_name() -> None:
 
 def test_losses_and_remarks() -> None:
     measure = measured([], losses=5)
-    assert list(measure.losses().values()) == [5, 6, 7, 8, 9, 10, 0]
+    assert list(measure.losses().values()) == [5, 6, 7, 8, 9, 10, 11, 0]
     probed, cost = measure.remarks()
     assert probed == "on 2 functions"
-    assert cost.startswith("the probes ran 11 times in traced threads, 1 ns each in the programs")
+    assert cost.startswith("the probes ran 12 times in traced threads, 1 ns each in the programs")
 
 
 def test_frames_of_functions() -> None:

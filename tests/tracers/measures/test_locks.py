@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ctypes import addressof, c_char
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from stallscope.tracers.kernel.records import (
     Waker,
 )
 from stallscope.tracers.measures import locks as module
+from stallscope.tracers.measures.lock_objects import ASKED, ASKS, OBJECT
 from stallscope.tracers.measures.lock_records import (
     FLAGS_SHIFT,
     HOLDER,
@@ -70,6 +71,7 @@ def test_layouts_are_those_of_the_maps(loaded: Object) -> None:
         ("lock_queues", QUEUE_KEY.size, QUEUE.size),
         ("lock_shared", SHARED_WORD.size, 8),
         ("lock_spins", 4, SPIN.size),
+        ("lock_objects", 8, OBJECT.size),
     ):
         found = loaded.find_map(name)
         assert (found.key_size, found.value_size) == (key, value), name
@@ -101,26 +103,32 @@ class Table:
         return b"".join(key for key, _ in rows), b"".join(value for _, value in rows)
 
 
-class Queues:
-    """The map of queues, in an object."""
+class Map:
+    """A map that is read and cleared."""
 
-    def __init__(self, *queues: tuple[bytes, bytes]) -> None:
-        self.queues = list(queues)
-
-    def find_map(self, name: str) -> Queues:
-        assert name == "lock_queues"
-        return self
+    def __init__(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        self.rows = list(rows)
 
     def items(self) -> list[tuple[bytes, bytes]]:
-        return self.queues
+        return self.rows
 
     def clear(self) -> None:
-        self.queues = []
+        self.rows = []
+
+
+class Maps:
+    """The maps of queues and of what holds locks, in an object."""
+
+    def __init__(self, *queues: tuple[bytes, bytes]) -> None:
+        self.maps = {"lock_queues": Map(queues), "lock_objects": Map([])}
+
+    def find_map(self, name: str) -> Map:
+        return self.maps[name]
 
 
 def drained(rows: list[tuple[bytes, bytes]], *queues: tuple[bytes, bytes]) -> Locks:
     measure: Any = Locks()
-    measure._object = Queues(*queues)
+    measure._object = Maps(*queues)
     measure._table, measure._holders_table = Table([]), Table(rows)
     measure.drain()
     return measure  # type: ignore[no-any-return]
@@ -155,10 +163,28 @@ def test_longest_queues_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_KEPT_QUEUES", 2)
     queues = [(QUEUE_KEY.pack(i, 7, 0), QUEUE.pack(0, 0, 0, 10 * i, i)) for i in (1, 2, 3)]
     measure: Any = drained([], *queues)
-    measure._object.queues = [(QUEUE_KEY.pack(2, 7, 0), QUEUE.pack(0, 0, 0, 5, 9))]
+    measure._object.maps["lock_queues"].rows = [(QUEUE_KEY.pack(2, 7, 0), QUEUE.pack(0, 0, 0, 5, 9))]
     measure.drain()
     assert measure.locks(ended()).queues == {(2, 7): (20, 2), (3, 7): (30, 3)}
     assert measure._short == 1
+
+
+def test_what_holds_locks_is_known_for_one_more_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait that ends in one interval may have begun in the interval before."""
+    monkeypatch.setattr(module, "_KEPT_OBJECTS", 2)
+    measure: Any = drained([])
+    objects = measure._object.maps["lock_objects"]
+    objects.rows = [(i.to_bytes(8, "little"), OBJECT.pack(9, *[0] * 10, b"kmalloc-64")) for i in (1, 2, 3)]
+    measure.drain()
+    assert objects.rows == []
+    assert {lock: found.name for lock, found in measure.locks(ended()).objects.items()} == dict.fromkeys(
+        (1, 2), "kmalloc-64"
+    )
+    assert measure._untold == 1
+    measure.next()
+    assert measure.locks(ended()).objects.keys() == {1, 2}
+    measure.next()
+    assert not measure.locks(ended()).objects
 
 
 def test_owner_of_a_kernels_lock_is_met() -> None:
@@ -228,3 +254,12 @@ def test_kernel_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert kernel_tells()
     assert Locks().placed == ("locks_begin", "locks_end")
     assert not list(Locks().remarks())
+    assert Locks().kfuncs() == {}
+    (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0bpf_get_kmem_cache\0")
+    assert Locks().placed == ("locks_begin_asking", "locks_end")
+    measure = Locks()
+    assert measure.kfuncs() == {"locks_begin_asking": (ASKED, ASKS)}
+    assert not measure.does_without("sched_switch")
+    assert measure.does_without("locks_begin_asking_raw")
+    assert (measure.placed, measure.kfuncs()) == (("locks_begin", "locks_end"), {})
+    assert not measure.does_without("locks_begin_asking_raw")

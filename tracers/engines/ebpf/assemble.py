@@ -20,7 +20,7 @@ from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
-from .timed import calls_by_process
+from .timed import calls_by_process, parts_by_process
 from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
@@ -93,10 +93,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         scheduling=scheduling,
         calls=calls_by_process(capture.calls, names),
         shared=capture.shared,
-        call_ioctls=[
-            replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.call_ioctls
-        ],
-        copies=[replace(each, pid=names.pid(each.pid)[0], process=names.process(each.pid)) for each in capture.copies],
+        call_ioctls=parts_by_process(capture.call_ioctls, names),
+        copies=parts_by_process(capture.copies, names),
         locks=locks,
     )
 

@@ -12,7 +12,7 @@ from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...cpython.functions import Function
-from ...kernel.records import ThreadRecord
+from ...kernel.records import Origin, ThreadRecord
 from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
@@ -63,8 +63,8 @@ class Capture:
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
     """By process."""
-    call_ioctls: list[CallIoctls] = field(default_factory=list)
-    copies: list[Copies] = field(default_factory=list)
+    call_ioctls: list[tuple[Origin, CallIoctls]] = field(default_factory=list)
+    copies: list[tuple[Origin, Copies]] = field(default_factory=list)
     """Like the calls, without the names of processes."""
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()

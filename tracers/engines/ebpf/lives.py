@@ -7,11 +7,13 @@ and those of forks and execs from the process events, say which process and whic
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from ...kernel.records import ExecRecord, Origin, ThreadRecord
 from ...measures.protocol import Row, Timed
 from ...symbols.process import ProcessSpaces
 
+_Part = TypeVar("_Part")
 _LOST = -1
 """An epoch that no process has."""
 
@@ -50,6 +52,10 @@ class Lives:
         if not self._spaces.came_back:
             return list(calls)
         return [each._replace(origin=self.numbered(each.origin)) for each in calls]
+
+    def made(self, parts: Iterable[tuple[Origin, _Part]]) -> list[tuple[Origin, _Part]]:
+        """The same with numbers of processes."""
+        return [(self.numbered(origin), part) for origin, part in parts]
 
     def records(self, threads: Iterable[ThreadRecord]) -> list[ThreadRecord]:
         """The same with numbers of processes."""

@@ -11,9 +11,11 @@ from ....converters.model.locks import KERNEL, OTHER_LOCKS, SHARED
 from ....converters.names.demangle import Demangler
 from ...images.data_symbols import is_data, variable_in
 from ...images.maps import Mapping
+from ...kernel.kernel_types import KernelTypes
 from ...measures.protocol import LockRows
 from ...symbols.objects import ObjectFile
 from .capture import Capture
+from .lock_fields import LockFields
 
 _KALLSYMS = Path("/proc/kallsyms")
 _DATA = re.compile(rb"^([0-9a-f]+) [dDbBrR] (\S+)(?:\t\[(\S+)\])?$", re.MULTILINE)
@@ -27,13 +29,18 @@ class LockNames:
     def __init__(self, capture: Capture, found: LockRows) -> None:
         self._capture = capture
         self._words = {number: word for word, number in found.numbers.items()}
+        self._objects = found.objects
+        self._fields: LockFields | None = None
         self._kernel: list[tuple[int, str]] | None = None
 
-    def name(self, key: tuple[str, int, int]) -> str:
-        """``key``: `PROCESS`, `SHARED` or `KERNEL`; the process; the address, or the number of what is shared."""
+    def name(self, key: tuple[str, int, int], kind: str = "") -> str:
+        """``key``: `PROCESS`, `SHARED` or `KERNEL`; the process; the address, or the number of what is shared.
+
+        ``kind``: of a kernel's lock, its type.
+        """
         whose, tgid, address = key
         if whose == KERNEL:
-            return self._in_kernel(address)
+            return self._in_object(address, kind) or self._in_kernel(address)
         if whose == SHARED:
             word = self._words[address]
             path = "[shared memory]" if word.path.startswith(("/dev/zero", "/SYSV")) else word.path
@@ -47,6 +54,13 @@ class LockNames:
             if file is not None and (found := _variable(file, mapping, address)):
                 return found
         return f"{address:#x}"
+
+    def _in_object(self, address: int, kind: str) -> str:
+        if (found := self._objects.get(address)) is None:
+            return ""
+        if self._fields is None:
+            self._fields = LockFields(KernelTypes())
+        return self._fields.name(address, kind, found)
 
     def _in_kernel(self, address: int) -> str:
         if self._kernel is None:

@@ -127,12 +127,19 @@ class _Assembling:
         for key in sorted(self._known, key=lambda key: -self._known[key].time):
             lock = self._known[key]
             if len(found) < MOST_LOCKS:
-                lock.name = finder.name(key)
+                lock.name = finder.name(key, lock.kind)
+                self._say_whose(key, lock)
                 self._finish(key, lock)
                 found.append(lock)
             else:
                 _put_together(found, lock)
         return found
+
+    def _say_whose(self, key: Key, lock: LockTimes) -> None:
+        """A lock of the kernel that is one process's: that of its memory."""
+        object_ = self._found.objects.get(key[2]) if key[0] == KERNEL else None
+        if object_ and object_.tgid and not object_.changed:
+            lock.pid, lock.process = self._names.pid(object_.tgid)[0], self._names.process(object_.tgid)
 
     def _key(self, tgid: int, address: int, kind: int) -> Key:
         if kind & OF_KERNEL:

@@ -283,13 +283,23 @@ def _load(options: ProbeOptions) -> tuple[Object, Shape]:
     failures: list[tuple[Shape, BpfError]] = []
     for shape in RAW_SHAPES if options.btf else BTF_SHAPES:
         try:
-            return load_shape(options, shape), shape
+            return _load_with_less(options, shape), shape
         except BpfError as error:
             failures.append((shape, error))
     helpers = frozenset() if options.btf else kernel_helpers()
     raise refusal(
         failures, helpers, release=os.uname().release, root=os.geteuid() == 0, own_btf=options.btf is not None
     ) from failures[0][1]
+
+
+def _load_with_less(options: ProbeOptions, shape: Shape) -> Object:
+    """In one shape; without what a measure can do without, if the kernel refuses that."""
+    try:
+        return load_shape(options, shape)
+    except BpfError as error:
+        if not any(measure.does_without(error.program) for measure in options.measures):
+            raise
+    return load_shape(options, shape)
 
 
 def _is_btf(path: Path) -> bool:
@@ -311,6 +321,8 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
         for measure in options.measures:
             for name, attach_type in measure.attach_types().items():
                 loaded.programs[name + suffix].set_attach_type(attach_type)
+            for name, (number, function) in measure.kfuncs().items():
+                loaded.programs[name + suffix].call_function(number, function)
         scope = options.scope
         knobs = {
             "trace_all": int(scope.everything),

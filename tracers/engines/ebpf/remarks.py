@@ -19,7 +19,7 @@ _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
-_OTHERWISE = re.compile(r"files not looked into|ioctls not reported by the kernel")
+_OTHERWISE = re.compile(r"files not looked into|calls inside \d+ others|ioctls not reported by the kernel")
 """Losses of measures that larger tables would not prevent."""
 _MODULES = 3
 """Maximum number of modules named in a remark."""

@@ -392,8 +392,8 @@ class Session:
             frozenset().union(*(measure.functions() for measure in measures)),
             [call for measure in measures for call in measure.shared()],
             self._conditions.finish(by_demand(threads)),
-            [ioctls for measure in measures for ioctls in measure.call_ioctls(ended) if ioctls.pid not in ours],
-            [copies for measure in measures for copies in measure.copies() if copies.pid not in ours],
+            lives.made(each for measure in measures for each in measure.call_ioctls(ended) if each[0].tgid not in ours),
+            lives.made(each for measure in measures for each in measure.copies() if each[0].tgid not in ours),
             locks,
             self._interpreters.found(),
         )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.calls import CallTimes, together
+from ....converters.model.copies import Copies
+from ...kernel.records import Origin
 from ...measures.protocol import Timed
 from .names import Names
 
+_Part = TypeVar("_Part", CallIoctls, Copies)
 MOST = 1 << 14
 """So many entries of single threads at most; the calls of others are added up by process."""
 OTHERS = "[other threads]"
@@ -32,6 +37,19 @@ def calls_by_process(timed: Iterable[Timed], names: Names) -> list[CallTimes]:
         made.append(process)
     _bound(made)
     return made
+
+
+def parts_by_process(made: Iterable[tuple[Origin, _Part]], names: Names) -> list[_Part]:
+    """An entry per function, command or direction, and process, of those by thread. ``tgid`` is as above."""
+    found: dict[object, _Part] = {}
+    for origin, part in made:
+        key = origin.tgid, part.what
+        if key in found:
+            found[key].add(part)
+        else:
+            pid, life = names.pid(origin.tgid)
+            found[key] = replace(part, pid=pid, pid_life=life, process=names.process(origin.tgid))
+    return list(found.values())
 
 
 def _named(call: CallTimes, labels: Mapping[str, str | int]) -> CallTimes:

@@ -52,3 +52,4 @@ def test_hostile_names(name: str, require: Callable[[bool, str], None]) -> None:
 
 def test_strings() -> None:
     assert dot.quoted('a"b\\') == '"a\\"b\\\\"'
+    assert dot.labelled("<b>&lt;") == '"<b>&amp;lt;"'

@@ -14,6 +14,7 @@ from stallscope.tracers.engines.ebpf import lock_names as module
 from stallscope.tracers.engines.ebpf.lock_names import LockNames
 from stallscope.tracers.images.files import HOST
 from stallscope.tracers.images.maps import Mapping
+from stallscope.tracers.measures.lock_objects import LockObject
 from stallscope.tracers.measures.protocol import LockRows, SharedWord
 from stallscope.tracers.symbols.objects import ObjectFile
 
@@ -39,6 +40,13 @@ def test_locks_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert made.name((KERNEL, 0, 0xFFFFFFFF82000050)) == "table+0x10"
     assert made.name((KERNEL, 0, 0xFFFFFFFF82007000)) == "0xffffffff82007000"  # too far behind it
     assert made.name((KERNEL, 0, 0xFFFF888000001000)) == "0xffff888000001000"
+
+
+def test_locks_of_the_kernel_in_allocated_memory() -> None:
+    found = LockObject(1, 0, 0, 0, (0, 0), False, 0, 0, False, "kmalloc-2k")
+    made = names(LockRows(objects={0xFFFF888000001000: found, 0xFFFF888000002000: found._replace(part=1, tgid=7)}))
+    assert made.name((KERNEL, 0, 0xFFFF888000001000), "mutex") == "in kmalloc-2k at 0xffff888000001000"
+    assert made.name((KERNEL, 0, 0xFFFF888000002000), "rwsem") == "mm_struct.mmap_lock"
 
 
 def test_hidden_addresses_name_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

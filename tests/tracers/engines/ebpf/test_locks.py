@@ -13,6 +13,7 @@ from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.ebpf import locks as module
 from stallscope.tracers.engines.ebpf.locks import kernel_kind, locks_of, numbered
 from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
+from stallscope.tracers.measures.lock_objects import OBJECT, LockObject
 from stallscope.tracers.measures.lock_records import FLAGS_SHIFT, LOOKS_LIKE_MUTEX, OF_KERNEL, PI, PRIVATE, UNREADABLE
 from stallscope.tracers.measures.protocol import LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
 
@@ -67,7 +68,9 @@ class Wakers:
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procfs, "tgid_of", lambda tid: None)
-    monkeypatch.setattr(module, "LockNames", lambda capture, found: SimpleNamespace(name=str))
+    monkeypatch.setattr(
+        module, "LockNames", lambda capture, found: SimpleNamespace(name=lambda key, kind: f"{key} {kind}")
+    )
 
 
 def wait(ustack: int = 1, kind: int = PRIVATE, *, time: int = 50, tid: int = 8, tgid: int = 7, kstack: int = 1,
@@ -180,6 +183,15 @@ def test_lock_of_the_kernel() -> None:
     (lock,) = locks(waits, [holder(20, 20, kind, tgid=0, time=100)])
     assert (lock.owned_by, lock.kind, lock.pid, lock.time) == (KERNEL, "mutex", 0, 100)
     assert [(found.pid, found.tid, found.source) for found in lock.holders] == [(20, 20, OWNER)]
+
+
+def test_lock_of_the_kernel_that_is_a_process_own() -> None:
+    kind = OF_KERNEL | 2 << FLAGS_SHIFT
+    own = LockObject.parse(OBJECT.pack(*[0] * 7, 1, 20, 0, 0, b""))
+    waits = [wait(kind=kind, kstack=2), wait(kind=kind, kstack=2, tid=20, tgid=20)]
+    for found, pid in ((own, 20), (own._replace(tgid=0), 0), (own._replace(changed=True), 0)):
+        (lock,) = locks(waits, objects={ADDRESS: found})
+        assert (lock.owned_by, lock.kind, lock.pid, bool(lock.process)) == (KERNEL, "rwsem", pid, bool(pid))
 
 
 @pytest.mark.parametrize(

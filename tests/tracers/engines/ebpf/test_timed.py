@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.copies import Copies
 from stallscope.tracers.engines.ebpf import timed
-from stallscope.tracers.engines.ebpf.timed import calls_by_process
+from stallscope.tracers.engines.ebpf.timed import calls_by_process, parts_by_process
 from stallscope.tracers.kernel.records import RUNNING, Origin
 from stallscope.tracers.measures.protocol import Timed
 
@@ -21,6 +23,12 @@ class Names:
         if origin.tid:
             own |= {"tid": origin.tid, **({"tid-life": 2} if origin.life > 9 else {})}
         return tuple(own.items())
+
+    def pid(self, number: int) -> tuple[int, int]:
+        return {7: (7, 2), 1 << 30: (7, 1), 2 << 30: (0, 2)}[number]
+
+    def process(self, number: int) -> str:
+        return f"p{number >> 30}"
 
 
 def call(tid: int, tgid: int, ns: int, *, life: int = 1, name: str = "f", errors: int = 0) -> Timed:
@@ -71,3 +79,32 @@ def test_entries_of_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         assert sum(each.total for each in process.threads) == process.total == 150
         assert (process.threads[-1].thread, process.threads[-1].tid) == (timed.OTHERS, 0)
     assert sum(each.tid > 0 for process in found for each in process.threads) == 3
+
+
+def test_what_calls_made_is_of_processes() -> None:
+    def made(tid: int, tgid: int, name: str, count: int) -> tuple[Origin, CallIoctls]:
+        names = name, "l", tgid, "", "TUNSETIFF", "/dev/net/tun"
+        return Origin(0, 0, 0, tid, tgid, 1, RUNNING), CallIoctls(*names, count, 10 * count, count, 1, 1, 5)
+
+    ioctls = made(8, 7, "f", 1), made(9, 7, "f", 2), made(8, 1 << 30, "f", 4), made(0, 2 << 30, "f", 8)
+    names: Any = Names()
+    found = parts_by_process([*ioctls, made(8, 7, "g", 16)], names)
+    assert [(one.pid, one.pid_life, one.process, one.name, one.count) for one in found] == [
+        (7, 2, "p0", "f", 3),
+        (7, 1, "p1", "f", 4),
+        (0, 2, "p2", "f", 8),
+        (7, 2, "p0", "g", 16),
+    ]
+    one = found[0]
+    assert (one.total, one.blocked, one.runnable, one.open_count, one.open_time) == (30, 3, 2, 2, 10)
+    copies = [Copies("c", "l", 7, "", way, False, 1, 64, 1, 5, 3, 1) for way in ("x", "x", "y")]
+    first, other = parts_by_process([(Origin(0, 0, 0, 8, 7, 1, RUNNING), each) for each in copies], names)
+    assert (first.count, first.bytes, first.unknown, first.total, first.blocked, first.runnable) == (
+        2,
+        128,
+        2,
+        10,
+        6,
+        2,
+    )
+    assert (other.direction, other.count) == ("y", 1)
