@@ -135,6 +135,7 @@ int scope_exec_raw(u64 *ctx)
 
 /* Size of the window, in words, that user space reads for a walk. */
 #define REQUEST_WORDS WINDOW_FIRST
+#define REQUEST_STEPS 64 /* more than there are frames in a block, and beside them on the native stack */
 
 /* A stack walk of a sleeping thread for which user space reads the memory: for kernels without
  * bpf_copy_from_user_task(). Mirrored in tracers/kernel/sleepers.py. */
@@ -192,6 +193,24 @@ __weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
 	return next;
 }
 
+/* Steps with what user space has read, as long as it suffices. */
+static __always_inline int requested_python(struct unwind_walk *walk, struct stack_record *record,
+					    struct walk_request *request)
+{
+	u32 bytes = walk->python.bytes, i;
+	int next;
+
+	if (walk->python.to_block)
+		bpf_probe_read_kernel(&walk->python.word[PYTHON_BLOCK_AT], bytes > PYTHON_BLOCK ? PYTHON_BLOCK : bytes,
+				      request->word);
+	else
+		bpf_probe_read_kernel(walk->python.word, bytes > PYTHON_WINDOW ? PYTHON_WINDOW : bytes, request->word);
+	next = python_step(walk, record);
+	for (i = 0; i < REQUEST_STEPS && next == WALK_GOES_ON; i++)
+		next = python_step(walk, record);
+	return next;
+}
+
 /* Continues a walk along Python functions with what user space has read; returns whether there is more to read. */
 __weak int request_python(struct unwind_walk *walk, struct stack_record *record, u64 fs)
 {
@@ -209,10 +228,10 @@ __weak int request_python(struct unwind_walk *walk, struct stack_record *record,
 		next = begin_python(walk, record, fs);
 	} else {
 		bytes = walk->python.bytes;
-		if (bytes > PYTHON_WINDOW)
-			bytes = PYTHON_WINDOW;
-		bpf_probe_read_kernel(walk->python.word, bytes, request->word);
-		next = request->words * sizeof(u64) < bytes ? python_fault(walk, record) : python_step(walk, record);
+		if (request->words * sizeof(u64) < bytes)
+			next = python_fault(walk, record);
+		else
+			next = requested_python(walk, record, request);
 	}
 	request->python = next == WALK_READS;
 	request->reads = next == WALK_READS;
@@ -294,13 +313,21 @@ static long unwind_round(u32 round, void *context)
 static long python_round(u32 round, void *context)
 {
 	struct task_walk *of = context;
-	u32 bytes = of->walk->python.bytes;
+	struct python_walk *python = &of->walk->python;
+	u32 bytes = python->bytes;
+	void *from = (void *)python->want;
+	long failed = 0;
+	int next;
 
-	if (bytes > PYTHON_WINDOW)
-		bytes = PYTHON_WINDOW;
-	if (bpf_copy_from_user_task(of->walk->python.word, bytes, (void *)of->walk->python.want, of->task, 0))
-		return python_fault(of->walk, of->record) != WALK_READS;
-	return python_step(of->walk, of->record) != WALK_READS;
+	if (!python->more && python->to_block)
+		failed = bpf_copy_from_user_task(&python->word[PYTHON_BLOCK_AT],
+						 bytes > PYTHON_BLOCK ? PYTHON_BLOCK : bytes, from, of->task, 0);
+	else if (!python->more)
+		failed = bpf_copy_from_user_task(python->word, bytes > PYTHON_WINDOW ? PYTHON_WINDOW : bytes, from,
+						 of->task, 0);
+	next = failed ? python_fault(of->walk, of->record) : python_step(of->walk, of->record);
+	python->more = next == WALK_GOES_ON;
+	return next == WALK_DONE;
 }
 
 static __always_inline u32 task_python(struct task_walk *of)

@@ -35,6 +35,13 @@ enum python_instruction {
 /* By process. Offsets and sizes in bytes. The fields of one object that are needed are read at once: the first
  * `…_bytes` of it, a multiple of 8, at most PYTHON_WINDOW. */
 #define PYTHON_WINDOW 256
+/* Frames lie one after another: so many bytes are read at once. No more than scope_walk can request. */
+#define PYTHON_BLOCK 1536
+#define PYTHON_BLOCK_AT 256
+#define PYTHON_WORDS 512
+/* Code objects without a version are told apart by the text of their file's name: the last so many bytes of it. */
+#define PYTHON_TEXT 192
+#define PYTHON_LONG 4096 /* the text of a longer name is not read */
 struct python_space {
 	u64 interpreters; /* address of the pointer to the first interpreter */
 	u32 salt;	  /* the same in processes that were forked from one another; part of checksums */
@@ -60,6 +67,8 @@ struct python_space {
 	u16 name_hash;
 	u8 entry;	/* enum python_entry */
 	u8 instruction; /* enum python_instruction */
+	u8 text_ascii;	/* where the text of a string begins, if that is ASCII */
+	u8 text_other;	/* … and if not */
 };
 #define NO_STEP 0xffff
 

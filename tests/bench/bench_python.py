@@ -12,21 +12,22 @@ from pathlib import Path
 
 from peers import LOAD_CPU, OURS, TRACER_CPU, bpf_stats, run_times, wait_for_link
 
-ROUNDS = 4
+ROUNDS = 3
 SECONDS = 2.0
 DEPTHS = (5, 20)
 WORK = """
 import os, sys
-def descend(depth, read, write):
-    if depth: return descend(depth - 1, read, write)
-    while True:
-        os.write(write, os.read(read, 1))
-a, b = os.pipe(), os.pipe()
+read, write, again, back = *os.pipe(), *os.pipe()
 depth = int(sys.argv[1]) - 2
+code = "def f0(read, write):\\n  while True: os.write(write, os.read(read, 1))\\n"
+for i in range(depth):
+    code += f"def f{i + 1}(read, write): f{i}(read, write)\\n"
+exec(compile(code, "functions.py", "exec"))
+innermost = globals()[f"f{depth}"]
 if os.fork():
-    os.write(a[1], b"x")
-    descend(depth, b[0], a[1])
-descend(depth, a[0], b[1])
+    os.write(write, b"x")
+    innermost(again, write)
+innermost(read, back)
 """
 
 

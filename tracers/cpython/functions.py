@@ -6,13 +6,11 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..kernel.python import NO_STEP, checksum
+from ..kernel.python import LONG, NO_STEP, checksum, skipped, text_hash
 from .layouts import Layout, Version
 from .lines import line_of
 from .memory import Memory
 
-_MAX_TEXT = 4096
-"""Characters of a name."""
 _MAX_TABLE = 1 << 18
 """Bytes of a table of lines; without it, a function has its first line only."""
 _OBJECT = struct.Struct("<IHHQ")
@@ -22,6 +20,8 @@ _STRING = struct.Struct("<16xQqI")
 """Of PyASCIIObject: length, hash, state."""
 _ASCII, _COMPACT, _KIND = 1 << 6, 1 << 5, 2
 """In ``state``: two bits for interning are below."""
+_SIZE = 16
+"""Of PyVarObject: ob_size; up to 3.10, code objects have the counts of their arguments there."""
 _BYTES_SIZE, _BYTES_DATA = 16, 32
 """PyBytesObject."""
 
@@ -83,14 +83,16 @@ def is_alive(head: bytes, version: Version, kind: int) -> bool:
 
 
 class _Head(NamedTuple):
-    """Of a code object: addresses of strings and of the table, the first line, and the version."""
+    """Of a code object: addresses of strings and of the table, the first line, the size, and the version."""
 
     name: int
     qualified: int
     file: int
     lines: int
     line: int
+    size: int
     version: int
+    """0 if it has none."""
 
     @classmethod
     def read(cls, memory: Memory, inside: Inside, code: int) -> _Head | None:
@@ -107,13 +109,25 @@ class _Head(NamedTuple):
             int.from_bytes(data[offset : offset + 8], "little") if offset else 0 for offset in offsets
         )
         (line,) = struct.unpack_from("<I", data, layout.code_line)
-        return cls(name, qualified, file, lines, line, version)
+        (size,) = struct.unpack_from("<Q", data, _SIZE)
+        return cls(name, qualified, file, lines, line, size, version)
 
     def checksum(self, memory: Memory, inside: Inside) -> int:
-        last = self.version
-        if inside.layout.code_version == NO_STEP:
-            last = memory.word(self.name + inside.layout.name_hash)
-        return checksum(inside.salt, (self.name, self.file, self.lines, self.line, last))
+        if self.version:
+            last = [self.version]
+        else:
+            last = [memory.word(self.name + inside.layout.name_hash), _hash_of(memory, inside, self.file)]
+        return checksum(inside.salt, (self.name, self.file, self.lines, self.line, self.size, *last))
+
+
+def _hash_of(memory: Memory, inside: Inside, address: int) -> int:
+    """Of the text of a string, as the probes have it."""
+    length, _, state = _STRING.unpack(memory.read(address, _STRING.size))
+    width = state >> _KIND & 7 if length <= LONG and state & _COMPACT else 0
+    begin = skipped(length * width)
+    layout = inside.layout
+    text = address + (layout.ascii_size if state & _ASCII else layout.compact_size)
+    return text_hash(length, memory.read(text + begin, length * width - begin))
 
 
 def _text(memory: Memory, inside: Inside, address: int) -> str:
@@ -123,7 +137,7 @@ def _text(memory: Memory, inside: Inside, address: int) -> str:
     length, _, state = _STRING.unpack(head)
     if not is_alive(head, layout.version, inside.text_type):
         return ""
-    if not state & _COMPACT or not 0 < length <= _MAX_TEXT:
+    if not state & _COMPACT or not 0 < length <= LONG:
         return ""
     if state & _ASCII:
         return memory.read(address + layout.ascii_size, length).decode("latin-1")

@@ -80,7 +80,7 @@ class Layout:
             self.thread_next, self.thread_id, self.thread_frame, thread,
             self.frame_in, self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry, frame,
             self.code_line, self.code_name, self.code_file, self.code_lines, self.code_first, code,
-            self.code_version, self.name_hash, self.entry, self.instruction,
+            self.code_version, self.name_hash, self.entry, self.instruction, self.ascii_size, self.compact_size,
         )  # fmt: skip
 
 

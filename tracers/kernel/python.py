@@ -14,13 +14,17 @@ _REST = (1 << TAG) - 1
 NO_STEP = 0xFFFF
 WINDOW = 256
 """Maximum bytes of an object that are read at once."""
+TEXT = 192
+"""Bytes of the text of a file's name, its last ones, that distinguish code objects without a version."""
+LONG = 4096
+"""Characters of a longer name are not read."""
 CUTS = {1: "too deep", 2: "not readable"}
 """enum python_end."""
 ENTRY_ALWAYS, ENTRY_FLAG, ENTRY_BELOW = range(3)
 """enum python_entry."""
 INSTRUCTION_BYTE, INSTRUCTION_WORD, INSTRUCTION_AT = range(3)
 """enum python_instruction."""
-SPACE = struct.Struct("<QIII18H2B6x")
+SPACE = struct.Struct("<QIII18H4B4x")
 """struct python_space."""
 _MULTIPLIER, _64, _32 = 0xFF51AFD7ED558CCD, (1 << 64) - 1, (1 << 32) - 1
 _MAX_INSTRUCTION = 1 << 31
@@ -83,10 +87,24 @@ def codes(words: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def checksum(salt: int, words: Iterable[int]) -> int:
-    """Of a code object: addresses of its name, its file's name and its table of lines, its first line, and its version,
-    or else the hash of its name's text."""
-    value = salt
+    """Of a code object: addresses of its name, its file's name and its table of lines, its first line, its size, and
+    its version; without a version, the hash of its name's text, and `text_hash` of its file's name."""
+    return _mixed(salt, words) & _32
+
+
+def skipped(size: int) -> int:
+    """Bytes at the beginning of a text of this size that its hash leaves out."""
+    return (size - TEXT + 7) & ~7 if size > TEXT else 0
+
+
+def text_hash(length: int, rest: bytes) -> int:
+    """Of a string of so many characters, whose bytes from `skipped` on are ``rest``."""
+    padded = rest + bytes(-len(rest) % 8)
+    return _mixed(0, (length, *struct.unpack(f"<{len(padded) // 8}Q", padded)))
+
+
+def _mixed(value: int, words: Iterable[int]) -> int:
     for word in words:
         value = (value ^ word) * _MULTIPLIER & _64
         value ^= value >> 32
-    return value & _32
+    return value
