@@ -507,6 +507,8 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		record = bpf_map_lookup_elem(&stack_scratch, &slot);
 		if (record)
 			call->origin.ustack = user_stack(CONTEXT_SYSCALL, task, t->key.tgid, true, record, &end);
+		if (measure_calls && record && end == WALK_IN_CALL)
+			call->origin.ustack = calls_stack(t);
 	}
 	call->since = bpf_ktime_get_ns();
 	call->cut = interval_at(call->since);

@@ -83,4 +83,20 @@ __weak u64 replaced_return(u32 tid, u64 at, u64 found)
 	return found;
 }
 
+/* Whether a walk that ended at `sp` has not come to the innermost open call. From the trampoline, there is no way to the
+ * callers. */
+__weak int call_not_reached(u32 tid, u64 from, u64 sp)
+{
+	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	u32 last = stack ? stack->depth - 1 : CALL_DEPTH;
+
+	return last < CALL_DEPTH && (is_trampoline(from) || sp <= stack->calls[last].sp);
+}
+
+/* How a walk ended for its thread. */
+static __always_inline u32 end_of_walk(u32 tid, u64 from, u64 sp, u32 end)
+{
+	return measure_calls && end != WALK_COMPLETE && call_not_reached(tid, from, sp) ? WALK_IN_CALL : end;
+}
+
 #endif

@@ -47,6 +47,9 @@ enum walk_end {
 	WALK_NARROW,   /* 32-bit code: its frame pointers lead no further */
 };
 
+/* Of a thread, never of a stack that is sent: the walk ended in the function with a probe that it is in. */
+#define WALK_IN_CALL 64
+
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
 struct origin {

@@ -189,8 +189,9 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	}
 	generation = stacks_now();
 	unwind_current(walk, record);
-	*end = walk->end;
 	record->end = walk->end;
+	walk->end = end_of_walk(walk->tid, ip, walk->sp, walk->end);
+	*end = walk->end;
 	id = stack_hash(record, walk->frames);
 	python_current(walk, record);
 	if (recalled) {

@@ -110,7 +110,12 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        click.option("-v", "--verbose", is_flag=True, help="Print on standard error how the stacks were taken."),
+        click.option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            help="Print all rows of the summary on a terminal, too, and on standard error how the stacks were taken.",
+        ),
     ]
     return _apply(options, function)
 

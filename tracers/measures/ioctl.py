@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...converters.base.errors import StallscopeError
@@ -160,8 +160,12 @@ class Ioctl(Summed):
 
             self._spans = Spans(self._span_options) if self._span_options else None
             events, rings = self._rings.memory
-            self._sharing = Sharing(events, rings, self._spans, _LEVEL)
+            self._sharing = Sharing(events, rings, self._device, self._spans, _LEVEL)
         return self._sharing
+
+    def _device(self, number: int) -> Hashable:
+        assert self._object, "it was not opened"
+        return self._targets.device(number, self._object)
 
     def _settle(self, *, final: bool = False) -> None:
         """Works on the calls that were read, and on those that go on."""

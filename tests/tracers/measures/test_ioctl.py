@@ -104,7 +104,7 @@ def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> Ioctl:
     targets = [(target(TUN, SETQUEUE), (1).to_bytes(4, "little")), (CONTROLLED, (2).to_bytes(4, "little"))]
     kernel: Any = Kernel({"ioctl_targets": targets, **maps}, losses)
     measure._object = kernel
-    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize))
+    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize), int)
     measure.read(kernel)
     return measure
 
