@@ -12,7 +12,7 @@ from pathlib import Path
 
 from peers import LOAD_CPU, OURS, TRACER_CPU, bpf_stats, run_times, wait_for_link
 
-ROUNDS = 3
+ROUNDS = 4
 SECONDS = 2.0
 DEPTHS = (5, 20)
 WORK = """
