@@ -91,7 +91,6 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
     held = sum(each.time for each in lock.holders if each.tid == holder["tid"])
     runnable = sum(thread.runnable for thread in found.profile.threads)
     assert held + 8 * runnable >= 0.95 * lock.time, lock.holders
-    assert held >= 0.5 * lock.time, lock.holders
     best = lock.holders[0]
     assert (best.thread, best.source) == ("holder", source), lock.holders
     assert "take_lock" in lock.places[0].frames, lock.places
@@ -104,7 +103,7 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
 def test_every_shape_of_the_probes(trace: Trace, shape: Shape) -> None:
     options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
     measures = WakeUp(), Locks()
-    found = trace("mutexes", "shared", 4, 10, 5000, shape=shape, measures=measures, **options)
+    found = trace("mutexes", "shared", 4, 60, 5000, shape=shape, measures=measures, **options)
     lock = the_lock(found, "mutex")
     assert (lock.owned_by, lock.holders[0].thread, lock.holders[0].source) == (SHARED, "holder", OWNER)
     if kernel_tells():
@@ -162,6 +161,7 @@ def test_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None]) 
     assert {thread.tid for thread in lock.waiters} <= writers
     owners = sum(each.time for each in lock.holders if each.tid in writers and each.source == OWNER)
     assert owners >= 0.8 * lock.time, lock.holders
+    assert lock.taken_in.endswith(("write_iter", "write")), lock.taken_in
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
 
 
@@ -238,6 +238,7 @@ def test_global_interpreter_lock(trace: Trace, require: Callable[[bool, str], No
     known = sum(place.time for lock in locks for place in lock.places if "take_gil" in place.frames)
     assert known >= 0.5 * sum(lock.time for lock in locks), locks  # others: stacks before the tables were there
     assert len({thread.tid for lock in locks for thread in lock.waiters}) >= 3
+    assert len(locks) == 1, locks  # its mutex and its condition variable are parts of one structure
     givers = [thread for lock in locks for thread in lock.holders if thread.source == WAKER]
     assert any("drop_gil" in thread.frames for thread in givers), givers
 

@@ -144,9 +144,10 @@ class Results:
             json.dump(summary.to_json(), stream, indent=2)
             print(file=stream)
         else:
+            from ...converters.summary.fitting import TOP
             from ...converters.summary.render import render
 
-            render(summary, stream)
+            render(summary, stream, top=TOP if self.verbose else None)
         stream.flush()
 
 
