@@ -37,7 +37,12 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
         "frames without a name": stacks.unnamed.total(),
     }
-    return lost | {kind: count for kind, count in capture.spaces.lost.items() if count}
+    python = {
+        "Python stacks that could not be read": counters["python_stacks_failed"],
+        "Python stacks cut": counters["python_stacks_cut"],
+        "Python functions without a name": capture.python.unread,
+    }
+    return lost | {kind: count for kind, count in (python | capture.spaces.lost).items() if count}
 
 
 def missed_switches(counters: Mapping[str, int]) -> int:
@@ -87,7 +92,7 @@ def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
     """What the reader should know, and which option would have helped."""
-    comments = [*capture.notes, *stacks.problems]
+    comments = [*capture.notes, *capture.python.remarks, *stacks.problems]
     if capture.exit_status:
         comments.append(ending(capture.exit_status))
     counters = capture.counters
