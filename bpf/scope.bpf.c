@@ -279,7 +279,7 @@ int scope_walk(void *ctx)
 		walk->end = WALK_FAULT; /* unless the word is read */
 	}
 	record->end = walk->end;
-	request->end = end_of_walk(walk->tid, record->frames[0], walk->sp, walk->end);
+	request->end = end_of_walk(walk->tid, record->frames[0], walk->sp, walk->end, walk->missed);
 	if (request->reads)
 		return 0;
 python:
@@ -358,7 +358,7 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 		return 0;
 	begin_walk(of.walk, record, ip, sp, bp, task->tgid, task->pid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
-	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end);
+	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end, of.walk->missed);
 	record->end = of.walk->end;
 	id = stack_hash(record, of.walk->frames);
 	if (cs == USER_CS)

@@ -83,8 +83,8 @@ __weak u64 replaced_return(u32 tid, u64 at, u64 found)
 	return found;
 }
 
-/* Whether a walk that ended at `sp` has not come to the innermost open call. From the trampoline, there is no way to the
- * callers. */
+/* Whether a walk that ended at `sp` may lack the innermost open call's function: it has not come so far, or frame pointers
+ * have led it while tables were missing; from the trampoline, there is no way to the callers. */
 __weak int call_not_reached(u32 tid, u64 from, u64 sp)
 {
 	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
@@ -94,9 +94,11 @@ __weak int call_not_reached(u32 tid, u64 from, u64 sp)
 }
 
 /* How a walk ended for its thread. */
-static __always_inline u32 end_of_walk(u32 tid, u64 from, u64 sp, u32 end)
+static __always_inline u32 end_of_walk(u32 tid, u64 from, u64 sp, u32 end, bool missed)
 {
-	return measure_calls && end != WALK_COMPLETE && call_not_reached(tid, from, sp) ? WALK_IN_CALL : end;
+	if (!measure_calls || end == WALK_COMPLETE)
+		return end;
+	return call_not_reached(tid, from, missed ? 0 : sp) ? WALK_IN_CALL : end;
 }
 
 #endif

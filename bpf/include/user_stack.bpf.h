@@ -190,7 +190,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	generation = stacks_now();
 	unwind_current(walk, record);
 	record->end = walk->end;
-	walk->end = end_of_walk(walk->tid, ip, walk->sp, walk->end);
+	walk->end = end_of_walk(walk->tid, ip, walk->sp, walk->end, walk->missed);
 	*end = walk->end;
 	id = stack_hash(record, walk->frames);
 	python_current(walk, record);

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.units import duration, plural, share
-from ..model import Profile, ThreadTimes
+from ..model import Profile, ThreadTimes, ValueType
 from .call_ioctls import Made
 from .call_places import NO_TIME, Places, Times, times_of
 from .calls import Calls
@@ -23,6 +23,7 @@ _MOSTLY = 0.5
 _OFTEN = 0.1
 """A function is one that the program calls itself if it has no caller for this share of its time: of a first call, the
 callers may be missing."""
+_CALLS = ValueType("calls", "count")
 _TELLING = 2.0
 """How many times longer it has to take than alone to be said."""
 
@@ -32,6 +33,9 @@ class _Outer:
     """Time of a function that the program calls itself."""
 
     all: Times = NO_TIME
+    calls: int = 0
+    """That the program made itself. Also of a function that ends by jumping into another one, whose stacks it is not in
+    then."""
     is_nested: bool = False
     """It was found inside itself."""
     by_ioctl: dict[str, Times] = field(default_factory=dict)
@@ -66,7 +70,11 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     if not outer:
         return ""
     accounts = {name: _accounted(calls, name, found) for name, found in outer.items()}
-    name = max(outer, key=lambda name: (_is_outer(outer[name], accounts[name]), accounts[name].time, name))
+    counts = {each.total.name: each.total.count for each in calls}
+    name = max(
+        outer,
+        key=lambda name: (_is_outer(outer[name], accounts[name], counts.get(name, 0)), accounts[name].time, name),
+    )
     found = accounts[name]
     ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
     told = f"{_share(profile, found)} is in {name}{_figures(calls, name)}"
@@ -79,8 +87,9 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     return f"{told}: {share(much, found.all.sum)} of it {how} {where}{_factor(ioctl, shared)}."
 
 
-def _is_outer(by_stacks: _Outer, account: _Outer) -> bool:
-    return by_stacks.all.sum >= _OFTEN * account.time
+def _is_outer(by_stacks: _Outer, account: _Outer, count: int) -> bool:
+    """``count``: of all its calls."""
+    return by_stacks.all.sum >= _OFTEN * account.time or by_stacks.calls > _OFTEN * count
 
 
 def _accounted(calls: Sequence[Calls], name: str, found: _Outer) -> _Outer:
@@ -114,12 +123,15 @@ def _times_of_made(made: Made) -> Times:
 def _outermost(profile: Profile) -> dict[str, _Outer]:
     outer: dict[str, _Outer] = defaultdict(_Outer)
     places = Places()
+    number = next((i for i, column in enumerate(profile.value_types) if column == _CALLS), None)
     for sample in profile.samples:
         functions, ioctl, kernel = places.of(sample.stack)
         if functions:
             who = sample.label("pid"), sample.label("tid")
             outer[functions[0]].add(ioctl, kernel, times_of(sample), who)
             outer[functions[0]].is_nested |= functions[0] in functions[1:]
+            if len(functions) == 1 and number is not None:
+                outer[functions[0]].calls += sample.values[number]
     return outer
 
 
@@ -127,10 +139,12 @@ def _share(profile: Profile, function: _Outer) -> str:
     """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
     function's time is that of threads of one name, of the time of these."""
     time = function.time
-    ids = {(sample.label("pid"), sample.label("tid")) for sample in profile.samples} | function.by_thread.keys()
+    places = Places()
+    samples = [sample for sample in profile.samples if not places.of(sample.stack).is_outside]
+    ids = {(sample.label("pid"), sample.label("tid")) for sample in samples} | function.by_thread.keys()
     callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
     if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
-        whole = sum(sample.values[0] for sample in profile.samples)
+        whole = sum(sample.values[0] for sample in samples)
         return f"{share(time, whole)} of the time in all calls"
     callers, kind = _mostly_of(callers, function)
     time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)

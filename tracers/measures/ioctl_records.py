@@ -71,6 +71,11 @@ class Open(NamedTuple):
     target: int
     origin: Origin
 
+    @property
+    def is_outside(self) -> bool:
+        """Of a trace of functions' calls: none of them made it."""
+        return bool(self.status >> 31)
+
 
 class Targets:
     """What the numbers of targets stand for."""

@@ -125,6 +125,22 @@ def test_the_sentence_and_the_table_agree_whatever_the_stacks_are(left: float) -
     assert "85.7 % of it blocked in the ioctl" in told or not left
 
 
+def test_a_function_that_ends_by_jumping_into_another_one_is_named() -> None:
+    """As zlib's deflateInit2_ does, with deflateReset: the stacks of nearly all its time have only the other one."""
+    made = profile()
+    (own, *_), inside = QUERY[1:], QUERY[2]
+    outer = [with_threads(call) for call in made.calls if call.library]
+    inner = [with_threads(replace(call, name=inside.name, total=call.total - MS)) for call in outer]
+    who = ("process", "train"), ("thread", "train"), ("state", "running")
+    kept = []
+    for pid in PROCESSES:
+        labels = tuple(sorted((*who, ("pid", pid), ("tid", pid))))
+        kept.append(Sample((Frame("main"), own), (MS, 10), labels))
+        kept.append(Sample((Frame("main"), inside), (69 * MS, 10), labels))
+    told = summarize(replace(made, calls=[*outer, *inner], samples=kept, call_ioctls=[])).answer[0]
+    assert told.startswith("70.0 % of the time of 2 calling threads in 2 processes of train is in cudaGetDevicePro")
+
+
 def test_a_call_that_goes_on_counts_in_the_share() -> None:
     """What it does is known by stacks."""
     made = profile()

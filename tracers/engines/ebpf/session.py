@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ....converters.base.errors import StallscopeError
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
@@ -252,7 +251,7 @@ class Session:
         if self._unwinding:
             self._unwinding.begin()
         if bounded and not seeds:
-            raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
+            raise self._scope.untraceable()
         self._take_in(seeds)
 
     def _release(self, launch: Launch) -> None:
