@@ -57,16 +57,14 @@ class Interpreters:
     """Finds the interpreters, and reads the functions. `functions` stay when their processes end."""
 
     def __init__(self, engine: Probes, spaces: ProcessSpaces, unwinding: Unwinding | None) -> None:
-        """Only notes that there are some, if the probes were told to leave Python out."""
+        """Does nothing if the probes were told to leave Python out."""
         self._engine = engine
         self._spaces = spaces
         self._unwinding = unwinding
         self._is_on = engine.options.has_python
         if self._is_on:
             self._map = engine.object.find_map("python_spaces")
-        spaces.listeners.append(self.mapped if self._is_on else self._pass_over)
-        self._passed_over: set[int] = set()
-        """Processes with an interpreter, if the probes leave Python out."""
+            spaces.listeners.append(self.mapped)
         self._processes: dict[int, _Known] = {}
         self._inside: dict[bytes, Inside] = {}
         """By what the probes have of it."""
@@ -92,10 +90,6 @@ class Interpreters:
         """A process has mapped a file."""
         if may_be_interpreter(mapping):
             self._mapped[pid, mapping] = None
-
-    def _pass_over(self, pid: int, mapping: Mapping) -> None:
-        if may_be_interpreter(mapping):
-            self._passed_over.add(pid)
 
     def on_record(self, data: bytes) -> None:
         """Takes note of the functions of a stack's record, as the ring buffer has it."""
@@ -286,9 +280,6 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         ]
-        if self._passed_over:
-            whose = plural(len(self._passed_over), "process")
-            remarks.append(f"Python functions of {whose} are not shown: --python shows them, and costs more")
         return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
 
 

@@ -186,8 +186,7 @@ def test_switched_off() -> None:
         off.interpreters.finish()
     assert not off.table.content
     assert not off.interpreters.found().by_code
-    (remark,) = off.interpreters.found().remarks
-    assert remark == "Python functions of 1 process are not shown: --python shows them, and costs more"
+    assert off.interpreters.found().remarks == ()
     off.spaces.close()
 
 
