@@ -173,6 +173,7 @@ enum call_loss {
 	/* No losses: of threads that have ended. */
 	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
+	CALL_STACKS_CUT, /* stacks of waits and ioctls that begin at the call, because their walks ended inside of it */
 	CALL_LOSSES,
 };
 
@@ -816,6 +817,22 @@ int calls_inside(struct thread *t)
 	return stack && stack->depth && stack->life == t->key.life;
 }
 
+u64 calls_stack(struct thread *t)
+{
+	struct call_stack *stack;
+	u32 tid, last;
+
+	if (!t)
+		return 0;
+	tid = t->key.tid;
+	stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	last = stack && stack->life == t->key.life ? stack->depth - 1 : CALL_DEPTH;
+	if (last >= CALL_DEPTH)
+		return 0;
+	tally(CALL_STACKS_CUT, 1);
+	return call_at(stack, last)->ustack;
+}
+
 /* The time on a core of calls that had not ended when the thread did. That of waits was counted when they ended. */
 static __always_inline void add_open_times(struct thread *t, struct call_stack *stack, u64 now)
 {
@@ -969,7 +986,8 @@ int calls_ioctl(struct origin *of, u64 began, u64 now)
 	return 0;
 }
 
-/* See wait_ended() in sched.bpf.c. The user stack is that of the wait, or of the ioctl in which it was. */
+/* See wait_ended() in sched.bpf.c. The user stack is that of the wait, or of the ioctl in which it was, or else of the
+ * call: its function is always there. */
 int calls_waited(struct thread *t, u64 now, u64 waits)
 {
 	struct call_time waited = {};
@@ -996,6 +1014,8 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	call->blocked += waited.blocked;
 	call->runnable += waited.runnable;
 	key = t->key;
+	if (t->late_out == t->out)
+		key.ustack = t->late_ustack;
 	ioctl = ioctl_at(tid, t->out);
 	if (ioctl && ioctl->began >= call->began) {
 		if (stack->ioctl != ioctl->began) {
@@ -1007,6 +1027,8 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 		stack->ioctl_runnable += waited.runnable;
 		key.state |= ioctl->number << NUMBER_SHIFT;
 		key.ustack = ioctl->origin.ustack;
+	} else if ((t->late_out == t->out ? t->late_end : t->end) == WALK_IN_CALL) {
+		key.ustack = calls_stack(t);
 	}
 	add_call_time(&key, &waited);
 	return 0;

@@ -489,10 +489,14 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		call->target = target;
 	}
 	call->origin.state = RUNNING | call->number << NUMBER_SHIFT;
-	if (user_stacks && (ioctl_rows || (measure_calls && calls_inside(t)))) {
+	if (user_stacks && measure_calls && !ioctl_rows && !calls_inside(t))
+		call->status |= IOCTL_OUTSIDE;
+	if (user_stacks && (ioctl_rows || measure_calls)) {
 		record = bpf_map_lookup_elem(&stack_scratch, &slot);
 		if (record)
 			call->origin.ustack = user_stack(CONTEXT_SYSCALL, task, t->key.tgid, true, record, &end);
+		if (measure_calls && record && end == WALK_IN_CALL)
+			call->origin.ustack = calls_stack(t);
 	}
 	call->since = bpf_ktime_get_ns();
 	call->cut = interval_at(call->since);
@@ -638,6 +642,11 @@ static __always_inline void add_event(const struct ioctl_call *call, u64 begin, 
 	*(volatile u64 *)&ring->head = ring->head + 1;
 }
 
+static __always_inline bool has_rows(const struct ioctl_call *call)
+{
+	return ioctl_rows || (call->status & IOCTL_OUTSIDE);
+}
+
 static __always_inline void count_call(const struct ioctl_call *call, u64 began, u64 now, u32 slot)
 {
 	struct ioctl_times *times = times_of(call, slot);
@@ -661,18 +670,18 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 began,
 	if (bucket < IOCTL_BUCKETS)
 		times->latencies[bucket]++;
 	add_event(call, began, now, 0);
-	if (user_stacks && ioctl_rows) /* else it follows from these times */
+	if (user_stacks && has_rows(call)) /* else it follows from these times, or is a part of a function's call */
 		add_sum(&call->origin, part - call->blocked - call->runnable, 0, 1, slot);
 }
 
 static __always_inline void count_failure(const struct ioctl_call *call, s64 result, u32 slot)
 {
-	u32 status;
+	u32 place = call->status & ~IOCTL_OUTSIDE, status;
 
 	if (result < 0) {
 		add_failure(call, -result, 0, slot);
-	} else if (call->status) {
-		status = user_word(call->argument + call->status);
+	} else if (place) {
+		status = user_word(call->argument + place);
 		if (status)
 			add_failure(call, 0, status, slot);
 	}
@@ -752,7 +761,7 @@ int ioctl_waited(struct thread *t, u64 now)
 	call->runnable += runnable;
 	if (blocked)
 		add_event(call, t->out, t->out + blocked, 1);
-	if (!ioctl_rows)
+	if (!has_rows(call))
 		return 0;
 	origin = call->origin;
 	origin.kstack = t->key.kstack;

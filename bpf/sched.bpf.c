@@ -305,6 +305,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	if (user_stack_counts(t) && !(TASK_FIELD(trusted, prev, flags) & PF_KTHREAD)) {
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
+		t->interpreters = python_generation;
 		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)

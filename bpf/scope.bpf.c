@@ -14,9 +14,10 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* A new process has its parent's mappings. */
+/* A new process has its parent's mappings, and interpreter. */
 static __always_inline void inherit_space(u32 parent, u32 child)
 {
+	struct python_space *python;
 	struct unwind_space *space;
 
 	if (parent == child)
@@ -24,6 +25,9 @@ static __always_inline void inherit_space(u32 parent, u32 child)
 	space = bpf_map_lookup_elem(&unwind_spaces, &parent);
 	if (space)
 		bpf_map_update_elem(&unwind_spaces, &child, space, BPF_ANY);
+	python = python_frames ? bpf_map_lookup_elem(&python_spaces, &parent) : NULL;
+	if (python)
+		bpf_map_update_elem(&python_spaces, &child, python, BPF_ANY);
 }
 
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
@@ -78,6 +82,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 			return 0;
 	}
 	bpf_map_delete_elem(&unwind_spaces, &t->key.tgid);
+	if (python_frames)
+		bpf_map_delete_elem(&python_spaces, &t->key.tgid);
 	if (measure_calls)
 		calls_left(t);
 	time = bpf_ktime_get_ns();
@@ -129,6 +135,7 @@ int scope_exec_raw(u64 *ctx)
 
 /* Size of the window, in words, that user space reads for a walk. */
 #define REQUEST_WORDS WINDOW_FIRST
+#define REQUEST_STEPS 64 /* more than there are frames in a block, and beside them on the native stack */
 
 /* A stack walk of a sleeping thread for which user space reads the memory: for kernels without
  * bpf_copy_from_user_task(). Mirrored in tracers/kernel/sleepers.py. */
@@ -136,17 +143,18 @@ struct walk_request {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 fs;
 	u64 window; /* address of word[0] */
 	u64 want;   /* the word that must be read next */
 	u64 id;	    /* of the stack; 0: none */
 	u32 tgid;
 	u32 words; /* read from `window` on */
 	u16 begins;
-	u16 reads; /* the walk continues when `want` has been read */
-	u16 end;   /* enum walk_end */
-	u16 pad;
+	u16 reads;  /* the walk continues when `want` has been read */
+	u16 end;    /* enum walk_end */
+	u16 python; /* the walk is along its Python functions */
 	u32 tid;
-	u32 pad2;
+	u32 pad;
 	u64 word[REQUEST_WORDS];
 };
 
@@ -185,6 +193,52 @@ __weak int unwind_window(struct unwind_walk *walk, struct stack_record *record)
 	return next;
 }
 
+/* Steps with what user space has read, as long as it suffices. */
+static __always_inline int requested_python(struct unwind_walk *walk, struct stack_record *record,
+					    struct walk_request *request)
+{
+	u32 bytes = walk->python.bytes, i;
+	int next;
+
+	if (walk->python.to_block)
+		bpf_probe_read_kernel(&walk->python.word[PYTHON_BLOCK_AT], bytes > PYTHON_BLOCK ? PYTHON_BLOCK : bytes,
+				      request->word);
+	else
+		bpf_probe_read_kernel(walk->python.word, bytes > PYTHON_WINDOW ? PYTHON_WINDOW : bytes, request->word);
+	next = python_step(walk, record);
+	for (i = 0; i < REQUEST_STEPS && next == WALK_GOES_ON; i++)
+		next = python_step(walk, record);
+	return next;
+}
+
+/* Continues a walk along Python functions with what user space has read; returns whether there is more to read. */
+__weak int request_python(struct unwind_walk *walk, struct stack_record *record, u64 fs)
+{
+	u32 zero = 0, bytes;
+	struct walk_request *request = bpf_map_lookup_elem(&walk_request, &zero);
+	int next;
+
+	if (!walk || !record || !request)
+		return 0;
+	if (!request->python) {
+		walk->python.words = 0;
+		walk->python.hash = 0;
+		if (!python_frames || !python_generation)
+			return 0;
+		next = begin_python(walk, record, fs);
+	} else {
+		bytes = walk->python.bytes;
+		if (request->words * sizeof(u64) < bytes)
+			next = python_fault(walk, record);
+		else
+			next = requested_python(walk, record, request);
+	}
+	request->python = next == WALK_READS;
+	request->reads = next == WALK_READS;
+	request->want = walk->python.want;
+	return request->reads;
+}
+
 /* Run by user space (BPF_PROG_TEST_RUN): continues the walk in `walk_request`. */
 SEC("raw_tp")
 int scope_walk(void *ctx)
@@ -194,9 +248,14 @@ int scope_walk(void *ctx)
 	struct stack_record *record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	struct unwind_walk *walk = bpf_map_lookup_elem(&iter_walk, &zero);
 	int next = WALK_GOES_ON;
+	u64 id;
 
 	if (!request || !record || !walk)
 		return 0;
+	if (request->begins)
+		request->python = 0;
+	if (request->python)
+		goto python;
 	if (request->begins)
 		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, request->tid, false);
 	else if (!request->words)
@@ -220,9 +279,14 @@ int scope_walk(void *ctx)
 		walk->end = WALK_FAULT; /* unless the word is read */
 	}
 	record->end = walk->end;
-	request->end = walk->end;
-	if (!request->reads)
-		request->id = stack_id(record, walk->frames);
+	request->end = end_of_walk(walk->tid, record->frames[0], walk->sp, walk->end, walk->missed);
+	if (request->reads)
+		return 0;
+python:
+	if (request_python(walk, record, request->fs))
+		return 0;
+	id = joined_id(stack_hash(record, walk->frames), end_python(walk) ? walk->python.hash : 0);
+	request->id = send_stack(record, walk->frames & MAX_FRAMES, walk->python.words, id);
 	return 0;
 }
 
@@ -245,11 +309,43 @@ static long unwind_round(u32 round, void *context)
 	return next == WALK_DONE;
 }
 
+/* The same for its Python functions. */
+static long python_round(u32 round, void *context)
+{
+	struct task_walk *of = context;
+	struct python_walk *python = &of->walk->python;
+	u32 bytes = python->bytes;
+	void *from = (void *)python->want;
+	long failed = 0;
+	int next;
+
+	if (!python->more && python->to_block)
+		failed = bpf_copy_from_user_task(&python->word[PYTHON_BLOCK_AT],
+						 bytes > PYTHON_BLOCK ? PYTHON_BLOCK : bytes, from, of->task, 0);
+	else if (!python->more)
+		failed = bpf_copy_from_user_task(python->word, bytes > PYTHON_WINDOW ? PYTHON_WINDOW : bytes, from,
+						 of->task, 0);
+	next = failed ? python_fault(of->walk, of->record) : python_step(of->walk, of->record);
+	python->more = next == WALK_GOES_ON;
+	return next == WALK_DONE;
+}
+
+static __always_inline u32 task_python(struct task_walk *of)
+{
+	of->walk->python.words = 0;
+	of->walk->python.hash = 0;
+	if (!python_frames || !python_generation)
+		return 0;
+	if (begin_python(of->walk, of->record, of->task->thread.fsbase) == WALK_READS)
+		bpf_loop(PYTHON_ROUNDS, python_round, of, 0);
+	return end_python(of->walk);
+}
+
 /* The id of the user stack of a task that is not running. */
 static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record, u8 *end)
 {
 	struct task_walk of = { .record = record, .task = task };
-	u64 ip, sp, bp;
+	u64 ip, sp, bp, id;
 	u32 zero = 0;
 	u16 cs;
 
@@ -262,9 +358,15 @@ static __always_inline u64 task_user_stack(struct task_struct *task, struct stac
 		return 0;
 	begin_walk(of.walk, record, ip, sp, bp, task->tgid, task->pid, cs == USER32_CS);
 	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
-	*end = of.walk->end;
+	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end, of.walk->missed);
 	record->end = of.walk->end;
-	return stack_id(record, of.walk->frames);
+	id = stack_hash(record, of.walk->frames);
+	if (cs == USER_CS)
+		task_python(&of);
+	else
+		of.walk->python.words = of.walk->python.hash = 0;
+	return send_stack(record, of.walk->frames & MAX_FRAMES, of.walk->python.words,
+			  joined_id(id, of.walk->python.hash));
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -289,18 +391,19 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 	struct stack_record *record;
 	u8 phase = PHASE_BLOCKED, end = WALK_COMPLETE;
 	struct thread *t;
-	u32 zero = 0;
+	u32 zero = 0, known;
 
 	if (on_cpu(task))
 		phase = PHASE_ON_CPU;
 	else if (!state || state == TASK_WAKING)
 		phase = PHASE_RUNNABLE;
 
+	known = python_generation;
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	if (record && phase == PHASE_BLOCKED) {
 		key.state = wait_state(state);
 		if (kernel_stacks) {
-			long bytes = bpf_get_task_stack(task, record->frames, sizeof(record->frames), 0);
+			long bytes = bpf_get_task_stack(task, record->frames, KERNEL_STACK_BYTES, 0);
 
 			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
@@ -322,8 +425,10 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 		phase = PHASE_RUNNABLE;
 	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
-	if (t && t->phase == PHASE_BLOCKED && !t->switches)
+	if (t && t->phase == PHASE_BLOCKED && !t->switches) {
 		t->end = end;
+		t->interpreters = known;
+	}
 }
 
 /* The boundary at which scope_dump reports threads; 0: all threads, as they are. */
@@ -332,6 +437,14 @@ u64 dumped_at;
 /* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
 u32 restacking;
 
+/* Whether an interpreter was found in the thread's process, or in another one, since its stack was taken. */
+static __always_inline bool lacks_python(struct thread *t, u32 known)
+{
+	u32 tgid = t->key.tgid;
+
+	return python_frames && t->interpreters != known && bpf_map_lookup_elem(&python_spaces, &tgid);
+}
+
 /* Walks an incomplete user stack of a waiting thread again: more tables may be available. The result is stored beside
  * the stack from the beginning of the wait, because the thread may wake up meanwhile. */
 static __always_inline void restack(struct task_struct *task, struct thread *t)
@@ -339,13 +452,14 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 	struct stack_record *record;
 	u8 end = WALK_COMPLETE;
 	u64 out, switches, id;
-	u32 zero = 0;
+	u32 zero = 0, known;
 
 	record = bpf_map_lookup_elem(&iter_scratch, &zero);
 	if (!record || (t->phase != PHASE_BLOCKED && t->phase != PHASE_RUNNABLE))
 		return;
 	out = t->out;
-	if (!out || (t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE)
+	known = python_generation;
+	if (!out || ((t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, known)))
 		return;
 	switches = kernel_switches(task, true);
 	id = task_user_stack(task, record, &end);
@@ -354,6 +468,7 @@ static __always_inline void restack(struct task_struct *task, struct thread *t)
 		return;
 	t->late_ustack = id;
 	t->late_end = end;
+	t->interpreters = known;
 	barrier();
 	*(volatile u64 *)&t->late_out = out;
 	count(LATE_STACKS);
@@ -422,11 +537,12 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	if (walked && walked->out == t->out && walked->id) {
 		t->late_ustack = walked->id;
 		t->late_end = walked->end;
+		t->interpreters = python_generation;
 		barrier();
 		*(volatile u64 *)&t->late_out = walked->out;
 		count(LATE_STACKS);
 	}
-	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE)
+	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, python_generation))
 		return 0;
 	cs = task_registers(task, &ip, &sp, &bp);
 	if (cs != USER_CS || (!ip && !sp))
@@ -436,6 +552,7 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	out.ip = ip;
 	out.sp = sp;
 	out.bp = bp;
+	out.fs = task->thread.fsbase;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

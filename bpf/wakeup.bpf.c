@@ -191,7 +191,7 @@ __weak int frames_up_to_entry(const struct stack_record *record, u32 frames)
 /* Takes the kernel stack of an interrupt; returns whether it interrupted the kernel. */
 static __always_inline bool interrupt_stack(void *ctx, struct stack_record *record, u64 *id)
 {
-	u32 all = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	u32 all = kernel_frames(record, bpf_get_stack(ctx, record->frames, KERNEL_STACK_BYTES, 0));
 	u32 own = frames_up_to_entry(record, all);
 
 	*id = stack_id(record, own);

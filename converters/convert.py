@@ -151,8 +151,9 @@ def main(**given: Any) -> None:
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
-        graph_options.write(profile, options, given)
-        output.write_all(profile, outputs, options, force=given["force"], owner=sudo_owner())
+        also = graph_options.writing(profile, options, given)
+        writing = output.writing(profile, outputs, options, force=given["force"], owner=sudo_owner())
+        output.put_all((*writing, *also))
 
 
 def _choose_table(given: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,7 +60,9 @@ def check(given: Mapping[str, Any]) -> None:
         output.check_graph(given["graph"], force=given["force"])
 
 
-def write(profile: Profile, wanted: WriteOptions, given: Mapping[str, Any]) -> None:
-    """Writes the graph that ``given`` asks for. StallscopeError if that fails."""
-    if given.get("graph"):
-        output.write_graph(profile, given["graph"], wanted, force=given["force"], owner=sudo_owner())
+def writing(profile: Profile, wanted: WriteOptions, given: Mapping[str, Any]) -> Sequence[Callable[[], None]]:
+    """What writes the graph that ``given`` asks for, if it asks for one; StallscopeError if that fails."""
+    if not given.get("graph"):
+        return ()
+    write = partial(output.write_graph, profile, given["graph"], wanted, force=given["force"], owner=sudo_owner())
+    return (write,)

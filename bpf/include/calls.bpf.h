@@ -83,4 +83,22 @@ __weak u64 replaced_return(u32 tid, u64 at, u64 found)
 	return found;
 }
 
+/* Whether a walk that ended at `sp` may lack the innermost open call's function: it has not come so far, or frame pointers
+ * have led it while tables were missing; from the trampoline, there is no way to the callers. */
+__weak int call_not_reached(u32 tid, u64 from, u64 sp)
+{
+	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
+	u32 last = stack ? stack->depth - 1 : CALL_DEPTH;
+
+	return last < CALL_DEPTH && (is_trampoline(from) || sp <= stack->calls[last].sp);
+}
+
+/* How a walk ended for its thread. */
+static __always_inline u32 end_of_walk(u32 tid, u64 from, u64 sp, u32 end, bool missed)
+{
+	if (!measure_calls || end == WALK_COMPLETE)
+		return end;
+	return call_not_reached(tid, from, missed ? 0 : sp) ? WALK_IN_CALL : end;
+}
+
 #endif

@@ -29,11 +29,14 @@ struct ioctl_call {
 	u64 blocked; /* since then, by its waits that have ended */
 	u64 runnable;
 	u64 argument; /* of NVIDIA's driver: the parameters */
-	u32 status;   /* place of the RM's status in them; 0: none */
+	u32 status;   /* place of the RM's status in them; 0: none. And IOCTL_OUTSIDE */
 	u32 number;   /* of its target; 0: there were too many */
 	struct origin origin;
 	struct ioctl_target target;
 };
+
+/* No call of a function made it: it has rows of its own. */
+#define IOCTL_OUTSIDE (1U << 31)
 
 /* By thread. */
 struct ioctl_call_hash {
@@ -45,7 +48,7 @@ struct ioctl_call_hash {
 SHARED struct ioctl_call_hash ioctl_calls SEC(".maps");
 
 SHARED const volatile bool measure_ioctl;
-/* Whether ioctls are rows of their own, and not only parts of calls of functions. */
+/* Whether all ioctls are rows of their own, and not parts of calls of functions. */
 SHARED const volatile bool ioctl_rows;
 
 /* The ioctl that the thread was in at `then`; NULL: none. */

@@ -70,6 +70,11 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+/* arch/x86/include/asm/processor.h */
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	unsigned int __state;
 	int on_cpu;
@@ -83,6 +88,7 @@ struct task_struct {
 	struct sched_entity se;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct thread_struct thread;
 };
 
 /* Before 5.14 the field was `volatile long state` (renamed by 2f064a59a11f, "sched: Change task_struct::state"). */

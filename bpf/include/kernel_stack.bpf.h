@@ -165,7 +165,7 @@ __weak int remember(struct kernel_memo *memo, struct memo_words *stack, const st
 /* The id of the kernel stack that the program interrupts, or on which it was called. */
 static __always_inline u64 kernel_stack(void *ctx, struct stack_record *record)
 {
-	return stack_id(record, kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0)));
+	return stack_id(record, kernel_frames(record, bpf_get_stack(ctx, record->frames, KERNEL_STACK_BYTES, 0)));
 }
 
 /* The id of the kernel stack of the current task, which is being switched out, or wakes another one by itself:
@@ -198,7 +198,7 @@ static __always_inline u64 kernel_stack_again(void *ctx, enum memo_use use, stru
 		return recalled;
 	}
 	generation = stacks_now();
-	frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, sizeof(record->frames), 0));
+	frames = kernel_frames(record, bpf_get_stack(ctx, record->frames, KERNEL_STACK_BYTES, 0));
 	id = stack_id(record, frames);
 	if (recalled) {
 		count(MEMO_CHECKS);

@@ -70,6 +70,8 @@ extern int calls_gone(struct thread *t, u64 now);
 extern int calls_left(struct thread *t);
 /* Whether the thread is inside a call. */
 extern int calls_inside(struct thread *t);
+/* The stack at which the innermost call began; 0: none. To be used if a walk ended inside of it. */
+extern u64 calls_stack(struct thread *t);
 /* An ioctl of `of`, begun at `began`, returns. */
 extern int calls_ioctl(struct origin *of, u64 began, u64 now);
 

@@ -5,6 +5,10 @@
 #define STALLSCOPE_RECORDS_H
 
 #define MAX_FRAMES 127
+/* Python functions of a stack: see python.h. */
+#define MAX_PYTHON 190
+#define STACK_WORDS 512
+#define STACK_MASK (STACK_WORDS - 1)
 #define COMM_LEN 16
 /* Waits for a core are counted by length: bucket 0 is up to 1,024 ns, each next one up to twice as much, the last
  * one all longer waits. */
@@ -42,6 +46,9 @@ enum walk_end {
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
 	WALK_NARROW,   /* 32-bit code: its frame pointers lead no further */
 };
+
+/* Of a thread, never of a stack that is sent: the walk ended in the function with a probe that it is in. */
+#define WALK_IN_CALL 64
 
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
@@ -85,16 +92,17 @@ struct thread {
 	/* The user stack of the wait that began at `late_out`, walked again when there were more tables. */
 	u64 late_out;
 	u64 late_ustack;
-	u64 cut;       /* beginning of its interval: see struct cuts */
-	u64 lived;     /* beginning of key.life */
-	u8 phase;      /* enum phase */
-	u8 end;	       /* enum walk_end of key.ustack */
-	u8 late_end;   /* … and of late_ustack */
-	u8 exiting;    /* on_exit() is working on it */
-	u32 creator;   /* the thread that created it during the trace; 0: none */
-	u32 waker;     /* last thread that woke it, and its core: with a timeline */
-	u32 waker_cpu; /* with WOKEN_BY_INTERRUPT */
-	u32 first;     /* its first life, by which its account is known across execs */
+	u64 cut;	  /* beginning of its interval: see struct cuts */
+	u64 lived;	  /* beginning of key.life */
+	u8 phase;	  /* enum phase */
+	u8 end;		  /* enum walk_end of key.ustack */
+	u8 late_end;	  /* … and of late_ustack */
+	u8 exiting;	  /* on_exit() is working on it */
+	u32 creator;	  /* the thread that created it during the trace; 0: none */
+	u32 waker;	  /* last thread that woke it, and its core: with a timeline */
+	u32 waker_cpu;	  /* with WOKEN_BY_INTERRUPT */
+	u32 first;	  /* its first life, by which its account is known across execs */
+	u32 interpreters; /* python_generation when its stack was taken */
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
@@ -111,11 +119,13 @@ enum record_type {
 
 struct stack_record {
 	u32 type;
-	u16 count; /* of frames */
-	u16 end;   /* enum walk_end */
+	u16 count; /* of words */
+	u16 end;   /* enum walk_end, and STACK_HAS_PYTHON */
 	u64 id;
-	u64 frames[MAX_FRAMES + 1]; /* leaf first; one extra, to distinguish a full walk from a cut one */
+	u64 frames[STACK_WORDS]; /* leaf first; then the Python functions */
 };
+
+#define STACK_HAS_PYTHON 0x100
 
 /* A life ended by an exec; the next one of the thread began. */
 struct exec_record {
@@ -237,6 +247,7 @@ struct sleeper_record {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 fs;
 };
 
 enum counter {
@@ -264,7 +275,9 @@ enum counter {
 	NEW_IOCTLS,   /* … of ioctls, in entries of the largest table */
 	LOST_WAKEUPS, /* no room for a new key */
 	NEW_WAKEUPS,
-	NEW_LOCKS, /* … of waits for locks */
+	NEW_LOCKS,	      /* … of waits for locks */
+	PYTHON_STACKS_CUT,    /* with more functions than MAX_PYTHON */
+	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
 	COUNTERS,
 };
 

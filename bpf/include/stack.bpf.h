@@ -6,6 +6,9 @@
 #include "maps.bpf.h"
 #include <bpf/bpf_core_read.h>
 
+/* One frame more than a stack has, to distinguish a full walk from a cut one. */
+#define KERNEL_STACK_BYTES ((MAX_FRAMES + 1) * sizeof(u64))
+
 /* To be read before a stack is taken: user space forgets stacks, then increments this. */
 static __always_inline u32 stacks_now(void)
 {
@@ -30,21 +33,36 @@ static __always_inline u64 hash_frames(const u64 *frames, u32 n, u32 salt)
 	return h | 1; /* 0 means none */
 }
 
-/* The id of the `n` frames in `record`, whose `end` is set; new ones are sent. 0 when there are none. */
-__weak u64 stack_id(struct stack_record *record, u32 n)
+/* The hash of the `n` frames in `record`, whose `end` is set; 0 when there are none. */
+__weak u64 stack_hash(const struct stack_record *record, u32 n)
 {
-	u32 one = 1;
-	u64 id;
-
 	if (!record || !n)
 		return 0;
-	n &= MAX_FRAMES;
-	id = hash_frames(record->frames, n, record->end);
-	if (bpf_map_lookup_elem(&known_stacks, &id))
+	return hash_frames(record->frames, n & MAX_FRAMES, record->end);
+}
+
+/* The id of a stack: `hash` of its native frames, `python` of its Python functions, if there are any. */
+static __always_inline u64 joined_id(u64 hash, u64 python)
+{
+	if (!python)
+		return hash;
+	hash = (hash ^ python) * 0xff51afd7ed558ccdULL;
+	return (hash ^ hash >> 32) | 1;
+}
+
+/* Sends the `n` words in `record` if the stack `id` is not known yet; the last `python` words are functions. */
+__weak u64 send_stack(struct stack_record *record, u32 n, u32 python, u64 id)
+{
+	u32 one = 1;
+
+	if (!record || bpf_map_lookup_elem(&known_stacks, &id))
 		return id;
+	n = (n + python) & STACK_MASK;
 	record->type = RECORD_STACK;
 	record->count = n;
 	record->id = id;
+	if (python)
+		record->end |= STACK_HAS_PYTHON;
 	if (bpf_ringbuf_output(&records, record, offsetof(struct stack_record, frames) + n * sizeof(u64),
 			       BPF_RB_NO_WAKEUP)) {
 		count(LOST_STACKS);
@@ -56,6 +74,14 @@ __weak u64 stack_id(struct stack_record *record, u32 n)
 	else if (!bpf_map_lookup_elem(&known_stacks, &id))
 		count(STACK_TABLE_FULL);
 	return id;
+}
+
+/* The id of the `n` frames in `record`, whose `end` is set; new ones are sent. 0 when there are none. */
+static __always_inline u64 stack_id(struct stack_record *record, u32 n)
+{
+	u64 hash = stack_hash(record, n);
+
+	return hash ? send_stack(record, n & MAX_FRAMES, 0, hash) : 0;
 }
 
 /* Number of frames that bpf_get_stack() wrote for a kernel stack, from the number of bytes that it returned.

@@ -8,6 +8,7 @@
 #define STALLSCOPE_UNWIND_BPF_H
 
 #include "calls.bpf.h"
+#include "python.h"
 #include "stack.bpf.h"
 #include "unwind.h"
 #include <bpf/bpf_core_read.h>
@@ -121,6 +122,40 @@ struct places {
 	u16 place[PLACES];
 };
 
+/* A walk along the Python functions: see python.bpf.h. */
+struct python_walk {
+	u64 want; /* address of the `bytes` that a step needs */
+	u64 fs;
+	u64 interpreter;
+	u64 thread;
+	u64 back; /* the calling function's frame */
+	u64 code;
+	u64 file;
+	u64 instruction;
+	u64 checksum;
+	u64 hash; /* of the functions */
+	u64 searches;
+	/* The last code object, and the last file's name: functions that follow each other often have the same. */
+	u64 last_code;
+	u64 last_checksum;
+	u64 last_file;
+	u64 last_text;
+	u64 block; /* address of what is in the block */
+	u32 block_bytes;
+	u32 frame; /* index of the frame's first word, in `word` … */
+	u32 bytes;
+	u32 words; /* behind the native frames in the record */
+	u32 functions;
+	u32 text; /* bytes of a text that are in its hash */
+	u8 stage; /* enum python_stage */
+	u8 entry;
+	u8 on_stack; /* … or in the window of the native stack */
+	u8 to_block; /* what is read belongs there */
+	u8 more;     /* the next step needs no read */
+	struct python_space space;
+	u64 word[PYTHON_WORDS]; /* an object; the block of frames from PYTHON_BLOCK_AT on */
+};
+
 struct unwind_walk {
 	u64 pc;
 	u64 sp;
@@ -158,6 +193,7 @@ struct unwind_walk {
 	u8 narrow;     /* 32-bit code */
 	struct unwind_space space;
 	struct places where; /* of the words in `hash` */
+	struct python_walk python;
 	u64 word[WINDOW_WORDS];
 };
 

@@ -8,6 +8,7 @@
 #ifndef STALLSCOPE_USER_STACK_BPF_H
 #define STALLSCOPE_USER_STACK_BPF_H
 
+#include "python.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -17,7 +18,7 @@ SHARED const volatile bool user_memo;
 SHARED const volatile u32 user_memo_check; /* one match in this many is walked in full */
 
 struct user_memo {
-	u64 id;
+	u64 id; /* of the native frames */
 	u64 ip;
 	u64 sp;
 	u64 bp;
@@ -97,13 +98,17 @@ __weak u64 recall_user(struct user_memo *memo, struct unwind_walk *walk)
 	return h == memo->hash ? memo->id : 0;
 }
 
+/* `id`: of the native frames. */
 __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 ip, u64 bp, u64 id)
 {
+	u64 whole;
+
 	if (!memo || !walk)
 		return 0;
 	memo->id = 0;
 	memo->ip = 0;
-	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &id))
+	whole = joined_id(id, walk->python.hash);
+	if (!walk->places || walk->places > PLACES || !bpf_map_lookup_elem(&known_stacks, &whole))
 		return 0;
 	if (walk->end == WALK_FAULT) /* unreadable memory may be readable the next time */
 		return 0;
@@ -123,6 +128,25 @@ __weak int remember_user(struct user_memo *memo, struct unwind_walk *walk, u64 i
 	return 0;
 }
 
+/* Sends the walk's stack if it is new; `id`: of the native frames. Returns that of the whole one. */
+__weak u64 send_user(struct unwind_walk *walk, struct stack_record *record, u64 id)
+{
+	if (!walk || !record)
+		return 0;
+	return send_stack(record, walk->frames & MAX_FRAMES, walk->python.words, joined_id(id, walk->python.hash));
+}
+
+/* The id of the whole stack, of which the native frames were recognised; 0 if its Python functions are new. */
+__weak u64 recalled_stack(struct unwind_walk *walk, struct stack_record *record, u64 recalled)
+{
+	u64 whole;
+
+	if (!walk || !record || !python_current(walk, record))
+		return recalled;
+	whole = joined_id(recalled, walk->python.hash);
+	return bpf_map_lookup_elem(&known_stacks, &whole) ? whole : 0;
+}
+
 /* The id of the current task's user stack, starting at these registers. `cs`: its code segment. `lasting`: it waits,
  * and may wait there again. */
 static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 sp, u64 bp, u32 tgid, bool lasting,
@@ -130,7 +154,7 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 {
 	struct user_memo *memo = NULL;
 	struct unwind_walk *walk;
-	u64 id, recalled = 0;
+	u64 id, whole, recalled = 0;
 	u32 slot = context, generation;
 
 	*end = WALK_COMPLETE;
@@ -155,32 +179,40 @@ static __always_inline u64 walk_user(enum context context, u16 cs, u64 ip, u64 s
 	if (memo)
 		recalled = recall_user(memo, walk);
 	if (recalled && ++memo->uses % user_memo_check) {
-		count(USER_MEMO_HITS);
-		*end = memo->end;
-		return recalled;
+		whole = recalled_stack(walk, record, recalled);
+		if (whole) {
+			count(USER_MEMO_HITS);
+			*end = memo->end;
+			return whole;
+		}
+		recalled = 0;
 	}
 	generation = stacks_now();
 	unwind_current(walk, record);
-	*end = walk->end;
 	record->end = walk->end;
-	id = stack_id(record, walk->frames);
+	walk->end = end_of_walk(walk->tid, ip, walk->sp, walk->end, walk->missed);
+	*end = walk->end;
+	id = stack_hash(record, walk->frames);
+	python_current(walk, record);
 	if (recalled) {
 		if (walk->missed) { /* a table has been evicted since: the memo is more complete */
-			*end = memo->end;
-			return recalled;
+			whole = recalled_stack(walk, record, recalled);
+			if (whole) {
+				*end = memo->end;
+				return whole;
+			}
 		}
 		count(USER_MEMO_CHECKS);
-		if (recalled == id)
-			return id;
 		/* If the memo was cut short, and the missing table is now loaded, it was not wrong. */
-		if (!memo->generation)
+		if (recalled != id && !memo->generation)
 			count(USER_MEMO_WRONG);
 	}
-	if (memo) {
+	whole = send_user(walk, record, id);
+	if (memo && recalled != id) {
 		memo->stacks = generation;
 		remember_user(memo, walk, ip, bp, id);
 	}
-	return id;
+	return whole;
 }
 
 /* The id of the user stack of `task`, the current one, which is in the kernel. */

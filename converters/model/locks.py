@@ -80,6 +80,8 @@ class LockTimes:
     """The same."""
     places: list[LockPlace] = field(default_factory=list)
     """The same, at most `MOST_PLACES`."""
+    taken_in: str = ""
+    """Of the kernel's: the function in which most of this time was waited, beside those that take any lock."""
 
     @property
     def is_lock_like(self) -> bool:

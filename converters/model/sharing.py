@@ -26,7 +26,7 @@ class SharedCall:
     time: int = 0
     """Their latencies."""
     alone: int = 0
-    """Of these, calls during which no other process was inside."""
+    """Of these, calls during which no other process was inside any call on the device."""
     alone_time: int = 0
     turns: dict[int, int] = field(default_factory=dict)
     """Time of the turns, by process."""
@@ -40,7 +40,7 @@ class SharedCall:
 
     @property
     def factor(self) -> float | None:
-        """The mean latency in terms of that without another process inside; None if there was no such call."""
+        """The mean latency in terms of that of `alone` calls; None if there was none."""
         if not (self.alone_time and self.count):
             return None
         return self.time / self.count / (self.alone_time / self.alone)

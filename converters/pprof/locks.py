@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from ..model.locks import LockPlace, LockThread, LockTimes
@@ -25,9 +25,10 @@ def decoded(entry: Any) -> LockTimes:
 
 def _object(kind: type[_T], entry: Any, made: Collection[str] = ()) -> _T:
     known = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]  # they are dataclasses
-    if not isinstance(entry, dict) or entry.keys() != known.keys():
+    needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
+    if not isinstance(entry, dict) or not needed <= entry.keys() <= known.keys():
         raise ValueError("lock")
-    return kind(**{name: entry[name] if name in made else _value(known[name], entry[name]) for name in known})
+    return kind(**{name: entry[name] if name in made else _value(known[name], entry[name]) for name in entry})
 
 
 def _value(wanted: Any, value: Any) -> Any:

@@ -20,8 +20,11 @@ from ..model.waits_for import (
     end_of,
     victim_of,
 )
-from ..model.wakers import has_waker
+from ..model.wakers import has_waker, own_part
+from .blamed import Blamed
 from .figures import thread_pattern
+from .wait_kinds import LOCK, kind_of
+from .wait_sites import Sites
 from .wakers import Wakers
 
 _MUCH = 0.3
@@ -29,9 +32,7 @@ _MUCH = 0.3
 _SIGNIFICANT = 0.05
 """… if the group waits for this share of its time."""
 _MOSTLY = 0.5
-"""Where the blamed one ended waits, and for what it waited, is told if it is so for this share of the time."""
-_IDLY = 0.8
-"""Somebody who is blocked for this share of the time does little himself."""
+"""Where the blamed one ended waits is told if it is so for this share of the time."""
 
 
 class _Group(NamedTuple):
@@ -67,25 +68,26 @@ class Blame:
         for node in self._victims:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
-        self._walls: Counter[Node] = Counter()
-        for times in threads:
-            self._walls[Node(THREAD, times.pid, times.tid)] += times.wall
+        self._blamed = Blamed(graph, threads)
 
     def sentence(self, profile: Profile, wakers: Wakers) -> str:
         """The case with the longest time; "" if there is none. ``profile`` is that of the graph. Names are unescaped
         (hostile)."""
-        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
+        case = max(self._cases(profile), key=lambda case: (case.time, case), default=None)
         if case is None:
             return ""
         samples = list(self._samples(profile, case))
         where = _where(samples, case.time, wakers)
-        text = f"{share(case.time, case.whole)} of what {self._waiting(case)} for ends with {self._whom(case)}"
+        waiting = len(self._groups[case.group])
+        base = f"{share(case.whole, self._wall(case.group))} of {'their' if waiting > 1 else 'its'} time"
+        text = f"{share(case.time, case.whole)} of what {self._waiting(case)} for others ({base}) "
+        text += f"ends with {self._whom(case)}"
         text += f", in {' → '.join(where)}" if where else ""
         if profile.duration_ns:
             often = duration(case.time * 1_000_000_000 // profile.duration_ns)
-            together = ", all together" if len(self._groups[case.group]) > 1 else ""
+            together = ", all together" if waiting > 1 else ""
             text += f": {often} each second{together}"
-        return f"{text}{_meanwhile(samples, case.time) or self._itself(case)}."
+        return f"{text}{self._blamed.does(profile, self._ends(case), samples)}."
 
     def _group(self, node: Node) -> _Group:
         process, thread = self._graph.names[node]
@@ -93,19 +95,38 @@ class Blame:
             return _Group(thread_pattern(process, main=False), "")
         return _Group(process, thread_pattern(thread, node.pid == node.tid))
 
-    def _cases(self) -> Iterator[_Case]:
-        whole: Counter[_Group] = Counter()
+    def _wall(self, group: _Group) -> int:
+        return self._blamed.wall(self._groups[group])
+
+    def _cases(self, profile: Profile) -> Iterator[_Case]:
+        whole = self._asked_again(profile)
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():
-            if victim in self._victims:
+            # What ends only because of a thread's own timer, it waits for nobody.
+            if victim in self._victims and end.kind != TIMER:
                 group = self._group(victim)
                 whole[group] += time
                 if culprit := self._culprit(group, victim, end):
                     times[group, culprit] += time
         for (group, culprit), time in times.items():
-            wall = sum(self._walls[node] for node in self._groups[group])
+            wall = self._wall(group)
             if time >= _MUCH * whole[group] and whole[group] >= _SIGNIFICANT * wall > 0:
                 yield _Case(group, culprit, time, whole[group])
+
+    def _asked_again(self, profile: Profile) -> Counter[_Group]:
+        """What they wait for locks until a timer of their own ends it, and they ask again: for others, too."""
+        found: Counter[_Group] = Counter()
+        column, sites, parts = profile.index(COLUMN), Sites(), []
+        for sample in profile.samples:
+            if not (has_waker(sample.stack) and sample.values[column] and sample.label("waker") == "[timer]"):
+                continue
+            victim = victim_of(sample.labels)
+            if victim in self._victims:
+                parts.append(own_part(sample.stack))  # sites are known by the identity of their stacks
+                site = sites.of(parts[-1])
+                if kind_of(str(sample.label("state")), site.frames, site.kernel) == LOCK:
+                    found[self._group(victim)] += sample.values[column]
+        return found
 
     def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
         if end.kind == DEVICE:
@@ -151,25 +172,6 @@ class Blame:
             if victim in victims and self._culprit(case.group, victim, end) == case.culprit
         }
 
-    def _itself(self, case: _Case) -> str:
-        """For whom the main threads of the blamed processes wait, if they do nearly all the time, and mostly for one
-        other process."""
-        mains = {Node(THREAD, end.pid, end.pid) for end in self._ends(case)}
-        wall = sum(self._walls[main] for main in mains)
-        blocked = sum(edge.waited for (victim, _), edge in self._graph.edges.items() if victim in mains)
-        of: Counter[tuple[str, int]] = Counter()
-        for (victim, end), time in self._graph.ends.items():
-            if victim in mains and end.kind == THREAD and end.pid != victim.pid:
-                of[self._graph.names[end][0], end.pid] += time
-        (name, pid), most = max(of.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
-        if not 0 < wall * _IDLY <= blocked or most < _MOSTLY * blocked:
-            return ""
-        whom, whose = ("they are", "their") if len(mains) > 1 else ("it is", "its")
-        return (
-            f"; {whom} blocked for {share(blocked, wall)} of {whose} own time, and {share(most, blocked)} of that ends "
-            f"with {name} (pid {pid})"
-        )
-
     def _whom(self, case: _Case) -> str:
         culprit = case.culprit
         if culprit.tid:
@@ -195,16 +197,3 @@ def _where(samples: list[tuple[Sample, int]], whole: int, wakers: Wakers) -> tup
         times[wakers.site_of(chain_stack(sample.stack)).frames] += time
     frames, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
     return frames if most >= _MOSTLY * whole else ()
-
-
-def _meanwhile(samples: list[tuple[Sample, int]], whole: int) -> str:
-    """For what the last thread itself waited, if it did for most of the time."""
-    times: Counter[str] = Counter()
-    for sample, time in samples:
-        last = chain_of(sample)[-1]
-        if len(chain_of(sample)) > 1 and last.kind in (TIMER, DEVICE):
-            times[last.kind] += time
-    kind, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=("", 0))
-    if most < _MOSTLY * whole:
-        return ""
-    return f"; for {share(most, whole)} of that, it waits for a {kind} itself"

@@ -29,14 +29,14 @@ _COLUMN = 9
 _KNOTS = 2
 
 
-def blocking_blocks(of: Blocking, *, rows: int = _ROWS) -> Iterator[RenderableType]:
+def blocking_blocks(of: Blocking, rows: int = _ROWS, *, with_matrix: bool = True) -> Iterator[RenderableType]:
     """What is printed: the table, the matrix if there are enough processes, knots."""
     from rich.text import Text
 
     if not of.total:
         return
     yield blocking_table(of, rows)
-    if sum(node.traced and node.waits > 0 for node in of.nodes) >= _ENOUGH:
+    if with_matrix and sum(node.traced and node.waits > 0 for node in of.nodes) >= _ENOUGH:
         yield Text("\nShares of all waiting: who waits (row), and with whom that ends (column)")
         yield matrix(of)
     for knot in of.knots[:_KNOTS]:

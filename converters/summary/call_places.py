@@ -19,6 +19,11 @@ class Place(NamedTuple):
     ioctl: str
     kernel: str
 
+    @property
+    def is_outside(self) -> bool:
+        """An ioctl that no timed function made."""
+        return bool(self.ioctl) and not self.functions
+
 
 class Places:
     """Cached by identity: samples share their stacks."""

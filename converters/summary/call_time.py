@@ -83,6 +83,8 @@ def _inside(profile: Profile) -> dict[tuple[Any, Any], dict[str, Times]]:
     for sample in profile.samples:
         place = places.of(sample.stack)
         named = named or bool(place.functions)
+        if place.is_outside:
+            continue
         parts = found[sample.label("pid"), sample.label("tid")]
         kind = _kind(place)
         parts[kind] = parts[kind].plus(times_of(sample))

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 _MOST = 10
 
 
-def critical_table(critical: Critical) -> Table:
+def critical_table(critical: Critical, most: int = _MOST) -> Table:
     """A row for each of the largest parts, and one for the rest."""
     title = f"Critical path of {printable(critical.thread)}: {duration(critical.wall)}"
     made = table("Time", "Share", "Segments", last=title)
-    for part in critical.parts[:_MOST]:
+    for part in critical.parts[:most]:
         where = f" in {' → '.join(map(printable, part.frames))}" if part.frames else ""
         what = f"{printable(part.thread)}: {printable(part.state)}{where}"
         made.add_row(duration(part.time), share(part.time, critical.wall), count(part.segments), what)
-    if rest := critical.parts[_MOST:]:
+    if rest := critical.parts[most:]:
         time, segments = sum(part.time for part in rest), sum(part.segments for part in rest)
         made.add_row(duration(time), share(time, critical.wall), count(segments), plural(len(rest), "more part"))
     return made

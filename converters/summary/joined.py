@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.units import duration, plural, share
-from ..model import Profile, ThreadTimes
+from ..model import Profile, ThreadTimes, ValueType
+from .call_ioctls import Made
 from .call_places import NO_TIME, Places, Times, times_of
 from .calls import Calls
 from .figures import thread_pattern
@@ -19,6 +20,10 @@ _NEARLY = 0.9
 """Threads of one name are named from this share of the call's time on."""
 _MOSTLY = 0.5
 """An ioctl is named from this share of the call's time on."""
+_OFTEN = 0.1
+"""A function is one that the program calls itself if it has no caller for this share of its time: of a first call, the
+callers may be missing."""
+_CALLS = ValueType("calls", "count")
 _TELLING = 2.0
 """How many times longer it has to take than alone to be said."""
 
@@ -28,6 +33,11 @@ class _Outer:
     """Time of a function that the program calls itself."""
 
     all: Times = NO_TIME
+    calls: int = 0
+    """That the program made itself. Also of a function that ends by jumping into another one, whose stacks it is not in
+    then."""
+    is_nested: bool = False
+    """It was found inside itself."""
     by_ioctl: dict[str, Times] = field(default_factory=dict)
     blocked_in: dict[tuple[str, str], int] = field(default_factory=dict)
     """By the ioctl, "" outside of one, and the function of the kernel."""
@@ -40,6 +50,10 @@ class _Outer:
         self.by_ioctl[ioctl] = self.by_ioctl.get(ioctl, Times()).plus(times)
         if times.blocked and kernel:
             self.blocked_in[ioctl, kernel] = self.blocked_in.get((ioctl, kernel), 0) + times.blocked
+
+    @property
+    def time(self) -> int:
+        return sum(self.by_thread.values())
 
     def kernel(self, ioctl: str) -> str:
         """Where it was blocked longest in this ioctl; "" if that is not known."""
@@ -55,8 +69,13 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     outer = _outermost(profile)
     if not outer:
         return ""
-    name = max(outer, key=lambda name: (outer[name].all.sum, name))
-    found = outer[name]
+    accounts = {name: _accounted(calls, name, found) for name, found in outer.items()}
+    counts = {each.total.name: each.total.count for each in calls}
+    name = max(
+        outer,
+        key=lambda name: (_is_outer(outer[name], accounts[name], counts.get(name, 0)), accounts[name].time, name),
+    )
+    found = accounts[name]
     ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
     told = f"{_share(profile, found)} is in {name}{_figures(calls, name)}"
     if not ioctl or found.by_ioctl[ioctl].sum < _MOSTLY * found.all.sum:
@@ -68,25 +87,64 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     return f"{told}: {share(much, found.all.sum)} of it {how} {where}{_factor(ioctl, shared)}."
 
 
+def _is_outer(by_stacks: _Outer, account: _Outer, count: int) -> bool:
+    """``count``: of all its calls."""
+    return by_stacks.all.sum >= _OFTEN * account.time or by_stacks.calls > _OFTEN * count
+
+
+def _accounted(calls: Sequence[Calls], name: str, found: _Outer) -> _Outer:
+    """The function's time as its calls have it, which does not depend on stacks; ``found`` if that is not known."""
+    named = [each for each in calls if each.total.name == name and each.total.library]
+    if len(named) != 1 or found.is_nested:
+        return found
+    (of,) = named
+    by_thread = {(call.pid, thread.tid): thread.whole for call in of.each for thread in call.threads}
+    if not of.total.whole or sum(by_thread.values()) != of.total.whole:
+        return found
+    if of.total.open_count or of.total.earlier:  # what it did is known by stacks only
+        return replace(found, by_thread=by_thread)
+    total = of.total
+    made = {one.each[0].frame: _times_of_made(one) for one in of.ioctls}
+    rest = Times(total.on_cpu, total.blocked, total.runnable)
+    for times in made.values():
+        rest = Times._make(max(all_of - part, 0) for all_of, part in zip(rest, times, strict=True))
+    whole = Times(total.on_cpu, total.blocked, total.runnable)
+    return replace(found, all=whole, by_ioctl={**made, "": rest}, by_thread=by_thread)
+
+
+def _times_of_made(made: Made) -> Times:
+    return Times(
+        sum(one.on_cpu for one in made.each),
+        sum(one.blocked for one in made.each),
+        sum(one.runnable for one in made.each),
+    )
+
+
 def _outermost(profile: Profile) -> dict[str, _Outer]:
     outer: dict[str, _Outer] = defaultdict(_Outer)
     places = Places()
+    number = next((i for i, column in enumerate(profile.value_types) if column == _CALLS), None)
     for sample in profile.samples:
         functions, ioctl, kernel = places.of(sample.stack)
         if functions:
             who = sample.label("pid"), sample.label("tid")
             outer[functions[0]].add(ioctl, kernel, times_of(sample), who)
+            outer[functions[0]].is_nested |= functions[0] in functions[1:]
+            if len(functions) == 1 and number is not None:
+                outer[functions[0]].calls += sample.values[number]
     return outer
 
 
 def _share(profile: Profile, function: _Outer) -> str:
     """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
     function's time is that of threads of one name, of the time of these."""
-    time = function.all.sum
-    ids = {(sample.label("pid"), sample.label("tid")) for sample in profile.samples}
+    time = function.time
+    places = Places()
+    samples = [sample for sample in profile.samples if not places.of(sample.stack).is_outside]
+    ids = {(sample.label("pid"), sample.label("tid")) for sample in samples} | function.by_thread.keys()
     callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
     if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
-        whole = sum(sample.values[0] for sample in profile.samples)
+        whole = sum(sample.values[0] for sample in samples)
         return f"{share(time, whole)} of the time in all calls"
     callers, kind = _mostly_of(callers, function)
     time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)
@@ -108,7 +166,7 @@ def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[Threa
         for kind, threads in kinds.items()
     }
     most = max(times, key=lambda kind: (times[kind], kind))
-    if len(kinds) < 2 or times[most] < _NEARLY * function.all.sum:
+    if len(kinds) < 2 or times[most] < _NEARLY * function.time:
         return callers, "calling"
     return kinds[most], most[1]
 

@@ -19,6 +19,9 @@ _MATTERS = 0.2
 _MOSTLY = 0.5
 """Somebody is named if he has it for this share of the waits."""
 
+_UNNAMED = ("0x", "in ")
+"""Beginnings of names of the kernel's locks that tell neither a variable nor a type."""
+
 
 def is_convoy(lock: LockTimes) -> bool:
     """Whether there was a queue for it that did not empty."""
@@ -36,7 +39,8 @@ def title(lock: LockTimes) -> str:
     kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
     kind += " (used as a lock)" if lock.is_lock_like else ""
     if lock.owned_by == KERNEL:
-        return f"kernel's {kind} {lock.name}" + (f" of {lock.process} ({lock.pid})" if lock.pid else "")
+        told = f"kernel's {kind} {lock.name}" + (f" of {lock.process} ({lock.pid})" if lock.pid else "")
+        return f"{told}, taken in {lock.taken_in}" if lock.taken_in and lock.name.startswith(_UNNAMED) else told
     if lock.owned_by == SHARED:
         return f"{kind} {lock.name} of several processes"
     return f"{kind} {lock.name} of {lock.process} ({lock.pid})"
@@ -75,6 +79,7 @@ def lock_json(lock: LockTimes) -> dict[str, Any]:
         "process": json_text(lock.process),
         "pid": lock.pid,
         "contention": lock.is_contention,
+        "taken_in": json_text(lock.taken_in),
         "time_ns": lock.time,
         "waits": lock.waits,
         "mean_ns": lock.time // lock.waits if lock.waits else 0,

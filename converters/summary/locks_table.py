@@ -21,16 +21,16 @@ _MOST = 8
 _SOURCES = {OWNER: "held by", WAKER: "given back by"}
 
 
-def shown_locks(locks: Sequence[LockTimes], wall: int) -> list[LockTimes]:
+def shown_locks(locks: Sequence[LockTimes], wall: int, most: int = _MOST) -> list[LockTimes]:
     """The locks of the table; those whose waits are no contention are left out."""
     wanted = [lock for lock in ranked(locks) if lock.is_contention is not False]
-    return [lock for i, lock in enumerate(wanted[:_MOST]) if not i or lock.time * _LEAST >= wall]
+    return [lock for i, lock in enumerate(wanted[:most]) if not i or lock.time * _LEAST >= wall]
 
 
-def locks_table(locks: Sequence[LockTimes], wall: int) -> Table:
+def locks_table(locks: Sequence[LockTimes], wall: int, most: int = _MOST) -> Table:
     """A row per lock, and below it who waits where, and who has it meanwhile."""
     made = table("Waited", "Share", "Waits", "Max", last="Lock (Share: of all threads' time)")
-    for lock in shown_locks(locks, wall):
+    for lock in shown_locks(locks, wall, most):
         cells = duration(lock.time), share(lock.time, wall) if wall else "-", count(lock.waits), duration(lock.max)
         made.add_row(*cells, "\n".join(_lines(lock)))
     return made

@@ -1,4 +1,4 @@
-"""Ioctls of traced threads that no timed function made: their time is neither in the table nor in the picture."""
+"""Ioctls of traced threads that no timed function made: their time is not in the table, but in the picture."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def outside_ioctls(profile: Profile, ioctls: Sequence[Calls]) -> tuple[tuple[str
     inside: Counter[str] = Counter()
     places = Places()
     for sample in profile.samples:
-        if ioctl := places.of(sample.stack).ioctl:
-            inside[ioctl] += sample.values[0]
+        place = places.of(sample.stack)
+        if place.ioctl and place.functions:
+            inside[place.ioctl] += sample.values[0]
     whole: Counter[str] = Counter()
     for each in ioctls:
         whole[f"{each.total.name} {each.total.device}"] += each.total.whole

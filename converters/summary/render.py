@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
@@ -18,6 +18,7 @@ from .contention import Contention
 from .copies_table import copies_table
 from .critical_table import critical_table
 from .figures import Process, Summary
+from .fitting import FEW, LINES, MORE_LINES, TOP, Parts, for_few, for_many
 from .identity import shown_id
 from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-TOP = 15
-"""How many waits are shown."""
-LINES = 23
-"""Lines of a 24-line terminal, without the prompt."""
-_FEW = 4
-"""Up to this many processes have a summary that fits such a screen."""
-_MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
-"""Most and fewest waits on such a screen, and how many are more important than the table of processes."""
-_HISTOGRAMS = 2
-"""How many calls are shown with the distribution of their latencies."""
-_SHARED = 2
-"""How many calls are shown with who was inside while whom waited."""
 _BESIDE_WAITS = 8
 """Number of work rows shown when waits are shown, too."""
 _TELLING = 100
@@ -50,8 +39,8 @@ _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _PIDS = 32
 """Maximum number of processes listed by id."""
-_NAMES = 8
-"""How many process names, and ranges of process ids per name, are listed."""
+_RANGES = 8
+"""How many ranges of process ids per name are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
 _INCOMPLETE = re.compile(r"stacks (not complete|cut)|frames without|user stacks that could not")
 """Kinds of losses that lose no time, only details of its stack."""
@@ -69,51 +58,39 @@ def render(
 
     ``width`` in columns: None is the terminal's, and no limit where ``file`` is not a terminal. ``color``:
     None means on a terminal, unless NO_COLOR is set or the terminal is dumb. ``top``: how many waits are shown; None
-    is `TOP`, and for few processes as many as fit into `LINES` where the width is limited. Names are made safe to print
-    and wrapped, never cut. What ``file`` cannot encode is written in ASCII.
+    is `TOP`, and where the width is limited as many as fit into `LINES`, or `MORE_LINES` for many processes; other
+    tables get shorter, too. Names are made safe to print and wrapped, never cut. What ``file`` cannot encode is
+    written in ASCII.
     """
     terminal = file.isatty()
     if color is None:
         color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = width or (_terminal_width(file) if terminal else _ENDLESS)
-    parts = [_Parts(TOP if top is None else top)]
-    if top is None and columns < _ENDLESS and 0 < len(_pids(summary)) <= (1 if summary.calls else _FEW):
-        parts = _shorter_and_shorter(summary)
-    for each in parts:
-        text = _rendered(summary, columns, color, each)
-        if text.count("\n") < LINES:
-            break
+    if top is not None or columns >= _ENDLESS or not _pids(summary):
+        text = _rendered(summary, columns, color, Parts(TOP if top is None else top))
+    else:
+        text = _fitted(summary, columns, color)
     file.write(_encodable(text, file.encoding))
 
 
-class _Parts(NamedTuple):
-    """What of a summary is printed."""
-
-    top: int
-    """How many waits."""
-    processes: bool = True
-    """The table of the processes' threads and cores."""
-    notes: bool = True
-    running: bool = True
-    """Running threads, even if they take little time."""
-    blocking: bool = True
-    """Who blocks whom."""
-
-
-def _shorter_and_shorter(summary: Summary) -> list[_Parts]:
-    several = len(_pids(summary)) > 1
-    made = [_Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
-    if summary.blocking:
-        made += [_Parts(top, blocking=False) for top in range(_MOST_THAT_FIT, _ENOUGH - 1, -1)]
-    if summary.calls:
-        return made  # Histograms of calls are longer than a screen.
-    if several:
-        made += [_Parts(top, processes=False, blocking=False) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
-    least = [_Parts(top, processes=False, notes=False, blocking=False) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    return [*made, *least, *(each._replace(running=False) for each in least)]
+def _fitted(summary: Summary, width: int, color: bool) -> str:
+    """As much as fits; at last the least."""
+    number, calls, text = len(_pids(summary)), bool(summary.calls), ""
+    if number <= (1 if calls else FEW):
+        for parts in for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls):
+            text = _rendered(summary, width, color, parts)
+            if text.count("\n") < LINES:
+                return text
+        if not calls:
+            return text
+    for parts in for_many():
+        text = _rendered(summary, width, color, parts)
+        if text.count("\n") < MORE_LINES:
+            break
+    return text
 
 
-def _rendered(summary: Summary, width: int, color: bool, parts: _Parts) -> str:
+def _rendered(summary: Summary, width: int, color: bool, parts: Parts) -> str:
     buffer = io.StringIO()
     console = _console(buffer, width, color)
     for block in _blocks(summary, console.width, parts):
@@ -158,12 +135,12 @@ def _encodable(text: str, encoding: str | None) -> str:
     return text
 
 
-def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]:
+def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     from rich.text import Text
 
     more = [sentence for sentence in summary.trouble if sentence not in summary.answer]
     blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in [*summary.answer, *more]]
-    blocks += [Text(), _who_line(summary)]
+    blocks += [Text(), _who_line(summary, parts.names)]
     if summary.times.wall:
         blocks.append(_times_line(summary))
     if summary.running and (parts.running or not summary.waits or _runs_much(summary)):
@@ -173,24 +150,33 @@ def _blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]
         blocks += [Text(), waits_table(summary, width, parts.top)]
         blocks += _open_line(summary) if parts.notes else []
     if summary.blocking and parts.blocking and summary.blocking.total:
-        blocks += [Text(), *blocking_blocks(summary.blocking)]
+        blocks += [Text(), *blocking_blocks(summary.blocking, parts.blocking, with_matrix=parts.matrix)]
     blocks += _calls_blocks(summary, width, parts)
     if parts.notes and shown_locks(summary.locks, summary.times.wall):
-        blocks += [Text(), locks_table(summary.locks, summary.times.wall)]
+        blocks += [Text(), locks_table(summary.locks, summary.times.wall, parts.locks)]
     if summary.critical:
-        blocks += [Text(), critical_table(summary.critical)]
+        blocks += [Text(), critical_table(summary.critical, parts.path)]
     with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
     if with_processes and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
-    blocks += [Text(), _lost_line(summary, in_short=not parts.notes)]
+    return [*blocks, *_last_lines(summary, parts)]
+
+
+def _last_lines(summary: Summary, parts: Parts) -> list[RenderableType]:
+    """What is missing, and what would show more."""
+    from rich.text import Text
+
+    lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
     if parts.notes:
-        blocks += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+        lines += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+    if parts.shortened:
+        lines.append(Text("Shortened to fit a screen: -v prints all rows.", style="dim"))
     if step := summary.next_step:
-        blocks.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
-    return blocks
+        lines.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
+    return lines
 
 
-def _calls_blocks(summary: Summary, width: int, parts: _Parts) -> list[RenderableType]:
+def _calls_blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     """The calls that were timed, and the processes compared with each other."""
     from rich.text import Text
 
@@ -198,13 +184,13 @@ def _calls_blocks(summary: Summary, width: int, parts: _Parts) -> list[Renderabl
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [Text(outside_ioctls.line(summary.outside_ioctls))] if summary.outside_ioctls else []
-        blocks += [block for each in summary.calls[:_HISTOGRAMS] for block in (Text(), histogram(each))]
+        blocks += [block for each in summary.calls[: parts.calls] for block in (Text(), histogram(each))]
     if summary.copies:
         blocks += [Text(), copies_table(summary.copies, parts.top)]
     if len(summary.call_times) > 1 or (summary.call_times and parts.notes):
         blocks += [Text(), times_table(summary.call_times, parts.top)]
-    blocks += [block for each in summary.shared[:_SHARED] for block in (Text(), matrix(each))]
-    blocks += [block for each in summary.alike for block in (Text(), outliers_table(each))]
+    blocks += [block for each in summary.shared[: parts.calls] for block in (Text(), matrix(each))]
+    blocks += [block for each in summary.alike if parts.alike for block in (Text(), outliers_table(each))]
     return blocks
 
 
@@ -218,13 +204,13 @@ def _open_line(summary: Summary) -> list[RenderableType]:
     return [Text(f"{plural(number, 'wait')} had not ended: {duration(time)}, counted up to the end")]
 
 
-def _who_line(summary: Summary) -> Text:
+def _who_line(summary: Summary, most: int) -> Text:
     from rich.text import Text
 
     with_pids = len(_pids(summary)) - summary.kernel_threads <= _PIDS
     own = [process for process in summary.processes if not process.in_kernel]
-    names = [_process(process, with_pids=with_pids) for process in own[:_NAMES]]
-    hidden = own[_NAMES:]
+    names = [_process(process, with_pids=with_pids) for process in own[:most]]
+    hidden = own[most:]
     if hidden:
         names.append(f"{plural(sum(p.number for p in hidden), 'process')} of {plural(len(hidden), 'other name')}")
     if summary.kernel_threads:
@@ -251,9 +237,9 @@ def _ranges(pids: Sequence[int]) -> str:
         else:
             ranges.append([pid, pid])
     shown = [
-        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}" for first, last in ranges[:_NAMES]
+        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}" for first, last in ranges[:_RANGES]
     ]
-    return ", ".join(shown) + (" …" if len(ranges) > _NAMES else "")
+    return ", ".join(shown) + (" …" if len(ranges) > _RANGES else "")
 
 
 def _times_line(summary: Summary) -> Text:

@@ -20,7 +20,7 @@ _TELLING = 2.0
 _MUCH = 0.1
 """… if they do so for this share of their time, and if they have this share of the time of the longest ones."""
 _ENOUGH = 10
-"""So many calls without another process inside tell how long one takes alone."""
+"""So many calls without another process on the device tell how long one takes alone."""
 _WORKS = 0.5
 """Share of the turns that is time on a core, from which on the call is said to work."""
 _UNEVEN = 2.0
@@ -50,7 +50,7 @@ class Shared:
 
     @property
     def known_alone(self) -> bool:
-        """Whether there were enough calls without another process inside."""
+        """Whether there were enough calls without another process on the device."""
         return self.call.alone >= _ENOUGH
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
@@ -38,12 +39,14 @@ __all__ = [
     "format_of",
     "formats",
     "is_stdout",
+    "put_all",
     "sudo_owner",
     "suffixes",
     "write",
     "write_all",
     "write_graph",
     "writer_for",
+    "writing",
 ]
 
 STDOUT = "-"
@@ -234,13 +237,31 @@ def write_all(
     owner: Owner | None = None,
 ) -> None:
     """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
+    put_all(writing(profile, paths, options, force=force, owner=owner))
+
+
+def writing(
+    profile: Profile,
+    paths: Iterable[str | Path],
+    options: WriteOptions | None = None,
+    *,
+    force: bool = False,
+    owner: Owner | None = None,
+) -> Iterator[Callable[[], None]]:
+    """What writes each of the paths."""
+    for path in paths:
+        yield partial(write, profile, path, options, force=force, owner=owner)
+
+
+def put_all(each: Iterable[Callable[[], None]]) -> None:
+    """Calls what writes outputs, each even if others fail; then raises one StallscopeError that names all failures."""
     failures: list[StallscopeError] = []
     defect: Exception | None = None
     number = 0
-    for path in paths:
+    for put in each:
         number += 1
         try:
-            write(profile, path, options, force=force, owner=owner)
+            put()
         except StallscopeError as error:
             failures.append(error)
         except Exception as error:  # a bug in one writer must not cost the other outputs

@@ -272,3 +272,41 @@ def test_programs_made_by_go_are_left_alone(require: Callable[[bool, str], None]
     assert "ok 49000" in by_name.out + by_name.err, by_name.err
     assert by_name.status == 0, by_name.err
     assert "Go made it" in by_name.out
+
+
+FIRST = """
+#include <sys/ioctl.h>
+#include <time.h>
+__attribute__((noinline)) static int deep(int terminal) {
+    struct timespec pause = {0, 200000000};
+    int sizes[4];
+    return nanosleep(&pause, 0) + ioctl(terminal, 0x5413, sizes);
+}
+__attribute__((noinline)) int inner_call(int terminal) { return deep(terminal) + 1; }
+int outer_call(int terminal) { return inner_call(terminal) + 1; }
+"""
+AT_ONCE = """
+int outer_call(int terminal);
+int main(void) { return outer_call(0) == 77; }
+"""
+
+
+def test_the_first_call_of_a_command_has_its_function(gcc: str, tmp_path: Path) -> None:
+    """It begins before the mappings of the program are known, so that a walk ends in the first frame."""
+    (tmp_path / "first.c").write_text(FIRST)
+    (tmp_path / "at_once.c").write_text(AT_ONCE)
+    library, program, out = tmp_path / "libfirst.so", tmp_path / "at_once", tmp_path / "x.pb.gz"
+    flags = "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"
+    subprocess.run([gcc, *flags, "-shared", "-fPIC", "-o", library, tmp_path / "first.c"], check=True)
+    subprocess.run([gcc, *flags, "-o", program, tmp_path / "at_once.c", library], check=True)
+    done = run("-o", out, "--lib", library, "--sym", "_call$", "--", program, command=TRACE_CUDA).check_succeeded()
+    profile = load(out)
+    for sample in profile.samples:
+        assert any(frame.kind == "api" and frame.module for frame in sample.stack), sample
+    (outer,) = [call for call in profile.calls if call.name == "outer_call"]
+    (thread,) = profile.threads
+    assert outer.total > 200_000_000
+    told = (
+        f"{100 * outer.total / thread.wall:.1f} % of the time of 1 calling thread of at_once is in outer_call (1 call, "
+    )
+    assert done.out.splitlines()[0].startswith(told)

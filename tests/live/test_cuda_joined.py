@@ -44,6 +44,11 @@ def ioctl_of(sample: Sample) -> str:
     return next((frame.name for frame in sample.stack if frame.kind == "api" and frame.module is None), "")
 
 
+def functions_of(sample: Sample) -> list[str]:
+    """The frames of functions with a probe."""
+    return [frame.name for frame in sample.stack if frame.kind == "api" and frame.module]
+
+
 def state_of(sample: Sample) -> str:
     state = str(sample.label("state"))
     return state if state == "running" else "runnable" if state.startswith("runnable") else "blocked"
@@ -54,6 +59,8 @@ def check_sums(profile: Profile, outermost: str) -> None:
     whole: Counter[str] = Counter()
     inside: Counter[str] = Counter()
     for sample in profile.samples:
+        if ioctl_of(sample) and not functions_of(sample):  # no call made it
+            continue
         whole[state_of(sample)] += sample.values[0]
         if ioctl_of(sample):
             inside[state_of(sample)] += sample.values[0]
@@ -119,6 +126,35 @@ def test_waits_beside_ioctls_are_not_in_them(trace: Trace) -> None:
         for s in profile.samples
         if ioctl_of(s)
     )
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_ioctls_outside_of_calls_are_in_the_picture(trace: Trace, processes: int) -> None:
+    """The traced function is not called: all ioctls are outside, with their time and what called them."""
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
+    profile = trace("ioctls", "held", processes, 10, 2000, measures=joined(wanted)).profile
+    times = Counter[str]()
+    for sample in profile.samples:
+        names = [frame.name for frame in sample.stack]
+        assert ioctl_of(sample) in names
+        assert "main" in names[: names.index(ioctl_of(sample))], sample
+        assert not functions_of(sample)
+        assert sample.values[1] == 0
+        times[state_of(sample)] += sample.values[0]
+    calls = profile.calls
+    assert sum(call.count for call in calls if call.device == "file (fuse)") == processes * 60
+    assert times["running"] == sum(call.on_cpu for call in calls)
+    assert times["blocked"] == sum(call.blocked for call in calls)
+    assert times["runnable"] == sum(call.runnable for call in calls)
+    assert times["blocked"] > 0.9 * processes * 60 * 2_000_000
+
+
+def test_an_outside_ioctl_that_goes_on_at_the_end(trace: Trace) -> None:
+    wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
+    profile = trace("ioctls", "held", 1, 1, 2_000_000, measures=joined(wanted), duration=1.5).profile
+    (call,) = profile.calls
+    assert call.open_count == 1
+    assert sum(sample.values[0] for sample in profile.samples) == pytest.approx(call.open_time, rel=0.05)
 
 
 def test_an_ioctl_that_goes_on_at_the_end(trace: Trace) -> None:

@@ -225,6 +225,19 @@ def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
     assert 2 < float(factor[1]) < 12, "it is answered 10 times as slowly"
 
 
+def test_alone_is_alone_on_the_device(fuse: None, trace: Trace) -> None:
+    """A call during which another process holds the device in another command is not one that tells how long it takes
+    alone."""
+    calls = 15
+    traced = trace("ioctls", "beside", 3, calls, 3000, measures=(Ioctl(nvidia_major=0),))
+    (shared,) = traced.profile.shared
+    assert (shared.name, shared.count) == (HELD["CONTROL"], 2 * 3 * calls)
+    # Beside the holder, one can be in the holder's pause; or both are one after the other when they should be at once.
+    assert 2 * calls <= shared.alone <= 3 * calls
+    alone = [truth for truth in traced.truth["waits"] if truth["function"] == "ALONE"]
+    assert shared.alone_time >= 0.9 * sum(truth["ns"] for truth in alone)
+
+
 def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
     traced = trace("ioctls", "slow", 1, 20, 1000, measures=(Ioctl(nvidia_major=0),))
     assert traced.profile.shared == []

@@ -185,6 +185,20 @@ def test_full_disk(tmp_path: Path) -> None:
     assert load(other).samples
 
 
+def test_full_disk_and_the_graph(tmp_path: Path) -> None:
+    """The graph is an output like the others: it is tried, and told, also after one that failed."""
+    with small_file_system(tmp_path / "small", 4096) as small:
+        (small / "fill").write_bytes(bytes(4096))
+        graph = small / "x.dot"
+        both = run("--wakers", "-o", small / "out.svg", "--graph", graph, "--", "sleep", 0.1)
+        full = "was not written: no space is left on its file system"
+        cause = f"2 of 2 outputs were not written: {small / 'out.svg'} {full}; {graph} {full}"
+        assert both.err.splitlines()[0] == f"trace-offcpu: {cause}"
+        other = tmp_path / "x.dot"
+        run("--wakers", "-o", small / "out.svg", "--graph", other, "--", "sleep", 0.1)
+        assert other.read_text().startswith("digraph")
+
+
 def test_full_disk_keeps_the_file_that_was_there(tmp_path: Path) -> None:
     with small_file_system(tmp_path / "small", 8192) as small:
         old = small / "out.svg"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -25,6 +26,38 @@ from tracing import RUNNABLE, Trace, Traced
 
 MS = 1_000_000
 KINDS = ["gil", "rwlock", "herd", "cycle", "events", "uring"]
+
+
+POOL = """
+import os, pathlib, sys
+workers = []
+for number in range(3):
+    (give, take), (answer, told) = (os.pipe()[::-1], os.pipe())
+    pid = os.fork()
+    if not pid:
+        os.close(give)
+        for other, _ in workers:
+            os.close(other)
+        while os.read(take, 1):
+            sum(range(400_000 if number == 1 else 1_000))
+            os.write(told, b"x")
+        os._exit(0)
+    if number == 1:
+        pathlib.Path(sys.argv[0]).with_name("slow").write_text(str(pid))
+    workers.append((give, answer))
+for _ in range(60):
+    for give, _ in workers:
+        os.write(give, b"x")
+    for _, answer in workers:
+        os.read(answer, 1)
+"""
+
+
+def answer_of(command: str, *arguments: object) -> str:
+    """The sentences."""
+    line = [Path(sys.executable).with_name(command), "--json", *arguments]
+    text = subprocess.run(line, capture_output=True, check=True).stdout.decode()
+    return " ".join(json.JSONDecoder().raw_decode(text[text.index('{\n  "version"') :])[0]["answer"])
 
 
 def named(graph: WaitGraph, node: Node) -> str:
@@ -54,7 +87,26 @@ def test_slow_holder_of_a_lock_is_blamed(trace: Trace) -> None:
     blamed = ends(traced, "waiter-", "take_lock")
     assert blamed.total() > 8 * 12 * 15 * MS
     assert blamed["holder"] + 8 * slack(traced) >= 0.95 * blamed.total(), blamed
-    assert "ends with holder (pid " in " ".join(summarize(traced.profile).answer)
+    (told,) = [text for text in summarize(traced.profile).answer if "ends with holder (pid " in text]
+    share = re.match(r"([\d.]+) % of what the 8 processes waiter-\* wait for others \(", told)
+    assert share, told
+    # For as long as one of them has the lock and no core, seven wait for it.
+    queued = 8 * sum(times.runnable for times in traced.profile.threads if times.thread.startswith("waiter"))
+    assert float(share[1]) >= 95 - 100 * queued / blamed.total(), told
+
+
+def test_culprit_that_runs(live: None, tmp_path: Path) -> None:
+    """A pool with one slow item: who has it, that it runs, and where if samples tell."""
+    script = tmp_path / "pool.py"
+    script.write_text(POOL)
+    answer = answer_of("trace-wakeup", "--depth", "8", "--", sys.executable, script)
+    slow = (tmp_path / "slow").read_text()
+    told = rf"([\d.]+) % of what the \d processes .* wait for others .* ends with [^;]*\(pid {slow}\)[^;]*; it is on "
+    found = re.search(told, answer)
+    assert found, (slow, answer)
+    assert float(found[1]) >= 60, answer
+    answer = answer_of("trace-wall", "--wakers", "--", FOLDER / "lock_holder", "1", "40", "10000")
+    assert re.search(r"ends with holder .* mostly in main → hold\b", answer), answer
 
 
 def test_chain_of_pipes_is_a_ring(trace: Trace) -> None:

@@ -449,6 +449,23 @@ def stacks() -> str:
 
 
 @check
+def python() -> str:
+    """The Python functions of threads that wait."""
+    found = traced("python_frames", 3000, python=True)
+    by_name = {wait["function"]: wait["tid"] for wait in found.truth["waits"]}
+    for name, truth in found.truth["stacks"].items():
+        expected = [(qualified, line) for qualified, _, line in truth]
+        (still,) = [s for s in found.profile.samples if s.label("tid") == by_name[name] and s.label("open")]
+        functions = [(frame.name, frame.line) for frame in still.stack if frame.kind == "python"]
+        assert functions == expected, (name, functions, expected)
+    waits = sum(wait["calls"] for wait in found.truth["waits"])
+    failed = found.counters["python_stacks_failed"]
+    assert failed <= waits / 50, (failed, waits)
+    version = ".".join(map(str, found.truth["version"]))
+    return f"{version}, {len(by_name)} threads, {waits:,} waits, {failed} stacks not readable"
+
+
+@check
 def everything() -> str:
     """The whole host."""
     shares = []

@@ -38,7 +38,7 @@ AT_ONCE = max(os.cpu_count() or 1, 1)
 
 SHORT = ("load", "doctor", "truth", "stacks")
 LONG = (
-    *("wall", "ioctl", "calls", "wakeup", "locks", "timeline", "quota", "everything"),
+    *("wall", "ioctl", "calls", "wakeup", "locks", "timeline", "quota", "python", "everything"),
     *("demo", "storms", "command", "peer", "wheel"),
 )
 REFUSED = ("refused",)

@@ -23,6 +23,7 @@ TITLES = {
     "calls": "calls of functions, counted and timed",
     "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
+    "python": "Python functions",
     "everything": "`trace-offcpu -a`",
     "demo": "`make demo`",
     "storms": "forks, execs, SIGKILL",

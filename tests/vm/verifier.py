@@ -73,7 +73,7 @@ def programs(shape: Shape) -> list[Verified]:
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
         measures = OffCpu(), OnCpu(), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks()
-        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, intervals=True), shape)
+        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, python=True, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]
     try:

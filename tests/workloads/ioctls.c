@@ -1,6 +1,6 @@
 /* Processes call ioctl on a terminal, on the host's network devices, or on a file that a process of ours serves.
  *
- *	ioctls [--wait] [--linger] tty|inside|tun|held|slow [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
+ *	ioctls [--wait] [--linger] tty|inside|tun|held|slow|beside [PROCESSES=1] [CALLS=100] [HOLD_US=2000]
  *
  * Truth: a record per command and process with its number of calls and their time, measured around each.
  *	tty: TIOCGWINSZ succeeds; TCGETS, on /dev/null, fails with ENOTTY.
@@ -11,12 +11,17 @@
  *	CONTROL (status 0), FAILED (a control whose status is 0x1f), ALLOC, FREE, XFER (a control behind the argument), and
  *	UNKNOWN, which fails with EINVAL.
  *	slow: the same file; every process calls the same control, but those of the fourth process, SLOW, take ten times
- *	as long. */
+ *	as long.
+ *	beside: the same file and control. Each process but the first calls it CALLS times while no other call is made
+ *	(ALONE); then each, one after the other, while the first calls HOLDER, an ALLOC, all the time (BESIDE); then all of
+ *	them at once (TOGETHER). */
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <pty.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include "held_device.h"
@@ -135,6 +140,70 @@ static void use_slow(long calls, const char *path, uint32_t process)
 		call(wait, fd, RM_CONTROL, &control, 0);
 }
 
+static int baton[MAX_PROCESSES][2]; /* pipes: to each process */
+static volatile bool *beside_over;
+
+static void pass_to(int process)
+{
+	if (write(baton[process][1], "", 1) != 1)
+		die("write");
+}
+
+static void await_baton(int process)
+{
+	char byte;
+
+	if (read(baton[process][0], &byte, 1) != 1)
+		die("read");
+}
+
+static void prepare_beside(int processes)
+{
+	beside_over = mmap(NULL, sizeof(*beside_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (beside_over == MAP_FAILED)
+		die("mmap");
+	for (int i = 0; i < processes; i++)
+		if (pipe(baton[i]))
+			die("pipe");
+	pass_to(processes > 1);
+}
+
+static void use_beside(long calls, const char *path, int process, int processes)
+{
+	static const char *const parts[] = { "ALONE", "BESIDE", "TOGETHER" };
+	struct control control = { .command = 0x20800102 };
+	struct alloc alloc = { .class = 0x2080 };
+	int fd, next = (process + 1) % processes;
+
+	await_start();
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		die(path);
+	await_baton(process);
+	if (process == 0) {
+		struct wait_truth *holder = new_wait("HOLDER");
+
+		pass_to(next);
+		while (!*beside_over)
+			call(holder, fd, RM_ALLOC, &alloc, 0);
+		for (int i = 1; i < processes; i++)
+			pass_to(i);
+		return;
+	}
+	for (int part = 0; part < 3; part++) {
+		struct wait_truth *wait = new_wait(parts[part]);
+
+		for (long i = 0; i < calls; i++)
+			call(wait, fd, RM_CONTROL, &control, 0);
+		if (part == 1 && next == 0)
+			*beside_over = true;
+		else if (part < 2)
+			pass_to(next);
+		if (part < 2)
+			await_baton(process);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/ioctls.XXXXXX", path[64];
@@ -147,9 +216,11 @@ int main(int argc, char **argv)
 	what = workload_argc > 0 ? workload_argv[0] : "tty";
 	processes = workload_number(1, 1, MAX_PROCESSES);
 	calls = workload_number(2, 100, 1000000);
-	if (strcmp(what, "held") == 0 || strcmp(what, "slow") == 0)
+	if (strcmp(what, "held") == 0 || strcmp(what, "slow") == 0 || strcmp(what, "beside") == 0)
 		server = start_held_device(folder, workload_number(3, 2000, 9999999));
 	snprintf(path, sizeof(path), "%s/file", folder);
+	if (strcmp(what, "beside") == 0)
+		prepare_beside(processes);
 	for (int i = 0; i < processes; i++) {
 		pids[i] = fork();
 		if (pids[i] < 0)
@@ -159,6 +230,8 @@ int main(int argc, char **argv)
 		workload_child();
 		if (strcmp(what, "slow") == 0)
 			use_slow(calls, path, i);
+		else if (strcmp(what, "beside") == 0)
+			use_beside(calls, path, i, processes);
 		else if (server)
 			use_held(calls, path);
 		else if (strcmp(what, "tun") == 0)

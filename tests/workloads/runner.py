@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "workloads"
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Runs the workloads that are Python: Debian's has no frame pointers."""
-_IN_PYTHON = ("python_threads",)
+_IN_PYTHON = ("python_threads", "python_frames")
 
 
 class WorkloadFailed(Exception):
@@ -29,10 +29,17 @@ class Workload:
     After construction every thread in `tids` (of the processes in `pids`) exists and waits for `release()`.
     """
 
-    def __init__(self, name: str, *arguments: object, linger: bool = False, prefix: Sequence[str] = ()) -> None:
-        """``prefix`` is a command that runs the one that follows it."""
+    def __init__(
+        self,
+        name: str,
+        *arguments: object,
+        linger: bool = False,
+        prefix: Sequence[str] = (),
+        python: Sequence[str] = (SYSTEM_PYTHON,),
+    ) -> None:
+        """``prefix`` is a command that runs the one that follows it; ``python`` the one that runs Python."""
         flags = ["--wait", *(["--linger"] if linger else [])]
-        command = [*prefix, *_program(name), *flags, *map(str, arguments)]
+        command = [*prefix, *_program(name, python), *flags, *map(str, arguments)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -111,8 +118,8 @@ class SettledWorkload(Workload):
         return int(status["voluntary_ctxt_switches"]) if status["State"][0] == "S" else -1
 
 
-def _program(name: str) -> list[str]:
-    return [SYSTEM_PYTHON, str(HERE / f"{name}.py")] if name in _IN_PYTHON else [str(FOLDER / name)]
+def _program(name: str, python: Sequence[str]) -> list[str]:
+    return [*python, str(HERE / f"{name}.py")] if name in _IN_PYTHON else [str(FOLDER / name)]
 
 
 def run(name: str, *arguments: object) -> dict[str, Any]:

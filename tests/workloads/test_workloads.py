@@ -333,7 +333,7 @@ def test_readme_names_every_workload() -> None:
 
 
 def sources_of_workloads() -> list[Path]:
-    return [*HERE.glob("*.c"), *HERE.glob("*.cc"), *HERE.glob("*.rs"), HERE / "python_threads.py"]
+    return [*HERE.glob("*.c"), *HERE.glob("*.cc"), *HERE.glob("*.rs"), *HERE.glob("python_*.py")]
 
 
 @pytest.mark.parametrize("program", PATHS)

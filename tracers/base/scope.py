@@ -71,6 +71,22 @@ class Scope:
         self.tgids |= self.newcomers()
         self.waits = self.name is not None and not (self.tgids or self.tids or self.cgroup or self.everything)
 
+    def untraceable(self) -> StallscopeError:
+        """What to say if the kernel has shown none of the threads."""
+        what = "none of these threads can be traced"
+        living = sorted(pid for pid in self.tgids | self.tids if procfs.state(pid) not in ("", "Z", "X"))
+        if not living:
+            return StallscopeError(
+                f"{what}: they have ended", "see `ps -e`; -n REGEX traces processes that begin later"
+            )
+        hidden = (
+            "the kernel hides them from tracers" if len(living) > 1 else f"the kernel hides {living[0]} from tracers"
+        )
+        return StallscopeError(
+            f"{what}: {hidden}, as it can do with the first process of a container or virtual machine",
+            "trace the processes that do the work: -n REGEX finds them by their command lines, -a takes all",
+        )
+
     def _descendants(self, of: set[int]) -> set[int]:
         """What ``of`` have forked so far and is to be traced; what is not goes to ``left_out``."""
         if not of or not self.children:

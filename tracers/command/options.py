@@ -110,7 +110,12 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        click.option("-v", "--verbose", is_flag=True, help="Print on standard error how the stacks were taken."),
+        click.option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            help="Print all rows of the summary on a terminal, too, and on standard error how the stacks were taken.",
+        ),
     ]
     return _apply(options, function)
 
@@ -256,7 +261,7 @@ def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--lines --container-pid: how frames and processes are named."""
+    """--lines --container-pid --[no-]python --python-only --native-python: how frames and processes are named."""
     options: list[Decorator] = [
         click.option(
             "--lines",
@@ -269,6 +274,22 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="Also show the pid inside the container: 'worker (12 inside)'. -p takes pids of the host.",
         ),
+        click.option(
+            "--python",
+            "python",
+            flag_value="yes",
+            help="Show Python functions in the stacks of processes with a CPython 3.8 to 3.14. Each switch of such a "
+            "thread then takes longer.",
+        ),
+        click.option(
+            "--no-python",
+            "python",
+            flag_value="no",
+            default="no",
+            help="Show only native functions. This is the default.",
+        ),
+        click.option("--python-only", "python", flag_value="only", help="Leave out native functions beside Python's."),
+        click.option("--native-python", is_flag=True, help="--python, with functions of the interpreter itself."),
     ]
     return _apply(options, function)
 
@@ -346,6 +367,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         buffer_bytes=int(given["buffer_mb"]) << 20,
         unwind_bytes=given["unwind_mb"] << 20,
         memory=given["memory_mb"] << 20,
+        python=given["python"] != "no" or given["native_python"],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import stat
 import sys
@@ -116,8 +117,9 @@ class Results:
                 yield path
 
         try:
-            output.write_all(profile, shown(), options, force=self.force, owner=sudo_owner())
-            graph_options.write(graphed, options, {**self.graph, "force": self.force})
+            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force})
+            writing = output.writing(profile, shown(), options, force=self.force, owner=sudo_owner())
+            output.put_all(itertools.chain(writing, also))
         finally:
             progress.clear()
             listing = sys.stderr if self.as_json else stream
@@ -142,9 +144,10 @@ class Results:
             json.dump(summary.to_json(), stream, indent=2)
             print(file=stream)
         else:
+            from ...converters.summary.fitting import TOP
             from ...converters.summary.render import render
 
-            render(summary, stream)
+            render(summary, stream, top=TOP if self.verbose else None)
         stream.flush()
 
 

@@ -47,6 +47,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         quiet=results.uses_stdout,
         lines=lines,
         container_pids=given["container_pid"],
+        python_only=given["python"] == "only",
+        native_python=given["native_python"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )

@@ -38,6 +38,10 @@ class Request:
     """Called in a process of its own, once for each interval but the last one."""
     container_pids: bool = False
     """Processes are also named with the pid inside their container."""
+    python_only: bool = False
+    """Stacks with Python functions have no native ones."""
+    native_python: bool = False
+    """They have those of the interpreter itself, too."""
 
 
 @dataclass(frozen=True)

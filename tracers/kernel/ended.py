@@ -39,7 +39,7 @@ def record_type() -> np.dtype[Any]:
             ("sum", "<u8", 7),
             *((name, "<u8") for name in ("late_out", "late_ustack", "cut", "lived")),
             *((name, "u1") for name in ("phase", "walk_end", "late_end", "exiting")),
-            *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "pad")),
+            *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "interpreters")),
         ]
     )
 

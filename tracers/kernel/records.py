@@ -14,6 +14,8 @@ from .ended import EndedThreads
 from .stack_store import StackStore
 
 MAX_FRAMES = 127
+STACK_WORDS = 512
+"""Of frames, and of Python functions behind them."""
 
 STATES = ("preempted", *states.BLOCKED, "new")
 """enum wait_state, in its order."""
@@ -53,12 +55,14 @@ COUNTERS = (
     "lost_wakeups",
     "new_wakeups",
     "new_locks",
+    "python_stacks_cut",
+    "python_stacks_failed",
 )
 """enum counter, in its order."""
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xI4x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII")
 _WAKER = struct.Struct("<QQ5I4x")
 _CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
@@ -237,7 +241,7 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     latencies, key, sum_key, total = fields[17:21]
-    late_out, late_ustack, cut, lived, phase, _end, _late_end, exiting, creator, first = fields[21:]
+    late_out, late_ustack, cut, lived, phase, _end, _late_end, exiting, creator, first, _interpreters = fields[21:]
     wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
@@ -271,7 +275,7 @@ def pack_thread(ids: tuple[int, int], life: int, state: str, phase: int, now: in
     key = ORIGIN.pack(0, 0, 0, *ids, life, STATES.index(state))
     latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
     return _THREAD.pack(
-        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, now, phase, 0, 0, 0, 0, life
+        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, now, phase, 0, 0, 0, 0, life, 0
     )
 
 
@@ -320,11 +324,15 @@ class RecordSink:
         self._new_execs: list[ExecRecord] = []
         self.execs: list[ExecRecord] = []
         """Of the present interval."""
+        self.on_python: Callable[[bytes], None] = lambda _record: None
+        """Gets the records of stacks with Python functions, too."""
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
         if data[:1] == b"\x01":  # RECORD_STACK: most of them
             self.stacks.add(data)
+            if data[7]:  # STACK_HAS_PYTHON, in the second byte of `end`
+                self.on_python(data)
             return
         if any(take(data) for take in self._others):
             return

@@ -20,7 +20,7 @@ _REQUEST_WORDS = 192
 _PAGE = 4096
 _MOST_READS = 1024
 """Maximum reads per walk: only a stack whose memory keeps changing could request more."""
-_SLEEPER = struct.Struct("<IIQQQQ")
+_SLEEPER = struct.Struct("<IIQQQQQ")
 _WALKED = struct.Struct("<QQQ")
 
 
@@ -31,6 +31,7 @@ class _Request(ctypes.Structure):
         ("ip", c_uint64),
         ("sp", c_uint64),
         ("bp", c_uint64),
+        ("fs", c_uint64),
         ("window", c_uint64),
         ("want", c_uint64),
         ("id", c_uint64),
@@ -39,9 +40,9 @@ class _Request(ctypes.Structure):
         ("begins", c_uint16),
         ("reads", c_uint16),
         ("end", c_uint16),
-        ("pad", c_uint16),
+        ("python", c_uint16),
         ("tid", c_uint32),
-        ("pad2", c_uint32),
+        ("pad", c_uint32),
         ("word", c_uint64 * _REQUEST_WORDS),
     ]
 
@@ -61,9 +62,10 @@ class Sleepers:
 
     def restack(self) -> None:
         """Walks every sleeping thread in scope whose user stack is not complete."""
-        by_process: dict[int, list[tuple[int, int, int, int, int]]] = defaultdict(list)
-        for tid, tgid, out, ip, sp, bp in _SLEEPER.iter_unpack(self._iterator.read_iterator()):
-            by_process[tgid].append((tid, out, ip, sp, bp))
+        by_process: dict[int, list[tuple[int, int, tuple[int, int, int, int]]]] = defaultdict(list)
+        for tid, tgid, out, *registers in _SLEEPER.iter_unpack(self._iterator.read_iterator()):
+            ip, sp, bp, fs = registers
+            by_process[tgid].append((tid, out, (ip, sp, bp, fs)))
         keys = []
         for tgid, threads in by_process.items():
             try:
@@ -71,8 +73,8 @@ class Sleepers:
             except OSError:
                 continue  # exited
             try:
-                for tid, out, ip, sp, bp in threads:
-                    stack, end = self._stack(memory, (tid, tgid), ip, sp, bp)
+                for tid, out, where in threads:
+                    stack, end = self._stack(memory, (tid, tgid), where)
                     key = tid.to_bytes(4, "little")
                     self._walked.update(key, _WALKED.pack(out, stack, end))
                     keys.append(key)
@@ -83,10 +85,11 @@ class Sleepers:
         for key in keys:
             self._walked.delete(key)
 
-    def _stack(self, memory: int, thread: tuple[int, int], ip: int, sp: int, bp: int) -> tuple[int, int]:
-        """A stack's id and its `enum walk_end`; (0, …) when it has none. ``thread``: its id and its process's."""
+    def _stack(self, memory: int, thread: tuple[int, int], registers: tuple[int, int, int, int]) -> tuple[int, int]:
+        """A stack's id and its `enum walk_end`; (0, …) when it has none. ``thread``: its id and its process's.
+        ``registers``: ip, sp, bp and the base of fs."""
         request = self._request
-        request.ip, request.sp, request.bp = ip, sp, bp
+        request.ip, request.sp, request.bp, request.fs = registers
         request.tid, request.tgid = thread
         request.begins, request.words = 1, 0
         for _ in range(_MOST_READS):

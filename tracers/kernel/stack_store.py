@@ -117,7 +117,7 @@ class StackStore:
             words, begins = _gathered(self._words, places[i : i + _SOME])
             numbers = _shared(words)
             for begin, end in pairwise([*begins.tolist(), len(words)]):
-                number, incomplete = numbers[begin + 1], numbers[begin] >> 48
+                number, incomplete = numbers[begin + 1], numbers[begin] >> 48 & 0xFF
                 frames[number] = tuple(numbers[begin + _HEAD : end])
                 if incomplete:
                     ends[number] = incomplete

@@ -65,7 +65,7 @@ _LOSSES = (
     "copies",
     TOO_DEEP,
 )
-"""enum call_loss, in its order; two counters of the probes' cost follow."""
+"""enum call_loss, in its order; two counters of the probes' cost follow, and that of stacks cut."""
 _PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
 
@@ -121,6 +121,7 @@ class Calls(Summed):
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._lost_before = dict(self._lost)
         self._cost = self._cost_before = Cost(0, 0)
+        self._cut_stacks = self._cut_before = 0
         self._ran = 0
         """Time of the traced threads on cores."""
 
@@ -210,6 +211,7 @@ class Calls(Summed):
         heads = [HEAD.unpack_from(value) for _, value in stacks]
         gone = (losses.lookup_percpu_u64(len(_LOSSES) + i) for i in (0, 1))
         self._cost = Cost(*(number + sum(head[2 + i] for head in heads) for i, number in enumerate(gone)))
+        self._cut_stacks = losses.lookup_percpu_u64(len(_LOSSES) + 2)
         self._recorded.read(loaded)
 
     def next(self) -> None:
@@ -217,6 +219,7 @@ class Calls(Summed):
         self._call_sums().clear()
         self._parts.clear()
         self._lost_before, self._cost_before = self._lost, self._cost
+        self._cut_before = self._cut_stacks
 
     def close(self) -> None:
         super().close()
@@ -290,6 +293,8 @@ class Calls(Summed):
             cost = f"{ns / runs:.0f} ns each in the programs"
             cost += f", {share(ns, self._ran)} of the threads' time on cores" if self._ran else ""
             yield f"the probes ran {plural(runs, 'time')} in traced threads, {cost}; traps come on top"
+        if number := self._cut_stacks - self._cut_before:
+            yield f"stacks of waits and ioctls that have the traced function, and nothing inside of it: {number:,}"
         yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...converters.base.errors import StallscopeError
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 TIME = ValueType("ioctl", "nanoseconds")
 CALLS = ValueType("calls", "count")
+OF_CALLS = ValueType("calls", "nanoseconds"), CALLS
+"""The columns of `Calls`."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_SYSCALL: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
@@ -87,15 +89,15 @@ class Ioctl(Summed):
     def __init__(
         self, *, nvidia_major: int = NVIDIA_MAJOR, alone: bool = True, spans: SpanOptions | None = None
     ) -> None:
-        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. If not ``alone``, its
-        time is in the rows of `Calls`, and it is no error if there are no tracepoints. ``spans``: which calls are kept
-        one by one, for a timeline."""
+        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. If not ``alone``, time
+        of ioctls in functions' calls is in the rows of `Calls`, and only that of others in rows of its own; it is no
+        error if there are no tracepoints. ``spans``: which calls are kept one by one, for a timeline."""
         self._span_options = spans
         self._spans: Spans | None = None
         self._nvidia_major = nvidia_major
         self._alone = alone
         if not alone:
-            self.columns = ()
+            self.columns = OF_CALLS
         self._missing = ""
         """Why there are no ioctls."""
         self._object: Object | None = None
@@ -160,8 +162,12 @@ class Ioctl(Summed):
 
             self._spans = Spans(self._span_options) if self._span_options else None
             events, rings = self._rings.memory
-            self._sharing = Sharing(events, rings, self._spans, _LEVEL)
+            self._sharing = Sharing(events, rings, self._device, self._spans, _LEVEL)
         return self._sharing
+
+    def _device(self, number: int) -> Hashable:
+        assert self._object, "it was not opened"
+        return self._targets.device(number, self._object)
 
     def _settle(self, *, final: bool = False) -> None:
         """Works on the calls that were read, and on those that go on."""
@@ -273,16 +279,14 @@ class Ioctl(Summed):
         self._lost_before = self._lost
 
     def rows(self, ended: Ended) -> list[Row]:
-        if not self._alone:
-            return []
         rows = []
-        ran = on_cores(self._returned())
+        ran = on_cores(self._returned() if self._alone else ())
         for origin, (length, runnable, count) in self.totals().take():
             number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
             name = self._call(number)
             if origin.state == RUNNING_STATE:
-                rows.append(Row(origin, RUNNING, (length, count), call=name))
-                left = ran[origin.tid, origin.tgid, origin.life, number]
+                rows.append(Row(origin, RUNNING, (length, count if self._alone else 0), call=name))
+                left = ran.get((origin.tid, origin.tgid, origin.life, number), [0, 0])
                 left[0] -= length
                 left[1] -= count
             else:
@@ -291,7 +295,7 @@ class Ioctl(Summed):
             if count:
                 origin = Origin(0, 0, 0, tid, tgid, life, RUNNING_STATE)
                 rows.append(Row(origin, RUNNING, (length, count), call=self._call(number)))
-        going_on = self._going_on(ended)
+        going_on = [call for call in self._going_on(ended) if self._alone or call.is_outside]
         self._unfinished = len(going_on)
         threads = {record.thread.key.tid: record for record in ended.threads if not record.exited}
         for call in going_on:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...converters.model.calls import BUCKETS, CallTimes
@@ -70,6 +71,11 @@ class Open(NamedTuple):
     target: int
     origin: Origin
 
+    @property
+    def is_outside(self) -> bool:
+        """Of a trace of functions' calls: none of them made it."""
+        return bool(self.status >> 31)
+
 
 class Targets:
     """What the numbers of targets stand for."""
@@ -82,12 +88,27 @@ class Targets:
 
     def read(self, loaded: Object) -> None:
         """Reads the maps of targets and of names of files; programs may be adding to them."""
-        for key, value in loaded.find_map("ioctl_targets").items():
-            self._targets[int.from_bytes(value, "little")] = Target(*TARGET.unpack(key))
+        self._read_numbers(loaded)
         for key, value in loaded.find_map("ioctl_names").items():
             ops, device, mode = FILE.unpack(key)
             kind, name = (text.split(b"\0")[0] for text in NAME.unpack(value))
             self._devices[ops, device, mode] = device_of(mode, device, kind, name)
+
+    def _read_numbers(self, loaded: Object) -> None:
+        for key, value in loaded.find_map("ioctl_targets").items():
+            self._targets[int.from_bytes(value, "little")] = Target(*TARGET.unpack(key))
+
+    def device(self, number: int, loaded: Object) -> Hashable:
+        """Equal for targets whose calls can wait for each other: those on one device, or on any of NVIDIA's, whose
+        driver has one lock for all. Programs may be adding targets."""
+        if number not in self._targets:
+            self._read_numbers(loaded)
+        target = self._targets.get(number)
+        if target is None:
+            return number
+        if stat.S_ISCHR(target.mode) and target.device >> 20 == NVIDIA_MAJOR:
+            return "NVIDIA"
+        return target.ops, target.device, target.mode
 
     def described(self, number: int) -> tuple[str, str, str]:
         """Names of the command and of what it is called on, and the locks that it takes."""

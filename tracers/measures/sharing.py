@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,10 +34,13 @@ _WAITERS = 64
 
 @dataclass(slots=True)
 class _State:
-    """Of one call, between two times up to which it is worked on."""
+    """Of one device, between two times up to which it is worked on."""
 
     upto: int = 0
-    last_exit: int = 0
+    forced: int = 0
+    """Of calls that began before it, it is not known who else was inside."""
+    last_exits: dict[int, int] = field(default_factory=dict)
+    """By number of the target."""
     events: Array = field(default_factory=lambda: np.zeros(0, EVENT))
     """Those of which something may still be needed."""
 
@@ -48,13 +51,22 @@ class Sharing:
     SETTLED_FROM = 1 << 16
     """So many events are read before they are worked on."""
 
-    def __init__(self, events: Any, rings: Any, spans: Spans | None = None, level: int = 0) -> None:
-        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``spans`` gets the calls, with this level."""
+    def __init__(
+        self,
+        events: Any,
+        rings: Any,
+        device: Callable[[int], Hashable],
+        spans: Spans | None = None,
+        level: int = 0,
+    ) -> None:
+        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``device``: that of the number of a target; a call
+        is alone if no other process is inside any call of its device. ``spans`` gets the calls, with this level."""
+        self._device, self._devices = device, dict[int, Hashable]()
         self._spans, self._level = spans, level
         self._events, self._rings = np.frombuffer(events, EVENT), np.frombuffer(rings, RING)
         self._tails = self._rings["tail"].copy()
         self._fresh: list[Array] = []
-        self._states: defaultdict[int, _State] = defaultdict(_State)
+        self._states: defaultdict[Hashable, _State] = defaultdict(_State)
         self.found: defaultdict[int, SharedCall] = defaultdict(lambda: SharedCall("", ""))
         """By number of the target; without names."""
         self.lost = 0
@@ -90,41 +102,50 @@ class Sharing:
         ``going_on``: by number and process, the begin of calls that had not returned ``now``. Up to the earliest of
         them all calls are known; if ``final``, they are taken as if they were over.
         """
-        events = np.concatenate([*self._fresh, *(state.events for state in self._states.values())] or [_NONE])
+        kept = (state.events for state in self._states.values())
+        events = np.concatenate([*self._fresh, *kept, _as_events(going_on, now)])
         self._fresh = []
         for state in self._states.values():
             state.events = _NONE
-        still = _as_events(going_on, now)
-        numbers = np.unique(np.concatenate([events["number"], still["number"]]))
-        for number in numbers.tolist():
-            state, mine = self._states[number], events[events["number"] == number]
-            here = still[still["number"] == number]
+        for device, mine in self._by_device(events):
+            state, here = self._states[device], mine[mine["tid"] == 0]
             upto = min(now, int(here["begin"].min())) if len(here) else now
             if final or len(mine) > _MOST:
                 upto = now
             if upto > state.upto:
-                self._work(state, self.found[number], np.concatenate([mine, here]), upto)
+                self._work(state, mine, upto)
+                state.upto = upto
+            if final or len(mine) > _MOST:
+                state.forced = now
             # Of calls that go on, the next call of this has the latest.
-            _keep(state, mine)
+            _keep(state, mine[mine["tid"] > 0])
 
-    def _work(self, state: _State, found: SharedCall, events: Array, upto: int) -> None:
-        calls, waits = events[events["is_wait"] == 0], events[events["is_wait"] == 1]
-        begins, ends = _merged(calls)
-        _count_inside(found, np.clip(begins, state.upto, upto), np.clip(ends, state.upto, upto))
-        done = calls[(calls["end"] > state.upto) & (calls["end"] <= upto) & (calls["tid"] > 0)]
-        done = done[np.argsort(done["end"], kind="stable")]
-        if len(done):
-            latencies = done["end"] - done["begin"]
-            gone = np.searchsorted(np.sort(ends), done["begin"], "right")
-            others = np.searchsorted(np.sort(begins), done["end"]) - gone
-            found.count += len(done)
-            found.time += int(latencies.sum())
-            found.alone += int((others <= 1).sum())
-            found.alone_time += int(latencies[others <= 1].sum())
-            before = np.concatenate([[state.last_exit], done["end"][:-1]])
+    def _by_device(self, events: Array) -> Iterator[tuple[Hashable, Array]]:
+        numbers, which = np.unique(events["number"], return_inverse=True)
+        ids: dict[Hashable, int] = {}
+        for number in set(numbers.tolist()) - self._devices.keys():
+            self._devices[number] = self._device(number)
+        of = [ids.setdefault(self._devices[number], len(ids)) for number in numbers.tolist()]
+        return zip(ids, _parts(events, np.array(of, np.int64)[which]), strict=True)
+
+    def _work(self, state: _State, events: Array, upto: int) -> None:
+        """``events``: of one device."""
+        begins, ends = (np.sort(times) for times in _merged(events[events["is_wait"] == 0]))
+        numbers, which = np.unique(events["number"], return_inverse=True)
+        for number, mine in zip(numbers.tolist(), _parts(events, which), strict=True):
+            found = self.found[number]
+            calls, waits = mine[mine["is_wait"] == 0], mine[mine["is_wait"] == 1]
+            _count_inside(found, *(np.clip(times, state.upto, upto) for times in _merged(calls)))
+            done = calls[(calls["end"] > state.upto) & (calls["end"] <= upto) & (calls["tid"] > 0)]
+            if not len(done):
+                continue
+            done = done[np.argsort(done["end"], kind="stable")]
+            # Its own process is always one of them.
+            others = np.searchsorted(begins, done["end"]) - np.searchsorted(ends, done["begin"], "right")
+            _count(found, done["end"] - done["begin"], (others <= 1) & (done["begin"] >= state.forced))
+            before = np.concatenate([[state.last_exits.get(number, 0)], done["end"][:-1]])
             _add_turns(found, waits, done, np.maximum(done["begin"], before))
-            state.last_exit = int(done["end"][-1])
-        state.upto = upto
+            state.last_exits[number] = int(done["end"][-1])
 
 
 _NONE = np.zeros(0, EVENT)
@@ -139,10 +160,25 @@ def _as_events(going_on: Mapping[tuple[int, int], int], now: int) -> Array:
 
 
 def _keep(state: _State, events: Array) -> None:
-    """Those that end later, and those at the same time as one of them."""
+    """Those that end later, and those at the same time as one of them. No turn of another call begins earlier."""
     unfinished = events[(events["end"] > state.upto) & (events["is_wait"] == 0)]
-    since = min([state.upto, state.last_exit, *unfinished["begin"].tolist()])
+    since = min([state.upto, *unfinished["begin"].tolist()])
     state.events = events[events["end"] > since]
+
+
+def _parts(events: Array, which: Array) -> list[Array]:
+    """The events of each index: ``which`` has those from 0 on, without a gap."""
+    order = np.argsort(which, kind="stable")
+    counts = np.bincount(which) if len(which) else np.zeros(0, np.int64)
+    return np.split(events[order], np.cumsum(counts)[:-1]) if len(counts) else []
+
+
+def _count(found: SharedCall, latencies: Array, alone: Array) -> None:
+    """Adds calls that returned; ``alone``: which of them were."""
+    found.count += len(latencies)
+    found.time += int(latencies.sum())
+    found.alone += int(alone.sum())
+    found.alone_time += int(latencies[alone].sum())
 
 
 def _merged(events: Array) -> tuple[Array, Array]:

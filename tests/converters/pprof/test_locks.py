@@ -21,6 +21,15 @@ def test_locks_survive() -> None:
     assert pprof.load(file).locks == locks
 
 
+def test_profiles_saved_before_there_was_a_field() -> None:
+    entry = asdict(lock())
+    del entry["taken_in"]
+    assert decoded(entry) == lock()
+    del entry["name"]
+    with pytest.raises(ValueError, match="lock"):
+        decoded(entry)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

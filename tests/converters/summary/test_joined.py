@@ -99,6 +99,69 @@ def test_the_first_sentence_names_the_call_the_ioctl_and_the_lock() -> None:
     )
 
 
+def with_threads(call: CallTimes) -> CallTimes:
+    return replace(call, threads=[replace(call, tid=call.pid, thread="train")])
+
+
+@pytest.mark.parametrize("left", [1.0, 0.6, 0.0])
+def test_the_sentence_and_the_table_agree_whatever_the_stacks_are(left: float) -> None:
+    """A part of the time is in stacks that have no function, or only the inner one."""
+    made = profile()
+    made.calls[:] = [with_threads(call) for call in made.calls if call.library]
+    inner = replace(made.calls[0], name="cuDeviceGetAttribute", total=66 * MS, blocked=60 * MS, library="libcuda.so.1")
+    made.calls += [with_threads(replace(inner, pid=pid)) for pid in PROCESSES]
+    kept = []
+    for sample in made.samples:
+        known = round(sample.values[0] * left)
+        missing = sample.values[0] - known
+        for stack, ns in ((sample.stack, known), (sample.stack[2:], missing // 2), (LOCKED, missing - missing // 2)):
+            kept.append(sample._replace(stack=stack, values=(ns, 0)))
+    told = summarize(replace(made, samples=kept)).answer[0]
+    share, name, mean = (
+        ("70.0", "cudaGetDeviceProperties", "7.00") if left else ("66.0", "cuDeviceGetAttribute", "6.60")
+    )
+    whose = "of 2 calling threads in 2 processes of train"
+    assert told.startswith(f"{share} % of the time {whose} is in {name} (20 calls, mean {mean} ms, ")
+    assert "85.7 % of it blocked in the ioctl" in told or not left
+
+
+def test_a_function_that_ends_by_jumping_into_another_one_is_named() -> None:
+    """As zlib's deflateInit2_ does, with deflateReset: the stacks of nearly all its time have only the other one."""
+    made = profile()
+    (own, *_), inside = QUERY[1:], QUERY[2]
+    outer = [with_threads(call) for call in made.calls if call.library]
+    inner = [with_threads(replace(call, name=inside.name, total=call.total - MS)) for call in outer]
+    who = ("process", "train"), ("thread", "train"), ("state", "running")
+    kept = []
+    for pid in PROCESSES:
+        labels = tuple(sorted((*who, ("pid", pid), ("tid", pid))))
+        kept.append(Sample((Frame("main"), own), (MS, 10), labels))
+        kept.append(Sample((Frame("main"), inside), (69 * MS, 10), labels))
+    told = summarize(replace(made, calls=[*outer, *inner], samples=kept, call_ioctls=[])).answer[0]
+    assert told.startswith("70.0 % of the time of 2 calling threads in 2 processes of train is in cudaGetDevicePro")
+
+
+def test_a_call_that_goes_on_counts_in_the_share() -> None:
+    """What it does is known by stacks."""
+    made = profile()
+    made.calls[:] = [
+        with_threads(replace(call, open_count=1, open_time=10 * MS)) for call in made.calls if call.library
+    ]
+    told = summarize(made).answer[0]
+    assert told.startswith("80.0 % of the time of 2 calling threads in 2 processes of train is in cudaGetDevicePro")
+    assert "85.7 % of it blocked in the ioctl" in told
+
+
+def test_a_function_inside_itself_is_counted_once() -> None:
+    made = profile()
+    made.calls[:] = [with_threads(replace(call, total=2 * call.total)) for call in made.calls if call.library]
+    kept = [
+        sample._replace(stack=(*sample.stack[:2], *sample.stack[1:])) if sample.stack[1] == QUERY[1] else sample
+        for sample in made.samples
+    ]
+    assert summarize(replace(made, samples=kept)).answer[0].startswith("70.0 % of the time of 2 calling threads")
+
+
 def test_threads_of_one_name_with_nearly_all_of_the_time_are_named() -> None:
     made = profile()
     for pid in PROCESSES:

@@ -287,6 +287,22 @@ def test_a_few_processes_fit_too_and_then_without_the_table_of_processes() -> No
         assert "more places" in text
 
 
+@pytest.mark.parametrize("number", [5, 8, 100])
+def test_many_processes_fit_a_larger_screen(number: int) -> None:
+    profile = many_places(number)
+    profile.comments = [f"note {note}: " + "words " * 20 for note in range(6)]
+    text = shown(profile, width=80)
+    assert 23 < len(text.splitlines()) <= 39
+    assert "more places" in text
+    *_, told, step = text.splitlines()
+    assert told == "Shortened to fit a screen: -v prints all rows."
+    assert step.startswith("Next: ")
+    whole = shown(profile, width=80, top=15)
+    assert len(whole.splitlines()) > 39
+    assert "Shortened" not in whole
+    assert "Shortened" not in shown(profile), "a pipe"
+
+
 def test_many_notes_are_counted_where_they_do_not_fit() -> None:
     profile = many_places(3)
     profile.comments = [f"note {number}: " + "words " * 20 for number in range(6)]

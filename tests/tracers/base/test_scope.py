@@ -341,3 +341,11 @@ def test_which_children_have_run(family: tuple[int, set[int]]) -> None:
     while procfs.command_line(sleeper):
         time.sleep(0.001)
     assert sleeper in made.busy_left_out()
+
+
+def test_what_is_said_if_the_kernel_shows_no_thread() -> None:
+    assert "they have ended" in Scope(tgids={2**22 + 1}).untraceable().cause
+    hidden = Scope(tgids={os.getpid()}).untraceable()
+    assert f"the kernel hides {os.getpid()} from tracers" in hidden.cause
+    assert "-n REGEX" in hidden.remedy
+    assert "the kernel hides them" in Scope(tgids={1, os.getpid()}).untraceable().cause

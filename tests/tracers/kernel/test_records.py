@@ -251,7 +251,7 @@ def test_compiled_probes_have_the_same_layout() -> None:
         assert lost.max_entries == SLOTS * len(records.STATES)
         assert (threads.key_size, threads.value_size) == (4, records.THREAD_SIZE)
         assert compiled.find_map("counters").max_entries == len(records.COUNTERS)
-        assert compiled.find_map("stack_scratch").value_size == 16 + 8 * (records.MAX_FRAMES + 1)
+        assert compiled.find_map("stack_scratch").value_size == 16 + 8 * records.STACK_WORDS
     finally:
         compiled.close()
 

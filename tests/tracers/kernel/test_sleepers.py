@@ -20,8 +20,8 @@ def memory() -> int:
 
 
 def test_layout_is_that_of_the_header() -> None:
-    """struct walk_request of bpf/scope.bpf.c: six words, two halves, four quarters, then the window."""
-    assert _Request.word.offset == 6 * 8 + 2 * 4 + 4 * 2 + 2 * 4
+    """struct walk_request of bpf/scope.bpf.c: seven words, two halves, four quarters, then the window."""
+    assert _Request.word.offset == 7 * 8 + 2 * 4 + 4 * 2 + 2 * 4
     assert ctypes.sizeof(_Request) == _Request.word.offset + 8 * _REQUEST_WORDS
     assert _MOST_READS > 127 * 3
 

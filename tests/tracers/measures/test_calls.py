@@ -64,7 +64,7 @@ def test_layouts_are_those_of_the_probes() -> None:
         assert stacks.value_size == open_calls.HEAD.size + open_calls.DEPTH * open_calls.CALL.size + arguments
         blank = opened.find_map("call_blanks")
         assert blank.value_size == stacks.value_size + calls._SUM.size
-        assert opened.find_map("call_losses").max_entries == len(calls._LOSSES) + 2
+        assert opened.find_map("call_losses").max_entries == len(calls._LOSSES) + 3
     finally:
         opened.close()
 
@@ -128,9 +128,10 @@ def test_rows_in_an_ioctl_have_its_name() -> None:
 def test_losses_and_remarks() -> None:
     measure = measured([], losses=5)
     assert list(measure.losses().values()) == [5, 6, 7, 8, 9, 10, 11, 0]
-    probed, cost = measure.remarks()
+    probed, cost, cut = measure.remarks()
     assert probed == "on 2 functions"
     assert cost.startswith("the probes ran 12 times in traced threads, 1 ns each in the programs")
+    assert cut == "stacks of waits and ioctls that have the traced function, and nothing inside of it: 14"
 
 
 def test_frames_of_functions() -> None:

@@ -15,6 +15,7 @@ from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
 from stallscope.tracers.measures import ioctl
+from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.ioctl_records import CALL, CALL_HEAD, FAILURE, FILE, KIND, NAME, SUM, TARGET, TIMES
 from stallscope.tracers.measures.protocol import Ended
@@ -104,7 +105,7 @@ def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> Ioctl:
     targets = [(target(TUN, SETQUEUE), (1).to_bytes(4, "little")), (CONTROLLED, (2).to_bytes(4, "little"))]
     kernel: Any = Kernel({"ioctl_targets": targets, **maps}, losses)
     measure._object = kernel
-    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize))
+    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize), int)
     measure.read(kernel)
     return measure
 
@@ -286,4 +287,4 @@ def test_without_the_tracepoints_it_says_what_is_missing() -> None:
     assert beside.attach(SimpleNamespace(programs=programs), "") == []  # type: ignore[arg-type]
     assert closed == [1, 1]
     assert [remark.partition(":")[0] for remark in beside.remarks()] == ["ioctls in the calls are not told apart"]
-    assert (beside.columns, beside.rows(Ended(0, 1, []))) == ((), [])
+    assert (beside.columns, beside.rows(Ended(0, 1, []))) == (Calls.columns, [])

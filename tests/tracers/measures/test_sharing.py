@@ -18,8 +18,8 @@ Event = tuple[int, int, int, int, int, int]
 SLOTS = 64
 
 
-def call(pid: int, begin: int, end: int, tid: int = 0) -> Event:
-    return begin, end, 1, pid, tid or pid, 0
+def call(pid: int, begin: int, end: int, tid: int = 0, number: int = 1) -> Event:
+    return begin, end, number, pid, tid or pid, 0
 
 
 def wait(pid: int, begin: int, end: int) -> Event:
@@ -33,7 +33,7 @@ class Rings:
         self.events, self.rings = bytearray(2 * SLOTS * EVENT.itemsize), bytearray(2 * RING.itemsize)
         self._rings, self._events = np.frombuffer(self.rings, RING), np.frombuffer(self.events, EVENT)
         self._rings["slots"], self._rings["first"] = SLOTS, [0, SLOTS]
-        self.sharing = Sharing(self.events, self.rings)
+        self.sharing = Sharing(self.events, self.rings, lambda number: number // 10)
 
     def write(self, *events: Event) -> None:
         for event in events:
@@ -101,14 +101,63 @@ def test_a_call_that_goes_on_is_inside() -> None:
     assert figures(rings.sharing.found[1]) == (400, 50, 450, 1, 100, 0, 0)
 
 
+def test_another_command_of_the_device_is_not_alone() -> None:
+    """20 is of another device: it changes nothing."""
+    rings = Rings()
+    events = call(1, 100, 200), call(2, 150, 260, number=2), call(2, 300, 310), call(1, 305, 306, number=20)
+    found = rings.of(*events, wait(1, 160, 190))
+    assert figures(found) == (110, 0, 110, 2, 110, 1, 10)
+    assert (found.factor, found.waits, found.turns) == (pytest.approx(5.5), {}, {1: 100, 2: 10})
+    assert figures(rings.sharing.found[2]) == (110, 0, 110, 1, 110, 0, 0)
+    assert figures(rings.sharing.found[20]) == (1, 0, 1, 1, 1, 1, 1)
+
+
+def test_a_command_that_goes_on_holds_up_its_device() -> None:
+    rings = Rings()
+    rings.write(call(1, 100, 200), call(1, 100, 200, number=20))
+    rings.sharing.take()
+    rings.sharing.settle(500, {(2, 2): 150})
+    assert rings.sharing.found[1].count == 0
+    assert rings.sharing.found[20].count == 1
+    rings.write(call(2, 150, 510, number=2))
+    rings.sharing.take()
+    rings.sharing.settle(600, {})
+    assert figures(rings.sharing.found[1]) == (100, 0, 100, 1, 100, 0, 0)
+
+
+def test_who_was_there_at_a_boundary_is_not_alone() -> None:
+    """What ended before is forgotten there."""
+    rings = Rings()
+    rings.write(call(1, 100, 200))
+    rings.sharing.take()
+    rings.sharing.settle(500, {(2, 2): 150}, final=True)
+    rings.write(call(2, 150, 510, number=2))
+    rings.sharing.take()
+    rings.sharing.settle(600, {})
+    assert figures(rings.sharing.found[2])[3:] == (1, 360, 0, 0)
+
+
+def test_what_ended_long_ago_is_forgotten() -> None:
+    """Of a command that was called once, while another goes on being called."""
+    rings = Rings()
+    for time in range(100, 1000, 10):
+        rings.write(call(1, time, time + 5, number=2 if time == 100 else 1))
+        rings.sharing.take()
+        rings.sharing.settle(time + 7, {})
+    assert sum(len(state.events) for state in rings.sharing._states.values()) == 0
+    assert rings.sharing.found[1].count == 89
+
+
 def test_a_full_ring_counts_what_it_loses() -> None:
     rings = Rings()
     found = rings.of(*(call(1, i, i + 1) for i in range(1, SLOTS + 6)))
     assert (found.count, rings.sharing.lost) == (SLOTS, 5)
 
 
-def by_hand(events: list[Event]) -> SharedCall:
-    """The same, a ns at a time."""
+def by_hand(everything: list[Event], number: int) -> SharedCall:
+    """The same of one command, a ns at a time."""
+    anywhere = [event for event in everything if not event[5]]
+    events = [event for event in everything if event[2] == number]
     calls, found = [event for event in events if not event[5]], SharedCall("", "")
     calls.sort(key=lambda event: event[1])
     for time in range(max(event[1] for event in calls)):
@@ -125,7 +174,7 @@ def by_hand(events: list[Event]) -> SharedCall:
     for begin, end, _, pid, *_ in calls:
         found.count += 1
         found.time += end - begin
-        if not any(b < end and e > begin for b, e, _, other, *_ in calls if other != pid):
+        if not any(b < end and e > begin for b, e, _, other, *_ in anywhere if other != pid):
             found.alone += 1
             found.alone_time += end - begin
     return found
@@ -141,7 +190,8 @@ def test_in_pieces_it_is_the_same_as_by_hand(seed: int) -> None:
         while time < 400:
             end = time + chance.randint(2, 60)
             begin = chance.randint(time, end - 1)
-            events += [(time, end, 1, tid % 3 + 1, tid, 0), (begin, end, 1, tid % 3 + 1, tid, 1)]
+            number = chance.choice([1, 1, 2])
+            events += [(time, end, number, tid % 3 + 1, tid, 0), (begin, end, number, tid % 3 + 1, tid, 1)]
             time = end + chance.randint(1, 60)
     ends = [event[1] for event in events]
     events = [event for event in events if ends.count(event[1]) <= 2]  # the order of equal ends is not defined
@@ -155,9 +205,9 @@ def test_in_pieces_it_is_the_same_as_by_hand(seed: int) -> None:
                 going_on[number, pid] = min(begin, going_on.get((number, pid), begin))
         rings.sharing.settle(now, going_on)
         before = now
-    found, wanted = rings.sharing.found[1], by_hand(events)
-    assert figures(found) == figures(wanted)
-    assert found.turns == wanted.turns
-    for pair in itertools.product(range(1, 4), repeat=2):
-        if pair[0] != pair[1]:
+    for each in (1, 2):
+        found, wanted = rings.sharing.found[each], by_hand(events, each)
+        assert figures(found) == figures(wanted)
+        assert found.turns == wanted.turns
+        for pair in itertools.permutations(range(1, 4), 2):
             assert found.waits.get(pair, 0) == wanted.waits.get(pair, 0), pair

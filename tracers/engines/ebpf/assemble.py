@@ -17,6 +17,7 @@ from .capture import Capture
 from .completing import complete
 from .locks import locks_of
 from .names import Names
+from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
 from .timed import calls_by_process, parts_by_process
@@ -32,6 +33,7 @@ class Naming:
 
     lines: LineTool | None = None
     container_pids: bool = False
+    python: Python = PLAIN
 
 
 @no_collection()
@@ -42,10 +44,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     """
     recorded = capture.recorded
     given = [*capture.rows, *(recorded.waits if recorded else ())], capture.locks.rows() if capture.locks else []
-    completed = complete([*given[0], *given[1]], capture.stacks, capture.ends)
+    completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
     of_locks = completed[len(given[0]) :]
-    stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines)
+    stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines, naming.python)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture, stacks, names)

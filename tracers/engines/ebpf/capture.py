@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
@@ -11,11 +11,24 @@ from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
+from ...cpython.functions import Function
 from ...kernel.records import Origin, ThreadRecord
 from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
 from ...unwind.loader import Counts
 from .lives import Lives
+
+
+@dataclass(frozen=True)
+class PythonFunctions:
+    """The Python functions of a trace."""
+
+    by_code: Mapping[tuple[int, int], Function] = field(default_factory=dict)
+    """By address and checksum of the code object."""
+    unread: int = 0
+    are_there: bool = False
+    """Whether there are stacks with Python functions."""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -54,6 +67,7 @@ class Capture:
     copies: list[tuple[Origin, Copies]] = field(default_factory=list)
     """Like the calls, without the names of processes."""
     locks: LockRows | None = None
+    python: PythonFunctions = PythonFunctions()
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from .probes import ProbeOptions, Probes
 if TYPE_CHECKING:
     from ....converters.model import Profile
     from ...base.progress import Progress
+    from .assemble import Naming
     from .capture import Capture
 
 _PROBES = 64
@@ -37,6 +38,7 @@ class Ebpf(Engine):
     buffer_bytes: int = ProbeOptions.buffer_bytes
     unwind_bytes: int = ProbeOptions.unwind_bytes
     memory: int = ProbeOptions.memory
+    python: bool = False
     name: str = "ebpf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:  # noqa: ARG002
@@ -44,12 +46,12 @@ class Ebpf(Engine):
 
     def trace(self, request: Request) -> Outcome:
         capture, status, failed = self._capture(request)
-        from .assemble import Naming, profile_of
+        from .assemble import profile_of
         from .remarks import details
 
         try:
             request.scope.check_met()
-            profile = profile_of(capture, request.what, Naming(request.lines, request.container_pids))
+            profile = profile_of(capture, request.what, _naming(request))
             return Outcome(profile, details(capture), status, failed)
         finally:
             capture.spaces.close()
@@ -109,19 +111,28 @@ class Ebpf(Engine):
             buffer_bytes=self.buffer_bytes,
             unwind_bytes=self.unwind_bytes,
             memory=self.memory,
+            python=self.python,
             intervals=request.every is not None,
         )
 
 
 def _publisher(request: Request, publish: Callable[[Profile], None], progress: Progress) -> Callable[[Capture], None]:
     def publish_capture(capture: Capture) -> None:
-        from .assemble import Naming, profile_of
+        from .assemble import profile_of
 
-        profile = profile_of(capture, request.what, Naming(request.lines, request.container_pids))
+        profile = profile_of(capture, request.what, _naming(request))
         progress.clear()
         publish(profile)
 
     return publish_capture
+
+
+def _naming(request: Request) -> Naming:
+    from .assemble import Naming
+    from .pythonic import Python
+
+    python = Python(only=request.python_only, machinery=request.native_python)
+    return Naming(request.lines, request.container_pids, python)
 
 
 def require_descriptors(measures: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ....converters.model import Sample, Stack
@@ -55,6 +55,7 @@ from ...measures.protocol import LockHolder, LockRows, LockWait, Row
 from .capture import Capture
 from .lives import Lives
 from .lock_names import LockNames
+from .lock_places import joined, taken_in
 from .names import Names
 from .stacks import Stacks
 from .wakers import Wakers
@@ -68,8 +69,8 @@ _API = (
     (re.compile(r"_*pthread_\w*join\w*$|_*thrd_join$"), JOIN),
 )
 """Public functions of C libraries in which a thread waits: from the innermost frame outward."""
-_TAKE_GIL = "take_gil"
-"""CPython's function, which waits for it by a condition variable."""
+_TAKE_GIL, _DROP_GIL = "take_gil", "drop_gil"
+"""CPython's functions. The first one waits for it by a condition variable, and both take the mutex of that."""
 _FUTEX_CALL = re.compile(r"(__x64_sys_|__ia32_sys_|__do_sys_|__se_sys_)?(do_)?futex")
 """Functions of the kernel, one of which is on the stack of each wait for a futex."""
 
@@ -109,12 +110,18 @@ class _Assembling:
         self._holders: dict[Key, dict[tuple[int, int, str], LockThread]] = defaultdict(dict)
         self._places: dict[Key, dict[tuple[str, ...], LockPlace]] = defaultdict(dict)
         self._sharers: dict[Key, set[int]] = defaultdict(set)
+        self._taken: dict[Key, Counter[str]] = defaultdict(Counter)
+        self._joined: dict[tuple[int, int], int] = {}
+        self._parts: dict[Key, set[int]] = defaultdict(set)
 
     def locks(self) -> list[LockTimes]:
-        for wait in self._found.waits:
-            self._add_wait(wait)
+        waits = list(self._waits())
+        own = [(row.origin.tgid, wait.address, kind) for wait, row, _, kind in waits if not wait.kind & OF_KERNEL]
+        self._joined = joined(own)
+        for each in waits:
+            self._add_wait(*each)
         for key, kinds in self._kinds.items():
-            self._known[key].kind = kinds.most_common(1)[0][0]
+            self._known[key].kind = GIL if GIL in kinds else kinds.most_common(1)[0][0]
         # A thread that is joined is waited for as if other processes could, too.
         self._capture.losses[UNREADABLE] = sum(
             self._known[key].kind != JOIN
@@ -145,13 +152,24 @@ class _Assembling:
         if kind & OF_KERNEL:
             return KERNEL, 0, address
         word = self._found.shared.get((tgid, address)) if not kind & PRIVATE else None
-        return (SHARED, 0, self._found.numbers[word]) if word else (PROCESS, tgid, address)
+        if word:
+            return SHARED, 0, self._found.numbers[word]
+        key = PROCESS, tgid, self._joined.get((tgid, address), address)
+        self._parts[key].add(address)
+        return key
 
-    def _add_wait(self, wait: LockWait) -> None:
-        row = self._rows.get(id(wait.row), wait.row)
-        origin, stack = row.origin, self._stacks.of(row)
-        if not wait.kind & OF_KERNEL and not _in_futex(stack):
-            return
+    def _waits(self) -> Iterator[tuple[LockWait, Row, Stack, str]]:
+        """Those for locks, with the kind of each."""
+        for wait in self._found.waits:
+            row = self._rows.get(id(wait.row), wait.row)
+            stack = self._stacks.of(row)
+            if wait.kind & OF_KERNEL or _in_futex(stack):
+                kind = _kind(wait.kind, stack)
+                # Debian's Python has no name for it, but its place is known.
+                yield wait, row, stack, GIL if kind == CONDITION and _TAKE_GIL in self._site(stack) else kind
+
+    def _add_wait(self, wait: LockWait, row: Row, stack: Stack, kind: str) -> None:
+        origin = row.origin
         key = self._key(origin.tgid, wait.address, wait.kind)
         lock = self._known.get(key)
         if lock is None:
@@ -163,7 +181,9 @@ class _Assembling:
         lock.waits += wait.sum.waits
         lock.max = max(lock.max, wait.sum.max)
         lock.open_count += wait.sum.waits if row.is_open else 0
-        self._kinds[key][_kind(wait.kind, stack)] += wait.sum.time
+        self._kinds[key][kind] += wait.sum.time
+        if key[0] == KERNEL and (function := taken_in(stack)):
+            self._taken[key][function] += wait.sum.time
         first = self._capture.lives.threads.get(origin.life, -1)
         who = origin.tgid, origin.tid
         thread = self._waiters[key].get(who)
@@ -208,6 +228,8 @@ class _Assembling:
 
     def _owner(self, key: Key, holder: LockHolder, kind: str) -> tuple[int, int, str]:
         """Process and thread that had it as the lock says, if that is one that can have it; else zeros."""
+        if kind == GIL:
+            return 0, 0, ""  # the word tells who has the mutex that it has inside
         if key[0] == KERNEL:
             return holder.second, holder.owner, OWNER
         if holder.owner and (tgid := self._sharer(key, holder.tgid, holder.owner)):
@@ -247,8 +269,9 @@ class _Assembling:
         return LockThread(process, name or process, self._names.pid(tgid)[0], tid, source=source)
 
     def _finish(self, key: Key, lock: LockTimes) -> None:
-        place = key[2], key[1]
-        lock.queue, lock.queue_waits = self._found.queues.get(place, (0, 0))
+        parts = {key[2], *self._parts[key]}
+        lock.queue, lock.queue_waits = max(self._found.queues.get((part, key[1]), (0, 0)) for part in parts)
+        lock.taken_in = next((name for name, _ in self._taken[key].most_common(1)), "")
         waiters, holders = _longest(self._waiters[key].values()), _longest(self._holders[key].values())
         lock.waiters, lock.more_waiters = waiters[:MOST_THREADS], max(len(waiters) - MOST_THREADS, 0)
         lock.holders = holders[:MOST_THREADS]
@@ -281,11 +304,11 @@ def _kind(kind: int, stack: Stack) -> str:
         return kernel_kind(kind >> FLAGS_SHIFT)
     if kind & PI:
         return PI_MUTEX
+    names = [bare(frame.name) for frame in reversed(stack) if frame.kind != "kernel"]
+    if _TAKE_GIL in names or (_DROP_GIL in names and kind & LOOKS_LIKE_MUTEX):
+        return GIL
     if kind & LOOKS_LIKE_MUTEX:
         return MUTEX
-    names = [bare(frame.name) for frame in reversed(stack) if frame.kind != "kernel"]
-    if _TAKE_GIL in names:
-        return GIL
     return next((found for name in names for pattern, found in _API if pattern.match(name)), FUTEX)
 
 

@@ -37,6 +37,8 @@ _IDS = 1 << 14
 """Entries of the sets of process and thread ids."""
 _WOKEN = 1 << 12
 """Threads whose wakers are known, where there is no task storage."""
+_PYTHON_PROCESSES, _PYTHON_THREADS = 1 << 14, 1 << 16
+"""Processes with a Python interpreter, and threads whose state in it is remembered."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
 
@@ -65,8 +67,15 @@ class ProbeOptions:
     """Kernel memory for unwind tables; 0: user stacks by frame pointers."""
     intervals: bool = False
     """The trace may be cut."""
+    python: bool = False
+    """Python functions in user stacks."""
     memory: int = 400 << 20
     """Of this process, about: rows and stacks beyond it are folded."""
+
+    @property
+    def has_python(self) -> bool:
+        """Whether stacks may have Python functions."""
+        return self.python and self.user_stacks
 
 
 class Probes:
@@ -337,6 +346,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
             "trace_all": int(scope.everything),
             "follow_children": int(scope.children),
             "user_stacks": int(options.user_stacks),
+            "python_frames": int(options.has_python),
             "kernel_stacks": int(options.kernel_stacks),
             "intervals": int(options.intervals),
             "self_tgid": os.getpid(),
@@ -363,6 +373,8 @@ def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
         loaded.find_map(name).set_max_entries(entries)
     for name in ("scope_tgids", "scope_tids", "scope_expected"):
         loaded.find_map(name).set_max_entries(_IDS)
+    loaded.find_map("python_spaces").set_max_entries(_PYTHON_PROCESSES if options.has_python else 1)
+    loaded.find_map("python_threads").set_max_entries(_PYTHON_THREADS if options.has_python else 1)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):
         loaded.find_map("thread_hash").set_max_entries(1)

@@ -39,7 +39,13 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
         "frames without a name": stacks.unnamed.total(),
     }
-    more = {**capture.spaces.lost, WITHOUT_ACCOUNT: _without_account(capture)}
+    more = {
+        "Python stacks that could not be read": counters["python_stacks_failed"],
+        "Python stacks cut": counters["python_stacks_cut"],
+        "Python functions without a name": capture.python.unread,
+        **capture.spaces.lost,
+        WITHOUT_ACCOUNT: _without_account(capture),
+    }
     return lost | {kind: count for kind, count in more.items() if count}
 
 
@@ -96,7 +102,7 @@ def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
     """What the reader should know, and which option would have helped."""
-    comments = [*capture.notes, *stacks.problems]
+    comments = [*capture.notes, *capture.python.remarks, *stacks.problems]
     if capture.exit_status:
         comments.append(ending(capture.exit_status))
     counters = capture.counters

@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ....converters.base.errors import StallscopeError
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
@@ -27,6 +26,7 @@ from .capture import Capture, Part, by_demand, stacks_of
 from .ends import Ends
 from .folding import Folding
 from .following import Following
+from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
 from .locks import numbered
@@ -85,6 +85,7 @@ class Session:
         options = engine.options
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
+        self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
 
     def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
         """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
@@ -109,10 +110,8 @@ class Session:
         *,
         wait: bool = True,
     ) -> Capture:
-        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second.
-
-        If ``wait``, it first waits for unwind tables; ``progress`` shows how far they are.
-        """
+        """Traces. ``on_poll`` gets (threads, stacks, lost intervals) a few times a second. If ``wait``, it first waits
+        for unwind tables; ``progress`` shows how far they are."""
         with contextlib.ExitStack() as stack:
             interrupts = interrupts or stack.enter_context(Interrupts())
             ends = Ends(self._scope, self._launch)
@@ -120,6 +119,7 @@ class Session:
             if self._unwinding:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress, wait)
+            self._interpreters.begin(sink)
             bounds = self._bounds = Bounds(self._engine, sink)
             self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
@@ -174,6 +174,7 @@ class Session:
             progress.ended(stacks=len(sink.stacks))
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
+        self._interpreters.finish()
         boundary = self.intervals.boundary if self.intervals else 0
         if self._folding:
             # Every row has been taken in.
@@ -253,7 +254,7 @@ class Session:
         if self._unwinding:
             self._unwinding.begin()
         if bounded and not seeds:
-            raise StallscopeError("none of these threads can be traced", "they ended, or the kernel hides them")
+            raise self._scope.untraceable()
         self._take_in(seeds)
 
     def _release(self, launch: Launch) -> None:
@@ -274,6 +275,7 @@ class Session:
         self._follow_without_events(sink)
         if self._unwinding:
             self._unwinding.poll()
+        self._interpreters.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
@@ -395,4 +397,5 @@ class Session:
             lives.made(each for measure in measures for each in measure.call_ioctls(ended) if each[0].tgid not in ours),
             lives.made(each for measure in measures for each in measure.copies() if each[0].tgid not in ours),
             locks,
+            self._interpreters.found(),
         )

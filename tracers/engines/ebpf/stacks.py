@@ -18,6 +18,7 @@ from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
 from .capture import Capture
+from .pythonic import PLAIN, Python, PythonStacks
 
 _LOST_STACK = Frame("[stack lost]", "other")
 _NO_STACK = Frame("[no stack]", "other")
@@ -42,7 +43,7 @@ _Space = tuple[int, int, int]
 class Stacks:
     """The frames of every stack that a row refers to."""
 
-    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None) -> None:
+    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None, python: Python = PLAIN) -> None:
         self.missing = 0
         """Stacks whose frames were lost."""
         self.ends: Counter[str] = Counter()
@@ -61,10 +62,18 @@ class Stacks:
         named = symboliser.kernel_stacks([known[stack] for stack in kernel])
         self._kernel = dict(zip(kernel, named, strict=True))
         user = sorted({self._space(row) for row in rows if row.origin.ustack in known})
-        frames = symboliser.user_stacks([(tgid, epoch, known[stack]) for tgid, epoch, stack in user])
+        functions = PythonStacks(capture.python, python)
+        parts = [functions.split(known[stack]) for _, _, stack in user]
+        requests = [(tgid, epoch, native) for (tgid, epoch, _), (native, _) in zip(user, parts, strict=True)]
         self.problems = symboliser.problems
         marked = _Marked(capture.api)
-        self._user = dict(zip(user, map(marked.of, map(_without_strays, frames)), strict=True))
+        frames = map(marked.of, map(_without_strays, symboliser.user_stacks(requests)))
+        self._native = dict(zip(user, frames, strict=True))
+        """User stacks without Python functions."""
+        self._user = {
+            space: functions.joined(self._native[space], words, whole=not capture.ends.get(space[2]))
+            for space, (_, words) in zip(user, parts, strict=True)
+        }
         trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
@@ -113,12 +122,12 @@ class Stacks:
 
     def end_of(self, row: Row) -> int:
         """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
-        found = self._user.get(self._space(row))
+        found = self._native.get(self._space(row))
         return -1 if found is None else self._end(row.origin.ustack, found)
 
     def cut_in(self, row: Row) -> str:
         """The module of the outermost frame of an incomplete user stack; "" if the stack is complete or missing."""
-        frames = self._user.get(self._space(row), ())
+        frames = self._native.get(self._space(row), ())
         if not frames or not self._end(row.origin.ustack, frames):
             return ""
         outermost = frames[0]
@@ -129,7 +138,7 @@ class Stacks:
         tables = self._capture.tables
         if tables is None or not tables.late or self._capture.ends.get(row.origin.ustack) != _NO_TABLE:
             return False
-        frames = self._user.get(self._space(row), ())
+        frames = self._native.get(self._space(row), ())
         return any(frame.module is not None and frame.module.path in tables.late for frame in frames)
 
     def _end(self, stack: int, frames: Stack) -> int:
@@ -142,11 +151,12 @@ class Stacks:
         frames: Stack = ()
         # All frames of a sample were running, even if part of a switch or of our programs.
         below = (self._kernel if running else self._switched).get(kernel)
-        for place, (wanted, found) in enumerate(((user[2], self._user.get(user)), (kernel, below))):
+        parts = (user[2], self._user.get(user), self._native.get(user)), (kernel, below, below)
+        for place, (wanted, found, walked) in enumerate(parts):
             frames += _frame_of(call) if place else ()
-            if found is not None:
+            if found is not None and walked is not None:
                 frames += found
-                if end := self._end(wanted, found):
+                if end := self._end(wanted, walked):
                     self.ends[ENDS[end]] += 1
             elif wanted:
                 frames += (_LOST_STACK,)

@@ -115,6 +115,10 @@ class Unwinding:
         self._to_look.pop(pid, None)
         self._busy_until.pop(pid, None)
 
+    def restack_soon(self) -> None:
+        """The next `poll` walks waiting threads again."""
+        self._stale = True
+
     def poll(self) -> None:
         """Loads what walks missed; walks waiting threads again when tables were loaded."""
         now = time.monotonic()

@@ -91,6 +91,7 @@ def test_what_it_is_given_reaches_the_probes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(privilege, "require_host_pids", lambda: None)
     monkeypatch.setattr(engine, "Probes", refuse)
     given = {"user_stacks": False, "kernel_stacks": False, "btf": Path("/btf"), "table_entries": 1, "buffer_bytes": 2}
+    given["python"] = False
     asked = request(Scope(everything=True))
     with pytest.raises(StallscopeError, match="enough"):
         Ebpf(**given, unwind_bytes=3).trace(asked)  # type: ignore[arg-type]

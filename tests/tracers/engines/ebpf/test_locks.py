@@ -28,6 +28,7 @@ PLACES = {
     6: ("main", "own_lock"),
     7: ("main", "pthread_barrier_wait"),
     8: ("main", "__pthread_clockjoin_ex"),
+    9: ("main", "drop_gil", "pthread_cond_wait"),
 }
 NOBODY = Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN)
 GIVER = Waker(0, 0, 9, 7, 0, 0, BY_THREAD)
@@ -116,6 +117,9 @@ def locks(
         (3, PRIVATE | LOOKS_LIKE_MUTEX, "mutex"),  # it takes the mutex again
         (4, PRIVATE, "semaphore"),
         (5, PRIVATE, "GIL"),
+        (5, PRIVATE | LOOKS_LIKE_MUTEX, "GIL"),
+        (9, PRIVATE | LOOKS_LIKE_MUTEX, "GIL"),
+        (9, PRIVATE, "condition"),  # until another thread has taken it
         (6, PRIVATE, "futex"),
         (7, PRIVATE, "barrier"),
         (8, 0, "join"),
@@ -131,6 +135,23 @@ def test_waits_are_added_up_by_thread_and_place() -> None:
     assert (lock.time, lock.waits, lock.max, lock.pid, lock.process) == (180, 6, 100, 7, "app7")
     assert [(thread.tid, thread.time) for thread in lock.waiters] == [(9, 100), (8, 80)]
     assert sum(place.time for place in lock.places) == 180
+
+
+def test_parts_of_pythons_lock_are_one() -> None:
+    """Of a mutex and a condition variable. Who has the mutex does not have the lock."""
+    mutex = wait(5, PRIVATE | LOOKS_LIKE_MUTEX, address=ADDRESS + 40)
+    holders = [holder(9, kind=PRIVATE | LOOKS_LIKE_MUTEX, address=ADDRESS + 40, waker=GIVER), holder(waker=GIVER)]
+    queues = {(ADDRESS, 7): (20, 2), (ADDRESS + 40, 7): (30, 3)}
+    (lock,) = locks([wait(5), wait(5, address=ADDRESS + 4), mutex], holders, queues=queues)
+    assert (lock.kind, lock.time, lock.waits, lock.queue) == ("GIL", 150, 6, 30)
+    assert [(each.tid, each.source, each.time) for each in lock.holders] == [(9, WAKER, 100)]
+
+
+def test_function_that_takes_a_lock_of_the_kernel() -> None:
+    (lock,) = locks([wait(kind=OF_KERNEL, kstack=2), wait(kind=OF_KERNEL, time=9)])
+    assert lock.taken_in == "folio_wait_bit"
+    (lock,) = locks([wait()])
+    assert lock.taken_in == ""
 
 
 def test_a_page_that_is_waited_for_in_the_call_is_no_lock() -> None:

@@ -193,7 +193,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     monkeypatch.setattr(session, "ProcessEvents", refuse)
 
     def build(scope: Scope, seeds: list[tuple[int, int]] | None = None) -> Session:
-        options = SimpleNamespace(scope=scope, user_stacks=False, measures=())
+        options = SimpleNamespace(scope=scope, user_stacks=False, has_python=False, measures=())
         engine = SimpleNamespace(options=options, seed=lambda: seeds or [], consume=lambda: None)
         return Session(engine, None, None)  # type: ignore[arg-type]
 
@@ -369,7 +369,7 @@ def test_targets_that_end_while_tables_are_compiled(cold: Path, monkeypatch: pyt
         assert {record.thread.key.tgid for record in capture.threads} == {other.pid}
         assert scope.tgids == {other.pid}, "the id may be another process's by now"
         monkeypatch.setattr(preparing.Preparation, "wait", lambda *_: end(other))
-        with pytest.raises(StallscopeError, match="none of these threads can be traced"):
+        with pytest.raises(StallscopeError, match="none of these threads can be traced: they have ended"):
             trace(Scope(tgids={other.pid}), None, 0.1)
     finally:
         end(child)

@@ -1,0 +1,230 @@
+"""Interpreters of running processes, and functions read from them; the probes are a table in memory."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pythons import inside_of, interpreters, running
+from stallscope.tracers.cpython import functions
+from stallscope.tracers.cpython.memory import memory_of
+from stallscope.tracers.engines.ebpf import interpreters as module
+from stallscope.tracers.engines.ebpf.interpreters import Interpreters
+from stallscope.tracers.kernel import python
+from stallscope.tracers.kernel.records import RECORD_STACK
+from stallscope.tracers.symbols.process import ProcessSpaces
+
+TELL = """
+def work(): pass
+children = []
+for _ in range(FORKS):
+    child = os.fork()
+    if not child:
+        import time
+        time.sleep(60)
+        os._exit(0)
+    children.append(child)
+print(json.dumps([id(work.__code__), children]))
+"""
+
+
+class Table:
+    """Stands for a BPF hash."""
+
+    def __init__(self) -> None:
+        self.content: dict[bytes, bytes] = {}
+
+    def lookup(self, key: bytes) -> bytes | None:
+        return self.content.get(key)
+
+    def update(self, key: bytes, value: bytes) -> None:
+        self.content[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.content.pop(key, None)
+
+    def items(self) -> list[tuple[bytes, bytes]]:
+        return list(self.content.items())
+
+
+class Traced:
+    """Interpreters of a trace that has no probes."""
+
+    def __init__(self, *, has_python: bool = True) -> None:
+        self.table = Table()
+        self.generations: list[int] = []
+        self.restacked = 0
+        loaded = SimpleNamespace(
+            find_map=lambda _: self.table, set_variable=lambda _, value: self.generations.append(value)
+        )
+        engine: Any = SimpleNamespace(object=loaded, options=SimpleNamespace(has_python=has_python))
+        self.spaces = ProcessSpaces()
+        unwinding: Any = SimpleNamespace(restack_soon=self._restack)
+        self.interpreters = Interpreters(engine, self.spaces, unwinding)
+
+    def _restack(self) -> None:
+        self.restacked += 1
+
+    def space(self, pid: int) -> bytes:
+        return self.table.content[pid.to_bytes(4, "little")]
+
+    def see(self, pid: int, code: int, wanted: int) -> None:
+        """A stack with this function comes from the probes."""
+        words = (python.PROCESS << 56 | pid, python.CODE << 56 | code, wanted << 32 | 1)
+        head = struct.pack("<IHHQ", RECORD_STACK, 2 + len(words), 0x100, 5)
+        self.interpreters.on_record(head + struct.pack("<2Q", 1, 2) + struct.pack(f"<{len(words)}Q", *words))
+
+    def checksum(self, pid: int, code: int) -> int:
+        with memory_of(pid) as memory:
+            inside = inside_of(pid, memory, int.from_bytes(self.space(pid)[8:12], "little"))
+            head = functions._Head.read(memory, inside, code)
+            assert head
+            return head.checksum(memory, inside)
+
+
+@contextmanager
+def interpreter(forks: int = 0) -> Iterator[tuple[int, int, list[int]]]:
+    """Pid, address of a code object, and children, which are the same process."""
+    command = next(reversed(interpreters().values()))
+    with running(command, TELL.replace("FORKS", str(forks))) as (pid, (code, children)):
+        try:
+            yield pid, code, children
+        finally:
+            for child in children:
+                os.kill(child, 9)
+
+
+@pytest.fixture
+def traced() -> Iterator[Traced]:
+    made = Traced()
+    yield made
+    made.spaces.close()
+
+
+def names(traced: Traced) -> list[str]:
+    return [function.name for function in traced.interpreters.found().by_code.values()]
+
+
+def test_probes_are_told_once(traced: Traced) -> None:
+    with interpreter() as (pid, _, _), interpreter() as (other, _, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        assert (traced.generations, traced.restacked) == ([1], 1)
+        first = traced.space(pid)
+        traced.spaces.adopt(pid)
+        traced.spaces.adopt(other)
+        traced.interpreters.poll()
+        assert (traced.generations, traced.restacked) == ([1, 2], 2)
+        assert traced.space(pid) == first
+        assert traced.space(other)[8:12] != first[8:12]
+        traced.interpreters.poll()
+        assert traced.generations == [1, 2]
+
+
+def test_switched_off() -> None:
+    off = Traced(has_python=False)
+    with interpreter() as (pid, _, _):
+        off.spaces.adopt(pid)
+        off.interpreters.poll()
+        off.interpreters.finish()
+    assert not off.table.content
+    assert not off.interpreters.found().by_code
+    (remark,) = off.interpreters.found().remarks
+    assert remark == "Python functions of 1 process are not shown: --python shows them, and costs more"
+    off.spaces.close()
+
+
+def test_functions_stay_when_the_process_ends(traced: Traced) -> None:
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        traced.see(pid, code, traced.checksum(pid, code))
+        traced.interpreters.poll()
+    traced.interpreters.finish()
+    assert names(traced) == ["work"]
+    assert traced.interpreters.found().unread == 0
+
+
+def test_another_function_there_has_no_name(traced: Traced) -> None:
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        traced.see(pid, code, traced.checksum(pid, code) ^ 1)
+        traced.see(pid, 0x10, 5)
+        traced.see(pid + 1, code, 5)
+        traced.interpreters.poll()
+        traced.interpreters.finish()
+    assert names(traced) == []
+    assert traced.interpreters.found().unread == 3
+
+
+def test_function_of_a_process_that_has_ended(traced: Traced) -> None:
+    """One that was forked has the same."""
+    with interpreter(forks=1) as (pid, code, (child,)):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        traced.table.update(child.to_bytes(4, "little"), traced.space(pid))  # as the probes do
+        traced.spaces.fork(pid, child, time.monotonic_ns())
+        traced.spaces.adopt(child)
+        traced.interpreters.poll()
+        assert traced.space(child) == traced.space(pid)
+        os.kill(child, 9)
+        while os.path.exists(f"/proc/{child}/exe"):
+            time.sleep(0.001)
+        traced.see(child, code, traced.checksum(pid, code))
+        traced.interpreters.poll()
+        assert names(traced) == ["work"]
+
+
+def test_forked_process_that_only_the_probes_know(traced: Traced) -> None:
+    with interpreter(forks=1) as (pid, code, (child,)):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        traced.table.update(child.to_bytes(4, "little"), traced.space(pid))
+        traced.see(child, code, traced.checksum(pid, code))
+        traced.interpreters.poll()
+        assert names(traced) == ["work"]
+
+
+def test_processes_that_ended_are_forgotten(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PRUNE", 0.0)
+    with interpreter() as (pid, _, _), interpreter() as (other, _, _):
+        for process in (pid, other):
+            traced.spaces.adopt(process)
+        traced.interpreters.poll()
+        assert len(traced.table.content) == 2
+        os.kill(other, 9)
+        os.waitpid(other, 0)
+        traced.interpreters.poll()
+        assert list(traced.table.content) == [pid.to_bytes(4, "little")]
+
+
+def test_limits(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BYTES", 10)
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        traced.see(pid, code, traced.checksum(pid, code))
+        traced.interpreters.poll()
+    assert names(traced) == []
+    assert traced.interpreters.found().unread == 1
+
+
+def test_refusal_is_told(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise module.Refused("it is too good")
+
+    monkeypatch.setattr(module, "layout_of", refuse)
+    with interpreter() as (pid, _, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+    (said,) = traced.interpreters.found().remarks
+    assert said.startswith("Python functions of 1 process are not shown: ")
+    assert said.endswith("it is too good")
+    assert not traced.table.content

@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""Threads that wait below Python functions of many kinds. For any CPython from 3.8 on.
+
+    python3 python_frames.py [--wait] [--linger] [MILLISECONDS=1000]
+
+Truth: each thread works in rounds (a wait of 2 ms in `rest`, its time measured) for so long, and then stands still
+there; `waits` has one record per thread, called by its name. `stacks` has the Python functions of each, the outermost
+first, as [qualified name, plain name, line], from the interpreter itself. `line` is where rounds wait in `rest`:
+
+- `recursion`: a function that calls itself
+- `generator`: a generator, called by a generator expression
+- `sorting`: the key function of list.sort
+- `method`: a method, called by functools.partial, with a keyword
+- `callback`: a function that C code calls, below qsort
+- `text`: a function that exec() made
+- `coroutine`: a coroutine that awaits another one, in asyncio's loop
+- `property`: a property, and __getattr__
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import functools
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+LIMIT_SECONDS = 120
+ROUND = 0.002
+FOREVER = 3600.0
+DEPTH = 12
+
+holding = threading.Event()
+held = set()
+waits = {}
+libc = ctypes.CDLL(None)
+COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def rest():
+    """Waits; for ever once everybody is to be held still."""
+    if holding.is_set():
+        held.add(threading.current_thread().name)
+        time.sleep(FOREVER)
+    begin = time.monotonic_ns()
+    truth["line"] = sys._getframe().f_lineno + 1
+    time.sleep(ROUND)
+    wait = waits[threading.current_thread().name]
+    wait["ns"] += time.monotonic_ns() - begin
+    wait["calls"] += 1
+
+
+def recursion(depth=DEPTH):
+    if depth:
+        return recursion(depth - 1)
+    return rest()
+
+
+def produce():
+    for i in range(3):
+        rest()
+        yield i
+
+
+def generator():
+    return sum(i for i in produce())
+
+
+def by_key(value):
+    rest()
+    return value
+
+
+def sorting():
+    [3, 1].sort(key=by_key)
+
+
+class Loader:
+    def load(self, *, often):
+        for _ in range(often):
+            rest()
+
+    @property
+    def slow(self):
+        return rest()
+
+    def __getattr__(self, name):
+        return self.slow
+
+
+def method():
+    functools.partial(Loader().load, often=2)()
+
+
+@COMPARE
+def compare(_first, _second):
+    rest()
+    return 0
+
+
+def callback():
+    libc.qsort((ctypes.c_int * 2)(), 2, 4, compare)
+
+
+def text():
+    space = {"rest": rest}
+    exec("\n\ndef made():\n    rest()\n\nmade()\n", space)
+
+
+async def inner():
+    rest()
+
+
+async def outer():
+    await asyncio.sleep(0)
+    await inner()
+
+
+def coroutine():
+    asyncio.run(outer())
+
+
+def property_():
+    return Loader().missing
+
+
+JOBS = (recursion, generator, sorting, method, callback, text, coroutine, property_)
+
+
+def work(name, function):
+    waits[name] = {"function": name, "pid": os.getpid(), "tid": threading.get_native_id(), "calls": 0, "ns": 0}
+    while "begin_ns" not in truth:
+        time.sleep(0.001)
+    while True:
+        function()
+
+
+def stack(thread):
+    """Its functions, outermost first."""
+    frames, frame = [], sys._current_frames()[thread.ident]
+    while frame:
+        code = frame.f_code
+        frames.append((getattr(code, "co_qualname", code.co_name), code.co_name, frame.f_lineno))
+        frame = frame.f_back
+    return frames[::-1]
+
+
+truth = {}
+
+
+def main():
+    signal.alarm(LIMIT_SECONDS)
+    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
+    milliseconds = int(numbers[0]) if numbers else 1000
+    threads = {}
+    for function in JOBS:
+        name = function.__name__.rstrip("_") if hasattr(function, "__name__") else "callback"
+        threads[name] = threading.Thread(target=work, args=(name, function), name=name, daemon=True)
+        threads[name].start()
+    while len(waits) < len(JOBS):
+        time.sleep(0.001)
+    pid = os.getpid()
+    tids = [pid, *(wait["tid"] for wait in waits.values())]
+    print(json.dumps({"ready": True, "pid": pid, "pids": [pid], "tids": tids}), flush=True)
+    if "--wait" in sys.argv and not os.read(0, 1):
+        sys.exit(1)
+    truth.update({"workload": "python_frames", "pid": pid, "begin_ns": time.monotonic_ns()})
+    time.sleep(milliseconds / 1000)
+    holding.set()
+    while len(held) < len(JOBS):
+        time.sleep(0.001)
+    time.sleep(0.05)
+    truth.update(end_ns=time.monotonic_ns(), threads=[], version=list(sys.version_info[:3]))
+    truth["waits"] = [dict(wait, blocks=wait["calls"]) for wait in waits.values()]
+    truth["stacks"] = {name: stack(thread) for name, thread in threads.items()}
+    print(json.dumps(truth), flush=True)
+    while "--linger" in sys.argv and os.read(0, 1):
+        pass
+    os._exit(0)  # the others stay where they are
+
+
+if __name__ == "__main__":
+    main()

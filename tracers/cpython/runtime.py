@@ -1,0 +1,88 @@
+"""Whether a file is a Python interpreter: its version, and where its runtime is."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile
+from ..images.maps import Mapping
+from .layouts import Version
+
+_NAMED = re.compile(r"(?:lib)?python(\d)\.(\d+)")
+_MAYBE = re.compile(r"python", re.IGNORECASE)
+_OBJECT = 1
+"""STT_OBJECT of elf.h."""
+_RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
+_LOAD = 1
+_MAX_STRINGS = 256 << 20
+
+
+class Runtime(NamedTuple):
+    """Of an interpreter's file."""
+
+    version: Version
+    vaddr: int
+    """Of `_PyRuntime`, a virtual address of the file."""
+    code_type: int
+    text_type: int
+    """Of the types of code objects and of strings, likewise; 0 if unknown."""
+
+
+def may_be_interpreter(mapping: Mapping) -> bool:
+    """Whether the name of a mapped file says that it may contain an interpreter."""
+    return mapping.is_file and bool(_MAYBE.search(os.path.basename(mapping.file_path)))
+
+
+def find_runtime(elf: ElfFile, path: str) -> Runtime | None:
+    """The runtime that a file defines; None if it is no interpreter. ElfError for a damaged file."""
+    if not elf.is_64:
+        return None
+    found = _variables(elf, {_RUNTIME, _VERSION, _CODE, _TEXT})
+    if _RUNTIME not in found:
+        return None
+    if _VERSION in found:  # from 3.11 on
+        number = int.from_bytes(_initial_bytes(elf, found[_VERSION], 8), "little")
+        version = number >> 24, number >> 16 & 0xFF
+    else:
+        match = _NAMED.match(os.path.basename(path))
+        version = (int(match[1]), int(match[2])) if match else (0, 0)
+    return Runtime(version, found[_RUNTIME], found.get(_CODE, 0), found.get(_TEXT, 0))
+
+
+def address_of(elf: ElfFile, mapping: Mapping, vaddr: int) -> int | None:
+    """The address of a file's ``vaddr`` in a process with this mapping of its code; None if that is not code."""
+    import numpy as np
+
+    vaddrs, known = elf.to_vaddrs(np.array([mapping.offset], np.uint64))
+    return mapping.start - int(vaddrs[0]) + vaddr if known[0] else None
+
+
+def _variables(elf: ElfFile, wanted: set[bytes]) -> dict[bytes, int]:
+    """The addresses of these variables."""
+    found: dict[bytes, int] = {}
+    for table in elf.sections:
+        if table["type"] not in (SHT_DYNSYM, SHT_SYMTAB) or not table["size"]:
+            continue
+        offset, size = elf.strings(table)
+        if size > _MAX_STRINGS:
+            raise ElfError("absurd names of symbols")
+        strings = elf.source.read(offset, size)
+        rows = elf.symbols(table)
+        rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _OBJECT) & (rows["size"] > 0)]
+        places = dict(zip(rows["name"].tolist(), rows["value"].tolist(), strict=True))
+        for name in wanted - found.keys():
+            at = strings.find(b"\0" + name + b"\0") + 1
+            if at and at in places:
+                found[name] = places[at]
+        if wanted <= found.keys():
+            break
+    return found
+
+
+def _initial_bytes(elf: ElfFile, vaddr: int, size: int) -> bytes:
+    for segment in elf.segments:
+        if segment.type == _LOAD and 0 <= vaddr - segment.vaddr <= segment.filesz - size:
+            return elf.source.read(segment.offset + vaddr - segment.vaddr, size)
+    raise ElfError("a variable outside of the file")

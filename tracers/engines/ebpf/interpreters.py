@@ -1,0 +1,271 @@
+"""Python interpreters of the traced processes: the probes are told of them, and the functions in new stacks get names
+while their process lives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ....converters.base.text import printable
+from ....converters.base.units import plural
+from ...base import procfs
+from ...cpython.functions import Function, Inside, read_function
+from ...cpython.layouts import Refused, check_threads, layout_of
+from ...cpython.memory import memory_of
+from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
+from ...images.elf import ElfError
+from ...images.maps import Mapping
+from ...kernel import python
+from ...kernel.libbpf import BpfError
+from ...symbols.process import ProcessSpaces
+from .capture import PythonFunctions
+
+if TYPE_CHECKING:
+    from ...kernel.records import RecordSink
+    from .probes import Probes
+    from .unwinding import Unwinding
+
+_FUNCTIONS = 1 << 18
+_BYTES = 64 << 20
+"""Maximum number and size of the functions that are kept."""
+_TRIES = 8
+"""Other processes in which a function is looked for, if its own has ended: forked ones have the same."""
+_PRUNE = 2.0
+"""Seconds between two searches for processes that ended."""
+_SLICE = 0.05
+"""Seconds spent on names between two looks at the rings."""
+_HEAD_WORDS = 2
+
+
+class _Known(NamedTuple):
+    """An interpreter in a process."""
+
+    inside: Inside
+    space: bytes
+    """As the probes have it."""
+
+
+class Interpreters:
+    """Finds the interpreters, and reads the functions. `functions` stay when their processes end."""
+
+    def __init__(self, engine: Probes, spaces: ProcessSpaces, unwinding: Unwinding | None) -> None:
+        """Only notes that there are some, if the probes were told to leave Python out."""
+        self._engine = engine
+        self._spaces = spaces
+        self._unwinding = unwinding
+        self._is_on = engine.options.has_python
+        if self._is_on:
+            self._map = engine.object.find_map("python_spaces")
+        spaces.listeners.append(self.mapped if self._is_on else self._pass_over)
+        self._passed_over: set[int] = set()
+        """Processes with an interpreter, if the probes leave Python out."""
+        self._processes: dict[int, _Known] = {}
+        self._inside: dict[bytes, Inside] = {}
+        """By what the probes have of it."""
+        self._files: dict[tuple[int, int] | str, Runtime | None] = {}
+        self._mapped: dict[tuple[int, Mapping], None] = {}
+        """In their order."""
+        self._wanted: dict[tuple[int, int], int] = {}
+        """Functions without a name yet, and the process where one was seen."""
+        self._unread: dict[tuple[int, int], int] = {}
+        """Functions that could not be read, as above: their process had ended, or they were freed."""
+        self.functions: dict[tuple[int, int], Function] = {}
+        """By address and checksum of the code object."""
+        self._bytes = 0
+        self._has_stacks = False
+        self._generation = self._salt = 0
+        self._next_prune = 0.0
+        self.refused: Counter[str] = Counter()
+        """Processes whose interpreter cannot be read, by the reason."""
+
+    def mapped(self, pid: int, mapping: Mapping) -> None:
+        """A process has mapped a file."""
+        if may_be_interpreter(mapping):
+            self._mapped[pid, mapping] = None
+
+    def _pass_over(self, pid: int, mapping: Mapping) -> None:
+        if may_be_interpreter(mapping):
+            self._passed_over.add(pid)
+
+    def on_record(self, data: bytes) -> None:
+        """Takes note of the functions of a stack's record, as the ring buffer has it."""
+        self._has_stacks = True
+        words = array("Q", data)[_HEAD_WORDS:]
+        part = words[python.begin_of(words) :]
+        if not part:
+            return
+        pid = part[0] & 0xFFFFFFFF
+        for code in python.codes(part):
+            if code not in self.functions and code not in self._unread and len(self._wanted) < _FUNCTIONS:
+                self._wanted.setdefault(code, pid)
+
+    def begin(self, sink: RecordSink) -> None:
+        """Tells the probes of the interpreters of the first processes. ``sink`` gets the stacks."""
+        sink.on_python = self.on_record
+        self.poll()
+
+    def poll(self) -> None:
+        """Looks at new mappings, and reads the functions in new stacks."""
+        if not self._is_on:
+            return
+        found = False
+        mapped, self._mapped = self._mapped, {}
+        for pid, mapping in mapped:
+            found |= self._look(pid, mapping)
+        if found:
+            self._generation += 1
+            self._engine.object.set_variable("python_generation", self._generation)
+            if self._unwinding:  # threads that wait there have stacks without its functions
+                self._unwinding.restack_soon()
+        self.read(time.monotonic() + _SLICE)
+        if (now := time.monotonic()) >= self._next_prune:
+            self._next_prune = now + _PRUNE
+            self._prune()
+
+    def finish(self) -> None:
+        """The trace has ended: reads what was seen, and tries the rest once more."""
+        self.read()
+        self._wanted, self._unread = self._unread, {}
+        self.read()
+
+    def read(self, until: float | None = None) -> None:
+        """Reads the functions that were seen, at most until then."""
+        by_process: dict[int, list[tuple[int, int]]] = {}
+        for code, pid in self._wanted.items():
+            by_process.setdefault(pid, []).append(code)
+        for pid, codes in by_process.items():
+            if until is not None and time.monotonic() > until:
+                return
+            left = self._read_in(pid, codes)
+            for other in self._others(pid) if left else ():
+                left = self._read_in(other, left)
+            for code in left:
+                self._give_up(code, pid)
+
+    def _read_in(self, pid: int, codes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Returns those that are not there."""
+        known = self._of(pid)
+        if known is None:
+            return codes
+        left = []
+        try:
+            with memory_of(pid) as memory:
+                for code in codes:
+                    function = None
+                    with contextlib.suppress(OSError, ValueError):
+                        function = read_function(memory, known.inside, *code)
+                    if function is None:
+                        left.append(code)
+                    else:
+                        self._keep(code, function)
+        except OSError:
+            return codes
+        return left
+
+    def _keep(self, code: tuple[int, int], function: Function) -> None:
+        self._wanted.pop(code, None)
+        if len(self.functions) >= _FUNCTIONS or self._bytes + function.size > _BYTES:
+            self._give_up(code, 0)
+            return
+        self.functions[code] = function
+        self._bytes += function.size
+
+    def _give_up(self, code: tuple[int, int], pid: int) -> None:
+        """It could not be read: the process made it, and freed it. It may make the same one again."""
+        self._wanted.pop(code, None)
+        if len(self._unread) < _FUNCTIONS:
+            self._unread[code] = pid
+
+    def _of(self, pid: int) -> _Known | None:
+        """What is known of a process; if it was forked, the probes know it."""
+        known = self._processes.get(pid)
+        if known is not None:
+            return known
+        space = self._map.lookup(pid.to_bytes(4, "little"))
+        inside = self._inside.get(space) if space else None
+        if space is None or inside is None:
+            return None
+        return self._processes.setdefault(pid, _Known(inside, space))
+
+    def _others(self, pid: int) -> list[int]:
+        """Processes that may have the same functions."""
+        gone = self._processes.get(pid)
+        alike = (p for p, known in self._processes.items() if p != pid and (not gone or known.space == gone.space))
+        return [p for _, p in zip(range(_TRIES), alike, strict=False)]
+
+    def _look(self, pid: int, mapping: Mapping) -> bool:
+        """Whether the mapping shows an interpreter, which the probes then know."""
+        known = self._processes.get(pid)
+        file = self._spaces.object_of(mapping)
+        elf = file.elf() if file is not None else None
+        if elf is None or (known and self._map.lookup(pid.to_bytes(4, "little")) == known.space):
+            return False
+        if mapping.key not in self._files:
+            try:
+                self._files[mapping.key] = find_runtime(elf, mapping.file_path)
+            except ElfError:
+                self._files[mapping.key] = None
+        runtime = self._files[mapping.key]
+        address = address_of(elf, mapping, runtime.vaddr) if runtime else None
+        if runtime is None or address is None:
+            return False
+        try:
+            with memory_of(pid) as memory:
+                layout = layout_of(runtime.version, address, memory)
+                with contextlib.suppress(OSError):
+                    check_threads(layout, address, memory)
+        except OSError:
+            return False
+        except Refused as reason:
+            name = printable(os.path.basename(mapping.file_path))
+            self.refused[f"{name} ({'.'.join(map(str, runtime.version))}): {reason}"] += 1
+            return False
+        bias = address - runtime.vaddr
+        code, text = (bias + kind if kind else 0 for kind in (runtime.code_type, runtime.text_type))
+        return self._tell(pid, Inside(layout, code, text, 0), address + layout.interpreters_head)
+
+    def _tell(self, pid: int, inside: Inside, interpreters: int) -> bool:
+        """Tells the probes, unless they know it: a forked process has its parent's, and the salt that goes with it."""
+        key = pid.to_bytes(4, "little")
+        before = self._map.lookup(key)
+        if before is not None and before == inside.layout.pack(interpreters, salt := _salt(before)):
+            self._processes[pid] = _Known(inside._replace(salt=salt), before)
+            return False
+        self._salt += 1
+        inside = inside._replace(salt=self._salt)
+        space = inside.layout.pack(interpreters, inside.salt)
+        try:
+            self._map.update(key, space)
+        except BpfError:
+            self.refused["too many processes have an interpreter"] += 1
+            return False
+        self._processes[pid] = _Known(inside, space)
+        self._inside[space] = inside
+        return True
+
+    def _prune(self) -> None:
+        """Forgets processes that ended."""
+        keys = {int.from_bytes(key, "little") for key, _ in self._map.items()} | self._processes.keys()
+        for pid in keys:
+            if procfs.state(pid) in ("", "X"):
+                self._processes.pop(pid, None)
+                self._map.delete(pid.to_bytes(4, "little"))
+
+    def found(self) -> PythonFunctions:
+        """What has been read so far, and sentences for the reader."""
+        remarks = [
+            f"Python functions of {plural(count, 'process')} are not shown: {reason}"
+            for reason, count in self.refused.most_common()
+        ]
+        if self._passed_over:
+            whose = plural(len(self._passed_over), "process")
+            remarks.append(f"Python functions of {whose} are not shown: --python shows them, and costs more")
+        return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
+
+
+def _salt(space: bytes) -> int:
+    return int.from_bytes(space[8:12], "little")
