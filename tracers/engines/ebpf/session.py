@@ -125,10 +125,7 @@ class Session:
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
-            wall = time.time_ns()
-            counters = self._engine.counters()
-            self._begin(ends, bounds)
-            part = Part(self._engine.began, wall, counters)
+            part = self._begin(ends, bounds)
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -241,7 +238,7 @@ class Session:
             for measure in hasty:
                 measure.consume()
 
-    def _begin(self, ends: Ends, bounds: Bounds) -> None:
+    def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
             expect_files(self._launch.command, os.environ, self._engine.options.measures)
         bounded = bool(self._scope.ends_with)
@@ -249,6 +246,7 @@ class Session:
         self._scope.tgids -= gone
         self._scope.tids -= gone
         seeds: list[tuple[int, int]] = []
+        wall, counters = time.time_ns(), self._engine.counters()
         # The stacks of all threads come, while others begin and end.
         bounds.patiently(lambda: seeds.extend(self._engine.begin()))
         if self._unwinding:
@@ -256,6 +254,7 @@ class Session:
         if bounded and not seeds:
             raise self._scope.untraceable()
         self._take_in(seeds)
+        return Part(self._engine.began, wall, counters)
 
     def _release(self, launch: Launch) -> None:
         if launch.pid not in self._spaces.processes:
