@@ -20,9 +20,11 @@ from ..model.waits_for import (
     end_of,
     victim_of,
 )
-from ..model.wakers import has_waker
+from ..model.wakers import has_waker, own_part
 from .blamed import Blamed
 from .figures import thread_pattern
+from .wait_kinds import LOCK, kind_of
+from .wait_sites import Sites
 from .wakers import Wakers
 
 _MUCH = 0.3
@@ -71,7 +73,7 @@ class Blame:
     def sentence(self, profile: Profile, wakers: Wakers) -> str:
         """The case with the longest time; "" if there is none. ``profile`` is that of the graph. Names are unescaped
         (hostile)."""
-        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
+        case = max(self._cases(profile), key=lambda case: (case.time, case), default=None)
         if case is None:
             return ""
         samples = list(self._samples(profile, case))
@@ -96,8 +98,8 @@ class Blame:
     def _wall(self, group: _Group) -> int:
         return self._blamed.wall(self._groups[group])
 
-    def _cases(self) -> Iterator[_Case]:
-        whole: Counter[_Group] = Counter()
+    def _cases(self, profile: Profile) -> Iterator[_Case]:
+        whole = self._asked_again(profile)
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():
             # What ends only because of a thread's own timer, it waits for nobody.
@@ -110,6 +112,21 @@ class Blame:
             wall = self._wall(group)
             if time >= _MUCH * whole[group] and whole[group] >= _SIGNIFICANT * wall > 0:
                 yield _Case(group, culprit, time, whole[group])
+
+    def _asked_again(self, profile: Profile) -> Counter[_Group]:
+        """What they wait for locks until a timer of their own ends it, and they ask again: for others, too."""
+        found: Counter[_Group] = Counter()
+        column, sites, parts = profile.index(COLUMN), Sites(), []
+        for sample in profile.samples:
+            if not (has_waker(sample.stack) and sample.values[column] and sample.label("waker") == "[timer]"):
+                continue
+            victim = victim_of(sample.labels)
+            if victim in self._victims:
+                parts.append(own_part(sample.stack))  # sites are known by the identity of their stacks
+                site = sites.of(parts[-1])
+                if kind_of(str(sample.label("state")), site.frames, site.kernel) == LOCK:
+                    found[self._group(victim)] += sample.values[column]
+        return found
 
     def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
         if end.kind == DEVICE:

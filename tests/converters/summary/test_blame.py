@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile, ThreadTimes
+from stallscope.converters.model import Frame, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.summary.blame import Blame
 from stallscope.converters.summary.wakers import Wakers
 from summary_profiles import MS, SECOND
-from wait_graphs import Link, chained, profile_of
+from wait_graphs import APP, Link, chained, profile_of
 
 HOLDER: Link = ("dcgm-exporter-812", 813, "collector")
 TIMER: Link = ("[timer]", 0, "")
@@ -42,6 +42,14 @@ def test_own_timers_are_no_waits_for_others() -> None:
     """However long they are; and if waits for others are a small part of the time, nobody is blamed for them."""
     assert sentence(ranks(60, HOLDER, sleeps=900)).startswith("92.3 % of what the 8 processes rank-* wait for others")
     assert sentence(ranks(30, HOLDER, sleeps=900, other=0)) == ""
+
+
+def test_a_lock_that_is_asked_for_again() -> None:
+    """As Python's: threads wait for it for 5 ms at a time, until their own timer ends that."""
+    profile = ranks(60, HOLDER, other=0, sleeps=0)
+    own = (Frame("main"), Frame("take_gil", module=APP), Frame("futex_wait", "kernel"))
+    profile.samples += [chained(pid, pid, 20 * MS, TIMER, own=own, process=f"rank-{pid}") for pid in range(20, 28)]
+    assert sentence(profile).startswith("75.0 % of what the 8 processes rank-* wait for others (8.0 % of their time)")
 
 
 def test_through_another_rank() -> None:

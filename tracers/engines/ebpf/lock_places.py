@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ....converters.model import Stack
-from ....converters.model.locks import CONDITION, GIL
+from ....converters.model.locks import CONDITION, GIL, MUTEX
 
 _WORD = 4
 """A condition variable of glibc has two futexes side by side, the first of which is aligned to twice that: threads wait
 for one or the other (nptl/pthread_cond_common.c, ``__g_signals``)."""
-_GIL_SIZE = 256
-"""CPython's lock is a structure with a mutex and a condition variable (Include/internal/pycore_gil.h); this is more
-than its size, and less than the distance of two of them."""
+_GIL_BEFORE, _GIL_SIZE = 48, 160
+"""CPython's lock is a structure with two mutexes and condition variables, one after the other
+(Include/internal/pycore_gil.h). Bytes from its first word on that threads wait for: less than the distance of two."""
 
 _LOCKING = re.compile(
     r"_*(io_)?(preempt_)?schedule|_*rt_mutex|_*(ww_)?mutex|_*rwsem|_*down(_|$)|_*percpu_(down|rwsem)|_*raw_(spin|read|write)|"
@@ -31,13 +31,20 @@ def joined(waits: Iterable[tuple[int, int, str]]) -> dict[tuple[int, int], int]:
     """
     made: dict[tuple[int, int], int] = {}
     gils: dict[int, set[int]] = defaultdict(set)
+    parts: set[tuple[int, int]] = set()
     for tgid, address, kind in waits:
         if kind == GIL:
             gils[tgid].add(address)
-        elif kind == CONDITION and address % (2 * _WORD) == _WORD:
+        elif kind in (MUTEX, CONDITION):
+            parts.add((tgid, address))
+        if kind == CONDITION and address % (2 * _WORD) == _WORD:
             made[tgid, address] = address - _WORD
     for tgid, addresses in gils.items():
-        made.update({(tgid, address): first for address, first in _close(sorted(addresses)) if address != first})
+        near = dict(_close(sorted(addresses)))
+        made.update({(tgid, address): first for address, first in near.items() if address != first})
+        for part, first in ((part, first) for of, part in parts if of == tgid for first in set(near.values())):
+            if part not in near and first - _GIL_BEFORE <= part < first + _GIL_SIZE:
+                made[tgid, part] = first
     return made
 
 

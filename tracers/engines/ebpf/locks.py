@@ -121,7 +121,7 @@ class _Assembling:
         for each in waits:
             self._add_wait(*each)
         for key, kinds in self._kinds.items():
-            self._known[key].kind = kinds.most_common(1)[0][0]
+            self._known[key].kind = GIL if GIL in kinds else kinds.most_common(1)[0][0]
         # A thread that is joined is waited for as if other processes could, too.
         self._capture.losses[UNREADABLE] = sum(
             self._known[key].kind != JOIN
@@ -164,7 +164,9 @@ class _Assembling:
             row = self._rows.get(id(wait.row), wait.row)
             stack = self._stacks.of(row)
             if wait.kind & OF_KERNEL or _in_futex(stack):
-                yield wait, row, stack, _kind(wait.kind, stack)
+                kind = _kind(wait.kind, stack)
+                # Debian's Python has no name for it, but its place is known.
+                yield wait, row, stack, GIL if kind == CONDITION and _TAKE_GIL in self._site(stack) else kind
 
     def _add_wait(self, wait: LockWait, row: Row, stack: Stack, kind: str) -> None:
         origin = row.origin

@@ -15,9 +15,16 @@ def test_both_words_of_a_condition_variable() -> None:
 
 
 def test_mutex_and_condition_variable_of_pythons_lock() -> None:
-    waits = [(7, 0x1B4, GIL), (7, 0x1B0, GIL), (7, 0x1D8, GIL), (7, 0x1B0 + 256, GIL), (8, 0x1D8, GIL)]
+    waits = [(7, 0x1B4, GIL), (7, 0x1B0, GIL), (7, 0x1D8, GIL), (7, 0x1B0 + 160, GIL), (8, 0x1D8, GIL)]
     assert joined(waits) == {(7, 0x1B4): 0x1B0, (7, 0x1D8): 0x1B0}
     assert joined([]) == {}
+
+
+def test_parts_of_it_that_nothing_tells() -> None:
+    """Debian's Python has no names: where it waits for the condition variable is known, for the mutexes is not."""
+    waits = [(7, 0x1B0, GIL), (7, 0x1B8, MUTEX), (7, 0x20C, CONDITION), (7, 0x210, MUTEX), (7, 0x188, MUTEX)]
+    assert joined(waits) == {(7, address): 0x1B0 for address in (0x1B8, 0x20C, 0x210, 0x188)}
+    assert joined([(7, 0x1B0, GIL), (8, 0x1B8, MUTEX), (7, 0x1B8, FUTEX), (7, 0x300, MUTEX), (7, 0x100, MUTEX)]) == {}
 
 
 @pytest.mark.parametrize(
