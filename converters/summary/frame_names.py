@@ -22,6 +22,7 @@ _JAVASCRIPT = re.compile(
 """V8's names in a perf map (src/logging/log.cc): the tier of the code, the function, the file, the line and column."""
 _PYTHON = re.compile(r"py::([^/]*?):(\S[^\0]*)")
 """CPython's names in a perf map (Python/perf_trampoline.c)."""
+_LINE = re.compile(r"[^/]*?:\d+ ")
 _LONGEST_SCRIPT = 4096
 
 
@@ -99,6 +100,18 @@ def label(frame: Frame) -> str:
     if frame.kind == "jit" and (script := script_of(frame.name)):
         return _cut(script.function or f"{script.file.rpartition('/')[2]}:{script.line}")
     return function_name(frame.name) if frame.kind in ("native", "kernel", "api") else _cut(frame.name)
+
+
+def located(frame: Frame) -> str:
+    """``train.py:41 next_batch``: a Python function with the line that runs; "" where that is not known."""
+    if frame.kind != "python" or not frame.line or not frame.file:
+        return ""
+    return _cut(f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.name}")
+
+
+def without_line(name: str) -> str:
+    """``next_batch`` of ``train.py:41 next_batch``; other names as they are."""
+    return _LINE.sub("", name, count=1) if _LINE.match(name) else name
 
 
 def bare(name: str) -> str:

@@ -1,8 +1,7 @@
-"""Tells processes of interpreters apart by what they run: ``python3 train.py`` and ``python3 serve.py``."""
+"""Calls processes of interpreters by what they run: ``python3 train.py`` and ``python3 serve.py``."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ..model import Profile
@@ -13,12 +12,9 @@ _COMM = 15
 
 
 def with_scripts(profile: Profile) -> tuple[Profile, dict[str, str]]:
-    """The profile with longer names for processes of which several have the same name, and the names that these had
-    before, by the longer ones."""
-    several = Counter(process.process for process in profile.processes)
-    longer = {
-        process.pid: name for process in profile.processes if several[process.process] > 1 and (name := _name(process))
-    }
+    """The profile with longer names for processes that run a script, and the names that these had before, by the
+    longer ones."""
+    longer = {process.pid: name for process in profile.processes if (name := _name(process))}
     if not longer:
         return profile, {}
     before = {longer[process.pid]: process.process for process in profile.processes if process.pid in longer}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
+from .frame_names import without_line
 from .runtimes import is_parked
 
 LOCK = "lock"
@@ -97,7 +98,7 @@ def _told_by_others(frames: Sequence[str], kernel: str) -> str:
         return WORK
     if frames and frames[-1] in _CONNECTIONS:
         return EVENTS
-    if kernel in FEW_EVENTS and any(map(_OF_PEER.match, frames[-3:-1])):
+    if kernel in FEW_EVENTS and any(_OF_PEER.match(without_line(frame)) for frame in frames[-3:-1]):
         return PEER
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:

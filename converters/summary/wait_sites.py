@@ -14,7 +14,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
-from .frame_names import bare, function_name, is_named, label
+from .frame_names import bare, function_name, is_named, label, located
+from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
 from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
@@ -62,41 +63,11 @@ _PASS_ON = (
 )
 """Prefixes of functions that are known to pass many different waits on, even if only one is seen (`shared_frames`)."""
 
-_SCHEDULER = (
-    # schedule, schedule_timeout, schedule_hrtimeout_range, schedule_preempt_disabled, schedule_rtlock …
-    "schedule",
-    "__schedule",
-    "io_schedule",
-    "preempt_schedule",
-    "rt_mutex_schedule",
-    "__cond_resched",
-    # Their callers show what is waited for: do_poll, wait_for_completion, sk_wait_data.
-    "poll_schedule_timeout",
-    "__wait_for_common",
-    "wait_woken",
-    # The probes themselves.
-    "bpf_prog_",
-    "bpf_trace_run",
-    "__bpf_trace_",
-    "__traceiter_",
-)
-"""Prefixes of kernel entries into the scheduler."""
-
-_SAME_WAIT = {
-    "futex_wait_queue": "futex_wait",
-    "futex_wait_queue_me": "futex_wait",
-    "futex_do_wait": "futex_wait",
-    "__futex_wait": "futex_wait",
-    # The kernel leaves the scheduler's own functions out of the stack of a thread that slept when the trace began.
-    "hrtimer_nanosleep": "do_nanosleep",
-    "anon_pipe_read": "pipe_read",
-    "anon_pipe_write": "pipe_write",
-}
-"""Names that differ from one kernel version to the next."""
+_NOTIFIED = ("sem_", "new_sem_", "old_sem_", "do_futex_wait", "pthread_cond_", "futex")
+"""Begins of the functions in which a thread waits for another one's notice. A function of Python's library that does
+it, such as `Queue.get` or `Condition.wait`, tells more."""
 
 _PYTHON = re.compile(r"/(lib)?python3[^/]*$")
-_SYSCALL = re.compile(r"(?:__(?:(?:x64|ia32|arm64|riscv|do|se)_)?sys_|ksys_|kernel_(?=wait))(\w+)")
-_PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
 _KIND_OF = attrgetter("kind")
 
 
@@ -116,15 +87,20 @@ class _Run(NamedTuple):
 class _Told:
     """What one frame tells."""
 
-    __slots__ = ("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "mark", "origin")
+    __slots__ = (
+        *("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "located", "mark", "origin"),
+        "waits_itself",
+    )
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
         self.is_script = frame.kind in ("python", "jit")
         self.is_own = is_own(frame)
+        self.waits_itself = frame.kind == "python" and not self.is_own
         self.is_named = is_named(frame)
         self.is_plumbing = _is_plumbing(frame)
         self.is_library = self.is_named and _in_library(frame)
         self.label = label(frame)
+        self.located = located(frame) if self.is_own else ""
         self.bare = bare(frame.name)
         self.origin = frame.kind if self.is_script else frame.module.path if frame.module else ""
         self.mark = CALLED if self.bare.startswith(_PASS_ON) else shared.mark(frame)
@@ -165,7 +141,7 @@ class Sites:
             kernel = tuple(frame for frame in stack if frame.kind == "kernel")
         below = tuple(map(id, kernel))
         if below not in self._below:
-            self._below[below] = _system_call(kernel), _kernel_wait(kernel)
+            self._below[below] = system_call_of(kernel), kernel_wait_of(kernel)
         system_call, wait = self._below[below]
         return Site(self._user_chain(user, system_call), wait)
 
@@ -182,9 +158,24 @@ class Sites:
         # The outermost one; but without frames of the program that one starts the thread.
         called = _called(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
         chosen, call = _own_chain(self._own(user, end)), _call(called, system_call)
+        if (
+            chosen
+            and call == [called]
+            and self._tell(user[chosen[-1][2]]).waits_itself
+            and called.startswith(_NOTIFIED)
+        ):
+            call = []
         hidden = [GAP] if chosen and call and self._has_names(user[chosen[-1][2] + 1 : end]) else []
-        names = [*_with_gaps(chosen), *hidden, *call]
+        names = [*_with_gaps(self._located(chosen, user)), *hidden, *call]
         return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
+
+    def _located(self, chosen: list[_Name], user: Stack) -> list[_Name]:
+        """The names, that of the program's innermost function with the line that waits, if it is Python's."""
+        for i, (text, first, last) in reversed(list(enumerate(chosen))):
+            told = self._tell(user[last])
+            if told.located and told.label == text:
+                return [*chosen[:i], (told.located, first, last), *chosen[i + 1 :]]
+        return chosen
 
     def _own(self, user: Stack, end: int) -> Iterator[_Own]:
         """The frames before ``end`` that tell something, innermost first."""
@@ -205,26 +196,6 @@ class Sites:
 def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
     """`Sites.of` for a single stack."""
     return Sites(shared).of(stack)
-
-
-def _system_call(kernel: Sequence[Frame]) -> str:
-    """``ioctl`` of ``__x64_sys_ioctl``; ``page fault``; "" when neither is on the stack."""
-    for frame in kernel:
-        if frame.name in _PAGE_FAULT:
-            return "page fault"
-        if match := _SYSCALL.match(frame.name):
-            return match.group(1)
-    return ""
-
-
-def _kernel_wait(kernel: Sequence[Frame]) -> str:
-    # Whatever __schedule called is the probe that took this stack, under any name.
-    into_scheduler = [i for i, frame in enumerate(kernel) if frame.name == "__schedule"]
-    for frame in reversed(kernel[: into_scheduler[-1]] if into_scheduler else kernel):
-        name = label(frame)
-        if not name.startswith(_SCHEDULER):
-            return _SAME_WAIT.get(name, name)
-    return ""
 
 
 def _with_gaps(names: Sequence[_Name]) -> list[str]:

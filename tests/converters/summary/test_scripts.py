@@ -41,8 +41,9 @@ def test_interpreters_are_told_apart_by_what_they_run() -> None:
     assert profile.threads[0].process == "python3"
 
 
-def test_a_single_one_keeps_its_name() -> None:
-    assert names(interpreters("train.py")) == ["python3"]
+def test_a_single_one_is_called_by_its_script_too() -> None:
+    assert names(interpreters("train.py")) == ["python3 train.py"]
+    assert names(interpreters("")) == ["python3"]
 
 
 def test_a_script_that_gave_its_process_its_name_is_not_told_twice() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Module, Stack
+from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.wait_kinds import TOLD_BY_OTHERS, kind_of, user_lock
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
@@ -31,6 +31,16 @@ def in_libc(*names: str) -> Stack:
             (*user(EXE, "main", "run_threads"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll")),
             "interruptible",
             "events",
+        ),
+        (
+            (Frame("wait", "python", file="a_reader.py", line=4), *kernel("__x64_sys_poll", "do_sys_poll")),
+            "interruptible",
+            "events",
+        ),
+        (
+            (Frame("read_reply", "python", file="x.py", line=4), *kernel("__x64_sys_poll", "do_sys_poll")),
+            "interruptible",
+            "peer",
         ),
         (
             (*in_libc("accept4"), *kernel("__x64_sys_accept4", "unix_accept", "__skb_wait_for_more_packets")),

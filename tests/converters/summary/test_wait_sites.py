@@ -119,6 +119,30 @@ def test_user_only_stack_has_no_kernel_wait() -> None:
     assert text(frames(LIBC, "ioctl")) == "main > step > ioctl | "
 
 
+def python_of(file: str, *functions: tuple[str, int]) -> tuple[Frame, ...]:
+    return tuple(Frame(name, "python", file=file, line=line) for name, line in functions)
+
+
+def test_innermost_python_function_of_the_program_has_its_line() -> None:
+    own = python_of("/work/train.py", ("<module>", 30), ("train", 19), ("next_batch", 14))
+    library = python_of("/usr/lib/python3.11/queue.py", ("Queue.get", 171))
+    semaphore = user(LIBC, "sem_clockwait", "__new_sem_wait_slow64")
+    assert text((*own, *library, *semaphore, *FUTEX)) == "train > train.py:14 next_batch > Queue.get | futex_wait"
+    again = python_of("/work/train.py", ("next_batch", 15))
+    assert text((*own[:-1], *again, *library, *semaphore, *FUTEX)).startswith("train > train.py:15 next_batch")
+    assert text((*own, *semaphore, *FUTEX)) == "train > train.py:14 next_batch > sem_clockwait | futex_wait"
+    assert text((Frame("f", "python", file="/x.py"), *FUTEX)).startswith("f > ")
+
+
+def test_the_lock_of_python_is_named_below_its_library() -> None:
+    python = Module("/usr/bin/python3.11")
+    own, library = python_of("/t.py", ("f", 3)), python_of("/usr/lib/python3.11/json.py", ("dumps", 9))
+    stack = (*own, *library, *user(python, "take_gil"), *user(LIBC, "pthread_cond_timedwait"), *FUTEX)
+    assert text(stack).endswith("take_gil | futex_wait")
+    nameless = (*own, *library, *user(python, "[python3.11+0x10]"), *user(LIBC, "pthread_cond_timedwait"), *FUTEX)
+    assert text(nameless).endswith("take_gil | futex_wait")
+
+
 def test_python_waits_for_its_lock() -> None:
     python = Module("/usr/bin/python3.11")
     stack = (*user(python, "[python3.11+0x10]"), *user(LIBC, "pthread_cond_timedwait@@GLIBC_2.3.2"), *FUTEX)
