@@ -133,26 +133,11 @@ struct call_copy {
 /* Tables that are nearly full are taken out. All but those of times have this many times fewer entries. */
 #define CALL_KINDS 8
 
-#define CALL_TABLES(map, key_bytes, value_bytes)                                                                       \
-	struct map##_table {                                                                                           \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
-		__uint(max_entries, 1);                                                                                \
-		__uint(key_size, key_bytes);                                                                           \
-		__uint(value_size, value_bytes);                                                                       \
-	};                                                                                                             \
-	struct map##_tables {                                                                                          \
-		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
-		__uint(max_entries, SUM_TABLES);                                                                       \
-		__type(key, u32);                                                                                      \
-		__array(values, struct map##_table);                                                                   \
-	};                                                                                                             \
-	struct map##_tables map SEC(".maps")
-
-CALL_TABLES(call_times, sizeof(struct origin), sizeof(struct call_time));
-CALL_TABLES(call_sums, sizeof(struct call_key), sizeof(struct call_sum));
-CALL_TABLES(call_failures, sizeof(struct call_failure), sizeof(u64));
-CALL_TABLES(call_ioctls, sizeof(struct call_ioctl_key), sizeof(struct call_ioctl));
-CALL_TABLES(call_copies, sizeof(struct call_copy_key), sizeof(struct call_copy));
+DEFINE_SUM_TABLES(call_times, sizeof(struct origin), sizeof(struct call_time));
+DEFINE_SUM_TABLES(call_sums, sizeof(struct call_key), sizeof(struct call_sum));
+DEFINE_SUM_TABLES(call_failures, sizeof(struct call_failure), sizeof(u64));
+DEFINE_SUM_TABLES(call_ioctls, sizeof(struct call_ioctl_key), sizeof(struct call_ioctl));
+DEFINE_SUM_TABLES(call_copies, sizeof(struct call_copy_key), sizeof(struct call_copy));
 
 /* Never written: initial values, too large for the BPF stack. */
 struct call_blank {

@@ -160,26 +160,12 @@ struct ioctl_failure {
 	struct map##_table map SEC(".maps")
 
 /* Sums, taken out by user space meanwhile: see SUM_TABLES. */
-#define IOCTL_TABLES(map, key_type, value_type)                                                                        \
-	struct map##_table {                                                                                           \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
-		__uint(max_entries, 1);                                                                                \
-		__uint(key_size, sizeof(key_type));                                                                    \
-		__uint(value_size, sizeof(value_type));                                                                \
-	};                                                                                                             \
-	struct map##_tables {                                                                                          \
-		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
-		__uint(max_entries, SUM_TABLES);                                                                       \
-		__type(key, u32);                                                                                      \
-		__array(values, struct map##_table);                                                                   \
-	};                                                                                                             \
-	struct map##_tables map SEC(".maps")
 
 IOCTL_MAP(ioctl_targets, struct ioctl_target, u32); /* their numbers */
 IOCTL_MAP(ioctl_names, struct ioctl_file, struct ioctl_name);
-IOCTL_TABLES(ioctl_sums, struct origin, struct ioctl_sum);
-IOCTL_TABLES(ioctl_times, struct ioctl_kind, struct ioctl_times);
-IOCTL_TABLES(ioctl_failures, struct ioctl_failure, u64);
+DEFINE_SUM_TABLES(ioctl_sums, sizeof(struct origin), sizeof(struct ioctl_sum));
+DEFINE_SUM_TABLES(ioctl_times, sizeof(struct ioctl_kind), sizeof(struct ioctl_times));
+DEFINE_SUM_TABLES(ioctl_failures, sizeof(struct ioctl_failure), sizeof(u64));
 
 struct ioctl_scratch {
 	struct ioctl_call no_call; /* stay zero */

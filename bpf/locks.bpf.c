@@ -156,23 +156,8 @@ struct holder_key {
 	struct waker waker; /* who ended the wait */
 };
 
-#define LOCK_TABLES(map, key_type)                                                                                     \
-	struct map##_table {                                                                                           \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
-		__uint(max_entries, 1);                                                                                \
-		__uint(key_size, sizeof(key_type));                                                                    \
-		__uint(value_size, sizeof(struct lock_sum));                                                           \
-	};                                                                                                             \
-	struct map##_tables {                                                                                          \
-		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
-		__uint(max_entries, SUM_TABLES);                                                                       \
-		__type(key, u32);                                                                                      \
-		__array(values, struct map##_table);                                                                   \
-	};                                                                                                             \
-	struct map##_tables map SEC(".maps")
-
-LOCK_TABLES(lock_sums, struct lock_key);
-LOCK_TABLES(lock_holders, struct holder_key);
+DEFINE_SUM_TABLES(lock_sums, sizeof(struct lock_key), sizeof(struct lock_sum));
+DEFINE_SUM_TABLES(lock_holders, sizeof(struct holder_key), sizeof(struct lock_sum));
 
 /* The longest time in which there was always somebody who waited. Waits are told when they end: one that began before the
  * present run ended continues it. Several cores can write one: it may be told too short. */

@@ -7,20 +7,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-struct wait_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(struct origin));
-	__uint(value_size, sizeof(struct wait_sum));
-};
-
-struct wait_tables {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SUM_TABLES);
-	__type(key, u32);
-	__array(values, struct wait_table);
-};
-struct wait_tables waits SEC(".maps");
+DEFINE_SUM_TABLES(waits, sizeof(struct origin), sizeof(struct wait_sum));
 
 /* Waits that found no room in a table: by table and state. */
 struct lost_waits {

@@ -15,20 +15,7 @@ struct sample_sum {
 	u64 events; /* represented by them */
 };
 
-struct sample_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(struct origin));
-	__uint(value_size, sizeof(struct sample_sum));
-};
-
-struct sample_tables {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SUM_TABLES);
-	__type(key, u32);
-	__array(values, struct sample_table);
-};
-struct sample_tables samples SEC(".maps");
+DEFINE_SUM_TABLES(samples, sizeof(struct origin), sizeof(struct sample_sum));
 
 /* Samples that found no room in a table. */
 struct sample_losses {

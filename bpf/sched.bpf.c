@@ -152,10 +152,24 @@ static __always_inline void missed_run(struct thread *t, u64 runtime, u64 now)
 	without_stack(t);
 }
 
+static __always_inline void send_record(struct thread *t, struct task_struct *task, u32 type, u64 end)
+{
+	struct thread_record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+
+	if (!r) {
+		count(LOST_RECORDS);
+		return;
+	}
+	r->type = type;
+	r->cpu = bpf_get_smp_processor_id();
+	r->end = end;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void send_thread(struct thread *t, struct task_struct *task, u64 now)
 {
-	struct thread_record *r;
-
 	if (measure_offcpu)
 		offcpu_flush(t);
 	if (measure_ioctl)
@@ -164,17 +178,7 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 		calls_gone(t, now);
 	if (measure_locks)
 		locks_gone(t);
-	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
-	if (!r) {
-		count(LOST_RECORDS);
-		return;
-	}
-	r->type = RECORD_EXIT;
-	r->cpu = bpf_get_smp_processor_id();
-	r->end = now;
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-	bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
-	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	send_record(t, task, RECORD_EXIT, now);
 }
 
 /* The iterator, on another CPU, can add a thread to the scope after its switch has begun. */
@@ -210,7 +214,6 @@ __weak int restart_thread(struct thread *t, u64 at)
 /* To be called before an event changes the thread: ends its interval where that was due. */
 static __always_inline void cut_thread(struct thread *t, struct task_struct *task, u64 now)
 {
-	struct thread_record *r;
 	u64 at;
 
 	if (!intervals)
@@ -218,17 +221,7 @@ static __always_inline void cut_thread(struct thread *t, struct task_struct *tas
 	at = interval_at(now);
 	if (t->cut == at)
 		return;
-	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
-	if (r) {
-		r->type = RECORD_CUT;
-		r->cpu = bpf_get_smp_processor_id();
-		r->end = at;
-		bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-		bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
-		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
-	} else {
-		count(LOST_RECORDS);
-	}
+	send_record(t, task, RECORD_CUT, at);
 	if (measure_ioctl)
 		ioctl_cut(t, at);
 	if (measure_calls && t->phase != PHASE_ON_CPU) /* the wait's part before the boundary */
@@ -239,6 +232,8 @@ static __always_inline void cut_thread(struct thread *t, struct task_struct *tas
 /* A thread is sent twice: when it begins to exit, which is sure to be seen, and at its last switch, when its time is
  * complete. If the end of its process ends the trace, its last switch can come later than that.
  *
+ * Between the end of the trace and the iterator, it is sent as it was when the trace ended: the iterator will not see it.
+ *
  * Kernels that call programs at this tracepoint with preemption on (those with "tracing: Guard __DECLARE_TRACE() use of
  * __DO_TRACE_CALL() with SRCU-fast") can switch the thread out in the middle of this. on_switch() then ignores the
  * thread, and its next switch shows that one was not seen. */
@@ -248,6 +243,8 @@ static __always_inline int on_exit(bool trusted)
 	struct thread *t = find_thread(task, trusted);
 	u64 now, missed, runtime;
 
+	if (t && run.stopped)
+		send_record(t, task, RECORD_CUT, run.stopped > 1 ? run.stopped : bpf_ktime_get_ns());
 	if (!running() || !t || t->phase != PHASE_ON_CPU)
 		return 0;
 	t->exiting = true;
@@ -268,7 +265,8 @@ static __always_inline int on_exit(bool trusted)
 	return 0;
 }
 
-/* With trace_all, every thread is in scope from the start of the trace, even before the iterator has visited it. */
+/* With trace_all, every thread is in scope from the start of the trace, even before the iterator has visited it. What a
+ * thread did before, which the kernel hides from the iterator, is not known. */
 static __always_inline struct thread *first_seen(struct task_struct *task, bool trusted, u8 phase, u32 state)
 {
 	struct origin key = { .state = state };
@@ -276,7 +274,9 @@ static __always_inline struct thread *first_seen(struct task_struct *task, bool 
 
 	if (!trace_all || !TASK_FIELD(trusted, task, pid) || (u32)TASK_FIELD(trusted, task, tgid) == self_tgid)
 		return NULL;
-	if (intervals) {
+	if (all_seeded)
+		start = bpf_ktime_get_ns();
+	else if (intervals) {
 		now = interval_at(bpf_ktime_get_ns());
 		start = now > start ? now : start;
 	}

@@ -22,20 +22,7 @@ struct wakeup_key {
 	u64 chain;
 };
 
-struct wakeup_table {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(struct wakeup_key));
-	__uint(value_size, sizeof(struct wakeup_sum));
-};
-
-struct wakeup_tables {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SUM_TABLES);
-	__type(key, u32);
-	__array(values, struct wakeup_table);
-};
-struct wakeup_tables wakeups SEC(".maps");
+DEFINE_SUM_TABLES(wakeups, sizeof(struct wakeup_key), sizeof(struct wakeup_sum));
 
 /* Waits that found no room in a table: by table and state. */
 struct lost_wakeups {

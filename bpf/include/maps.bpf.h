@@ -29,12 +29,29 @@ struct run {
 	u64 stopped;
 };
 SHARED struct run run;
+/* Set by user space when the iterator has been to all threads: one that is seen later was hidden from it. */
+SHARED u32 all_seeded;
 /* Incremented by user space when it has forgotten stacks: they are sent again when they occur again. */
 SHARED u32 stack_generation;
 
 /* Sums by origin are in two tables, behind a map of maps: user space replaces a table while programs write, and when
  * bpf_map_update_elem() returns, no program uses the old one any more (1ae80cf31938, 4.20). */
 #define SUM_TABLES 2
+
+#define DEFINE_SUM_TABLES(map, key_bytes, value_bytes)                                                                 \
+	struct map##_table {                                                                                           \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \
+		__uint(max_entries, 1);                                                                                \
+		__uint(key_size, key_bytes);                                                                           \
+		__uint(value_size, value_bytes);                                                                       \
+	};                                                                                                             \
+	struct map##_tables {                                                                                          \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                                              \
+		__uint(max_entries, SUM_TABLES);                                                                       \
+		__type(key, u32);                                                                                      \
+		__array(values, struct map##_table);                                                                   \
+	};                                                                                                             \
+	struct map##_tables map SEC(".maps")
 
 struct cut_array {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

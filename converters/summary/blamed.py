@@ -39,7 +39,8 @@ class Blamed:
         return sum(self._walls[node] for node in nodes)
 
     def does(self, profile: Profile, ends: set[Node], waits: list[tuple[Sample, int]]) -> str:
-        """The end of a sentence, or "". ``ends``: those who are blamed; ``waits``: what ends with them, with ns."""
+        """The end of a sentence, or "". ``ends``: those who are blamed; ``waits``: what ends with them, with
+        ns; empty if only the lock tells that they are waited for."""
         whole = sum(time for _, time in waits)
         return (
             _in_a_device(waits, whole)
@@ -73,7 +74,8 @@ class Blamed:
         waiting: Counter[Node] = Counter()
         for sample, time in waits:
             waiting[victim_of(sample.labels)] += time
-        wall, longest = self.wall(ends), max(waiting.values(), default=0)
+        wall = self.wall(ends)
+        longest = max(waiting.values(), default=wall)
         on_cpu, runnable = (sum(of[end] for end in ends) for of in (self._on_cpu, self._runnable))
         if not wall or on_cpu + runnable < _MOSTLY * min(wall, longest):
             return ""

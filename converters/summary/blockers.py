@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..model import Profile, ThreadTimes
-from ..model.waits_for import waits_for
+from ..model.waits_for import THREAD, Node, waits_for
 from .adding_up import Thread
 from .blame import Blame
+from .blamed import Blamed
 from .blocking import Blocking, blocking_of
 from .identity import kernel_id
 from .idle import node_of
@@ -24,6 +25,11 @@ class Blockers:
     def blocking(self, idle: Iterable[Thread]) -> Blocking:
         """Without what these threads wait for."""
         return blocking_of(self.graph, {node_of(thread) for thread in idle})
+
+    def does(self, threads: Iterable[tuple[int, int]]) -> str:
+        """What threads, by pid and tid, do that others wait for: the end of a sentence, or ""."""
+        ends = {Node(THREAD, *thread) for thread in threads}
+        return Blamed(self.graph, self._profile.threads).does(self._profile, ends, [])
 
     def sentence(self, idle: Iterable[Thread]) -> str:
         """With whom most of what the other threads wait for ends; "" if nobody stands out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.text import json_text
@@ -18,7 +18,8 @@ _MATTERS = 0.2
 """A lock is worth a sentence if those who wait for it do for this share of their time."""
 _MOSTLY = 0.5
 """Somebody is named if he has it for this share of the waits."""
-
+_FEW = 10
+"""Threads of his process are meant that have it for 1/this of that."""
 _UNNAMED = ("0x", "in ")
 """Beginnings of names of the kernel's locks that tell neither a variable nor a type."""
 
@@ -46,9 +47,13 @@ def title(lock: LockTimes) -> str:
     return f"{kind} {lock.name} of {lock.process} ({lock.pid})"
 
 
-def holder_sentence(locks: Sequence[LockTimes], threads: Iterable[ThreadTimes]) -> str:
+def holder_sentence(
+    locks: Sequence[LockTimes],
+    threads: Iterable[ThreadTimes],
+    does: Callable[[Iterable[tuple[int, int]]], str] = lambda _: "",
+) -> str:
     """Who has the lock that is waited for most, if the lock itself told, and if it matters; else "". ``threads``: all
-    that were traced. Names are unescaped (hostile)."""
+    that were traced; ``does``: the end of the sentence, on threads by pid and tid. Names are unescaped (hostile)."""
     lock = next(iter(ranked(locks)), None)
     if not lock or not lock.is_contention:
         return ""
@@ -61,12 +66,18 @@ def holder_sentence(locks: Sequence[LockTimes], threads: Iterable[ThreadTimes]) 
     (process, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
     if not wall or lock.time < _MATTERS * wall or most < _MOSTLY * lock.time:
         return ""
-    whom = f"{process} (pid {pid})" if any(of == pid for of, _ in walls) else f"{process} (pid {pid}, not traced)"
+    threads_of = [of for of in lock.holders if of.pid == pid and of.source != WAKER]
+    having = [(of.pid, of.tid) for of in threads_of if of.time * _FEW >= most]
+    if {thread.pid for thread in lock.waiters} == {pid} and threads_of[0].time >= _MOSTLY * lock.time:
+        most, whom = threads_of[0].time, f"its thread {threads_of[0].thread} (tid {threads_of[0].tid})"
+        having = having[:1]
+    else:
+        whom = f"{process} (pid {pid}{'' if any(of == pid for of, _ in walls) else ', not traced'})"
     number = len(lock.waiters) + lock.more_waiters
     whose, wait = ("its", "waits") if number == 1 else ("their", "wait")
     return (
         f"For {share(lock.time, wall)} of {whose} time, {plural(number, 'thread')} {wait} for the {title(lock)}: "
-        f"{share(most, lock.time)} of that while {whom} has it."
+        f"{share(most, lock.time)} of that while {whom} has it{does(having)}."
     )
 
 

@@ -113,7 +113,9 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     if blockers and profile.critical is None:
         step = after_wakers(step, own, chosen)
     # A lock that says who has it knows more than who ended the wait.
-    blamed = holder_sentence(profile.locks, profile.threads) or (blockers.sentence(idle) if blockers else "")
+    blamed = ""
+    if blockers:
+        blamed = holder_sentence(given.locks, given.threads, blockers.does) or blockers.sentence(idle)
     path = critical_sentence(summary.critical) if summary.critical else ""
     sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed))
     return replace(summary, answer=sentences, next_step=step)

@@ -22,6 +22,7 @@ from statistics import median
 
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
+from stallscope.tracers.engines.ebpf.remarks import WITHOUT_ACCOUNT
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "build" / "workloads"
 TRACE = str(Path(sys.executable).with_name("trace-offcpu"))
@@ -84,8 +85,7 @@ def problems_of(profile: Profile) -> list[str]:
             found.append(f"the account of thread {thread.tid} does not add up")
         off[thread.pid, thread.tid] += thread.wall - thread.on_cpu
     waits = sum(sample.values[0] for sample in profile.samples)
-    # Threads whose last record was lost have rows and no account; that is told, as a number.
-    if abs(waits - sum(off.values())) > MS and not profile.lost.get("exit and exec records"):
+    if abs(waits - sum(off.values())) > MS and not profile.lost.get(WITHOUT_ACCOUNT):
         found.append(f"rows have {waits / 1e9:.3f} s, accounts {sum(off.values()) / 1e9:.3f} s")
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import time
 from collections import Counter, defaultdict
 from typing import Any
@@ -13,9 +14,11 @@ from stallscope.converters.model import Labels, Profile
 from stallscope.converters.model.scheduling import Threads
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
-from stallscope.tracers.engines.ebpf import folding
-from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf import folding, probes
+from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.records import BLOCKED, RecordSink
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
@@ -120,6 +123,49 @@ def test_no_account_is_longer_than_the_trace(trace: Trace, monkeypatch: pytest.M
     profile = trace("futex_pingpong", 100_000, duration=0.5).profile
     assert len(profile.threads) == 3
     assert max(times.wall for times in profile.threads) <= profile.duration_ns
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_thread_that_ends_before_the_rest_is_listed(
+    shape: Shape, live: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when the trace ended, and is gone when the iterator comes."""
+    btf = KERNEL_BTF if shape.raw else None
+    monkeypatch.setattr(probes, "RAW_SHAPES" if shape.raw else "BTF_SHAPES", (shape,))
+    sink = RecordSink()
+    with subprocess.Popen(["sleep", "60"]) as target:
+        engine = Probes(ProbeOptions(Scope(pids=[target.pid]), (OffCpu(),), btf=btf), sink)
+        detach = engine._detach_most
+
+        def ended_meanwhile() -> None:
+            detach()
+            target.kill()
+            target.wait()
+
+        try:
+            engine.options.scope.resolve()
+            engine.begin()
+            time.sleep(0.05)
+            monkeypatch.setattr(engine, "_detach_most", ended_meanwhile)
+            (record,) = sink.take_rest(engine.began, engine.stop())
+        finally:
+            monkeypatch.undo()
+            engine.close()
+            target.kill()
+    assert (record.thread.key.tid, record.exited, record.end) == (target.pid, False, engine.stopped)
+    assert record.thread.on_cpu + record.thread.runnable + sum(record.thread.blocked) == 0
+    assert record.thread.phase == BLOCKED
+
+
+def test_what_is_lost_while_the_first_stacks_are_read_is_told(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Probes.counters
+
+    def counters(self: Probes) -> dict[str, int]:
+        found = read(self)
+        return found | {"lost_records": found["lost_records"] + (7 if self.began else 0)}
+
+    monkeypatch.setattr(Probes, "counters", counters)
+    assert trace("futex_pingpong", 100, duration=0.1).profile.lost["exit and exec records"] == 7
 
 
 @pytest.fixture

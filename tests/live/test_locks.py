@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.model.locks import CONDITION, GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
+from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures import locks as measured
@@ -113,6 +114,9 @@ def test_holder_is_named(trace: Trace, kind: str, shown: str, owned_by: str, sou
     assert "take_lock" in lock.places[0].frames, lock.places
     if kind != "pi":  # the kernel gives it to the next one
         assert "give_lock" in best.frames, best
+    if kind == "static":  # threads of one process
+        answer = " ".join(summarize(found.profile).answer)
+        assert f"while its thread holder (tid {holder['tid']}) has it" in answer, answer
     assert not any(found.profile.lost[loss] for loss in ("waits for locks", "holders of locks", "queues of locks"))
 
 

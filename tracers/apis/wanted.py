@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import cuda
 
 LETTERS = re.Pattern[str]
+_SUGGESTIONS = 3
 
 _UNSAFE = re.compile(
     r"_Z|_R|.*\.|_*(sig)?setjmp$|_*(sig)?longjmp|_*vfork$|.*context$|__cxa_|_Unwind_|__gxx_|__libc_start|_start$"
@@ -64,7 +67,7 @@ class Wanted:
 
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""
-        return is_program or cuda.is_library(os.path.basename(path)) or self._is_given(path, identity)
+        return is_program or cuda.is_library(os.path.basename(path)) or self.is_given(path, identity)
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""
@@ -82,7 +85,12 @@ class Wanted:
         return self._is_asked_for(name, path, identity) and not is_safe(name)
 
     def _is_asked_for(self, name: str, path: str, identity: tuple[int, int]) -> bool:
-        return bool(self.symbols and self._is_given(path, identity) and self.symbols.search(name))
+        return bool(self.symbols and self.is_given(path, identity) and self.symbols.search(name))
 
-    def _is_given(self, path: str, identity: tuple[int, int]) -> bool:
+    def nearest(self, names: Iterable[str]) -> list[str]:
+        """Of a library in which no function matches ``symbols``: some names that are nearly so."""
+        return difflib.get_close_matches(self.symbols.pattern.strip("^$") if self.symbols else "", names, _SUGGESTIONS)
+
+    def is_given(self, path: str, identity: tuple[int, int]) -> bool:
+        """Whether a file is one of ``libraries``."""
         return any(library.is_file(path, identity) for library in self.libraries)

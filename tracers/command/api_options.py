@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +15,6 @@ from ..apis.wanted import Library, Wanted, is_safe
 from ..images.files import HOST
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_SUGGESTIONS = 3
 _LONGEST = 80
 """Characters of a C++ name."""
 
@@ -111,6 +109,6 @@ def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
             "choose functions with C names that return once: not those of C++, Rust or Go, nor setjmp and its like",
             exit_code=2,
         )
-    nearest = difflib.get_close_matches(symbols.pattern.strip("^$"), filter(is_safe, names), _SUGGESTIONS)
+    nearest = Wanted(symbols=symbols).nearest(filter(is_safe, names))
     has = f"it has {', '.join(map(printable, nearest))}" if nearest else f"`nm -D {shown}` lists what it has"
     raise StallscopeError(f"{shown} has no function that {symbols.pattern!r} matches", has, exit_code=2)

@@ -354,13 +354,22 @@ class RecordSink:
     def take_interval(self, began: int, boundary: int, uncut: list[ThreadRecord]) -> list[ThreadRecord]:
         """The threads of the interval from ``began`` to ``boundary``, which are forgotten. ``uncut``: without an event
         since then, from the iterator."""
-        # A thread that was cut after the iterator had reported it is in the interval before.
-        self._cut = [record for record in self._cut if record.end > began]
-        remaining = list({(r.thread.first, r.thread.start): r for r in (*uncut, *self._cut)}.values())
+        remaining = self._remaining(began, uncut)
         later = self.ended.split(boundary)
         found = self.threads(remaining)
-        self.ended, self._cut = later, []
+        self.ended = later
         return found
+
+    def take_rest(self, began: int, left: list[ThreadRecord]) -> list[ThreadRecord]:
+        """The threads that had not exited when the trace ended. ``left``: those that still existed a moment later."""
+        return self._remaining(began, left)
+
+    def _remaining(self, began: int, there: list[ThreadRecord]) -> list[ThreadRecord]:
+        """Those in an interval from ``began`` that sent their part of it, or that the iterator found ``there``."""
+        # A thread that was cut after the iterator had reported it is in the interval before.
+        cut = [record for record in self._cut if record.end > began]
+        self._cut = []
+        return list({(r.thread.first, r.thread.start): r for r in (*there, *cut)}.values())
 
     @property
     def exiting(self) -> int:

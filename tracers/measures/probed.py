@@ -11,10 +11,10 @@ from ...converters.base.units import plural
 from ...converters.names.demangle import Demangler
 from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
-from ..apis.wanted import Wanted
+from ..apis.wanted import Wanted, is_safe
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
-from ..images.functions import Function, find_functions, is_of_go
+from ..images.functions import Function, find_functions, function_names, is_of_go
 from ..images.maps import Mapping
 from ..kernel.attaching import NO_TIME, NOT_SUPPORTED, SECONDS, attach_possible
 from ..kernel.bpfobject import Link, Object
@@ -64,6 +64,8 @@ class Probed(Link):
         """By file and number of the error: the functions on which the kernel takes no probe."""
         self._unsafe: dict[str, list[str]] = {}
         """By file: wanted functions that would not survive a probe at their return."""
+        self._without: dict[str, list[str]] = {}
+        """The user's libraries in which no function matches, and similar names."""
         self._narrow: list[str] = []
         """32-bit programs."""
         self.problems: dict[str, str] = {}
@@ -136,6 +138,7 @@ class Probed(Link):
         if is_program and not elf.is_64:
             self._narrow.append(path)
         if not found:
+            self._note_without(elf, path, identity, unsafe)
             return
         if why := _unfit(elf):
             self.problems[path] = why
@@ -154,6 +157,13 @@ class Probed(Link):
         for i, place in enumerate(places, first):
             if error := attached.refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
+
+    def _note_without(self, elf: ElfFile, path: str, identity: tuple[int, int], unsafe: list[str]) -> None:
+        """A file has no wanted function that can have a probe."""
+        if unsafe:
+            self._unsafe[path] = sorted(set(unsafe))
+        elif self._wanted.is_given(path, identity):
+            self._without[path] = self._wanted.nearest(filter(is_safe, function_names(elf)))
 
     def probes(self) -> list[Probe]:
         """The functions that have one."""
@@ -174,6 +184,9 @@ class Probed(Link):
         slow = [probe.name for probe in probes if not probe.is_fast]
         if slow:
             yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
+        for path, nearest in self._without.items():
+            has = f": it has {some(nearest)}" if nearest else ""
+            yield f"{printable(os.path.basename(path))} has no function that --sym matches{has}"
         for path in dict.fromkeys((*self._unsafe, *self._refused)):
             if kinds := self._left_out(path):
                 yield f"{printable(os.path.basename(path))}: left out {'; '.join(kinds)}"

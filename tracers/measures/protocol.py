@@ -200,6 +200,10 @@ class Measure(Protocol):
         """Receives a ring buffer record that is still unclaimed; returns whether it is this measure's."""
         return False
 
+    def seeded(self) -> None:
+        """All threads that existed when the trace began have been listed."""
+        return
+
     def consume(self) -> None:
         """Reads what its own buffers hold, before they are full."""
         return

@@ -66,12 +66,12 @@ _WAIT = np.dtype(
 class Recorder:
     """Keeps about ``limit`` of the events read, the newest or the first; they are cut to ``limit`` in the end."""
 
-    def __init__(self, events: Any, rings: Any, limit: int, kept: Literal["newest", "first"], now: int) -> None:
-        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``now``: later threads are new ones."""
+    def __init__(self, events: Any, rings: Any, limit: int, kept: Literal["newest", "first"]) -> None:
+        """``events`` and ``rings``: buffers with `EVENT` and `RING`."""
         self._events = np.frombuffer(events, EVENT)
         self._rings = np.frombuffer(rings, RING)
         self._tails = self._rings["tail"].copy()
-        self._limit, self._kept, self._seeded = limit, kept, now
+        self._limit, self._kept = limit, kept
         self._blocks: deque[Array] = deque()
         """Each holds all events from some reads of the rings: they are newer than the events of earlier blocks."""
         self._fresh: list[Array] = []
@@ -143,9 +143,10 @@ class Recorder:
         self._dropped += len(events) + int((events["kind"] == MADE).sum())
         self._lost_outside += int(events["lost"].sum())
 
-    def finish(self, ended: Ended, exits: bytes, *, every_switch: bool) -> Recorded:
-        """The events left after the cut. ``exits``: rows of `model.EXIT`. All times here are CLOCK_MONOTONIC."""
-        parts = _Parts(self._seeded, ended.began)
+    def finish(self, ended: Ended, exits: bytes, seeded: int, *, every_switch: bool) -> Recorded:
+        """The events left after the cut. ``exits``: rows of `model.EXIT`. ``seeded``: the threads had been listed by
+        then, later ones are new. All times here are CLOCK_MONOTONIC."""
+        parts = _Parts(seeded, ended.began)
         if self._fresh:
             self._seal()
         while self._blocks:
@@ -160,10 +161,10 @@ class Recorder:
         exited = exited[inside]
         exited["time"] -= began
         created = parts.array("created", model.CREATION)
-        lives, threads = _lives(ended, created, self._seeded)
+        lives, threads = _lives(ended, created, seeded)
         numbers = np.array([record.thread.key.tgid for record in lives], np.int32)
         waits, where = _waits(parts.array("waits", _WAIT), parts.origins, threads, numbers, ended)
-        still = np.array(list(_open(ended, where, self._seeded)), model.BLOCKED)
+        still = np.array(list(_open(ended, where, seeded)), model.BLOCKED)
         switches, wakeups = parts.array("switches", model.SWITCH), parts.array("wakeups", model.WAKE_UP)
         end = max(ended.stopped - began, int(switches["time"].max(initial=0)), int(wakeups["time"].max(initial=0)))
         self._pending["time"] = end

@@ -59,6 +59,7 @@ class Timeline(Measure):
         self._exits = bytearray()
         self._leaving: set[tuple[int, int]] = set()
         self._recorder: Recorder | None = None
+        self._seeded = 0
         self._memory: list[mmap.mmap] = []
 
     def knobs(self) -> Mapping[str, int]:
@@ -88,6 +89,9 @@ class Timeline(Measure):
                 self._exits += struct.pack("<qHii", end, cpu, tid, tgid)
         return False
 
+    def seeded(self) -> None:
+        self._seeded = time.monotonic_ns()
+
     def consume(self) -> None:
         self._take()
 
@@ -97,7 +101,7 @@ class Timeline(Measure):
             from .recorder import Recorder
 
             events, rings = self._memory
-            self._recorder = Recorder(events, rings, self._limit, self._kept, time.monotonic_ns())
+            self._recorder = Recorder(events, rings, self._limit, self._kept)
         self._recorder.take()
         return self._recorder
 
@@ -111,7 +115,7 @@ class Timeline(Measure):
 
     def recorded(self, ended: Ended) -> Recorded:
         assert self._recorder is not None, "nothing was read"
-        return self._recorder.finish(ended, bytes(self._exits), every_switch=self._every_switch)
+        return self._recorder.finish(ended, bytes(self._exits), self._seeded, every_switch=self._every_switch)
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:  # noqa: ARG002
         return self._recorder.lost if self._recorder else 0

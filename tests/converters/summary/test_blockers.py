@@ -39,6 +39,13 @@ def test_names_are_those_of_the_summary() -> None:
     assert "ends with python3 c.py (pid 9)" in blockers.sentence([(6, 6)])
 
 
+def test_what_those_do_who_have_a_lock() -> None:
+    blockers = Blockers(profile(), profile().threads)
+    assert blockers.does([(9, 9)]) == "; it is on a core for 100.0 % of its own time"
+    assert blockers.does([(7, 7)]) == "", "it mostly waits, and not for most of its time"
+    assert blockers.does([]) == blockers.does([(99, 99)]) == ""
+
+
 def test_in_the_summary() -> None:
     summary = summarize(profile())
     assert "ends with python3 c.py (pid 9)" in summary.answer[1]

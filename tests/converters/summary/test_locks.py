@@ -42,9 +42,16 @@ def threads(wall: int, *pids: int) -> list[ThreadTimes]:
 def test_who_has_the_lock() -> None:
     told = holder_sentence([lock()], threads(100 * MS))
     assert told == (
-        "For 45.0 % of their time, 2 threads wait for the mutex table+0x40 of train (7): 97.8 % of that while train "
-        "(pid 7) has it."
+        "For 45.0 % of their time, 2 threads wait for the mutex table+0x40 of train (7): 97.8 % of that while its "
+        "thread saver (tid 10) has it."
     )
+    several = [LockThread("train", "saver", 7, tid, 44 * MS, 29, OWNER, ()) for tid in (10, 11)]
+    told = holder_sentence([lock(holders=several)], threads(100 * MS))
+    assert told.endswith("97.8 % of that while train (pid 7) has it.")
+    asked: list[tuple[int, int]] = []
+    told = holder_sentence([lock()], threads(100 * MS), lambda whom: asked.extend(whom) or "; it sleeps")
+    assert told.endswith("while its thread saver (tid 10) has it; it sleeps.")
+    assert asked == [(7, 10)]
     janitor = LockThread("janitor", "janitor", 99, 99, 90 * MS, 30, OWNER, ())
     shared = lock(owned_by=SHARED, name="/memfd:x+0x40", holders=[janitor])
     told = holder_sentence([lock(kind=CONDITION, time=900 * MS), shared], threads(100 * MS))

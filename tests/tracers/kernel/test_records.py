@@ -357,6 +357,16 @@ def test_sink_tells_intervals_apart() -> None:
     assert sink.threads([]) == []
 
 
+def test_sink_has_the_threads_that_ended_before_the_iterator_came() -> None:
+    sink = RecordSink()
+    sink(account(1, 100, 150, kind=records.RECORD_CUT))
+    sink(account(2, 100, 150, kind=records.RECORD_CUT))  # the iterator saw it before
+    sink(account(3, 10, 100, kind=records.RECORD_CUT))  # of the interval before
+    left = sink.take_rest(100, [parse_thread_record(account(tid, 100, 150), exited=False) for tid in (2, 4)])
+    assert sorted(record.thread.key.tid for record in left) == [1, 2, 4]
+    assert sink.take_rest(100, []) == []
+
+
 def test_a_thread_that_is_cut_while_it_exits_is_waited_for_once() -> None:
     sink = RecordSink()
     data = bytearray(account(5, 10, 95))

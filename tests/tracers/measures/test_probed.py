@@ -156,6 +156,16 @@ def test_functions_that_would_not_survive_are_told(tmp_path: Path, attached: lis
     assert f"liby.so: left out 2 functions {why}: abc::evil(int), _setjmp" in list(found.remarks())
 
 
+def test_a_library_without_a_matching_function_is_told(tmp_path: Path, attached: list[Sequence[Place]]) -> None:
+    """Of one that is given by its name, this is known only when a process maps it."""
+    names = [f"-D{name}={name.replace('cuda', 'own')}" for name in re.findall("cuda[A-Za-z]+", SOURCE)]
+    mapping = made(tmp_path, "libown.so.1", *names)
+    found = probes(Wanted(libraries=(Library.at("libown.so.1"),), symbols=re.compile("^ownMaloc$")))
+    found.look(ME, mapping)
+    assert not attached
+    assert list(found.remarks())[1] == "libown.so.1 has no function that --sym matches: it has ownMalloc"
+
+
 def test_nothing_is_probed_after_the_end(tmp_path: Path, attached: list[Sequence[Place]]) -> None:
     found = probes()
     found.close()

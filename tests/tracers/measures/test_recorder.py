@@ -43,7 +43,7 @@ class Kernel:
     def __init__(self, limit: int = 100, kept: Literal["newest", "first"] = "newest") -> None:
         self.events, self.rings = np.zeros(2 * SLOTS, EVENT), np.zeros(2, RING)
         self.rings["first"], self.rings["slots"] = [0, SLOTS], SLOTS
-        self.recorder = Recorder(self.events, self.rings, limit, kept, BEGAN + 10)
+        self.recorder = Recorder(self.events, self.rings, limit, kept)
 
     def write(self, cpu: int, **fields: Any) -> None:
         """As written() in bpf/timeline.bpf.c."""
@@ -65,7 +65,7 @@ class Kernel:
     def finish(self, *threads: ThreadRecord, exits: bytes = b"") -> Recorded:
         self.recorder.take()
         self.recorder.close()
-        return self.recorder.finish(Ended(BEGAN, STOPPED, threads), exits, every_switch=False)
+        return self.recorder.finish(Ended(BEGAN, STOPPED, threads), exits, BEGAN + 10, every_switch=False)
 
 
 @pytest.fixture(autouse=True)

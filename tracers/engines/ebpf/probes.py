@@ -47,6 +47,8 @@ FREED = "python_freed"
 """The program that counts code objects which interpreters free."""
 _SCOPE = ("scope_fork", "scope_exec")
 """Programs that every trace has."""
+_EXITS = "sched_exit"
+"""It stays until the remaining threads have been listed: it reports those that end meanwhile."""
 _MEMOS = {"user_memo": 1, "user_memo_check": 256, "memo_check": 256}
 """Stacks that a thread had before are recognised; one in this many is walked anyway, and compared."""
 
@@ -90,6 +92,7 @@ class Probes:
         self.began = 0
         self.stopped = 0
         self._links: list[Link] = []
+        self._exits: list[Link] = []
         self._iterator: Link | None = None
         self._sleepers: Sleepers | None = None
         self._ids: dict[str, set[int]] = {}
@@ -107,7 +110,8 @@ class Probes:
             for measure in measures:
                 measure.open(self.object, self.options.table_entries)
             for name in dict.fromkeys([*(name for measure in measures for name in measure.programs), *_SCOPE]):
-                self._links.append(self.object.programs[name + suffix].attach())
+                links = self._exits if name == _EXITS else self._links
+                links.append(self.object.programs[name + suffix].attach())
             for measure in measures:
                 self._links += measure.attach(self.object, suffix)
             if self.shape.seed:
@@ -132,6 +136,9 @@ class Probes:
         self.began = time.monotonic_ns()
         self.object.set_variable("run", self.began)
         threads = self.seed()
+        self.object.set_variable("all_seeded", 1)
+        for measure in self.options.measures:
+            measure.seeded()
         if self._sleepers:
             self._sleepers.restack()
         return threads
@@ -204,16 +211,21 @@ class Probes:
             measure.consume()
 
     def stop(self) -> list[ThreadRecord]:
-        """Ends the trace; returns the threads that are still there. The programs are detached."""
+        """Ends the trace; returns the threads that are still there. The programs are detached.
+
+        Threads that end meanwhile are records (`RecordSink.take_rest`)."""
         # Only then the clock: until the programs know it, they count what happens, and this process may lose its core.
         self.object.set_variable("run", self.began | 1 << 64)
         self.stopped = time.monotonic_ns()
         self.object.set_variable("run", self.began | self.stopped << 64)
-        self._detach()
+        self._detach_most()
         self.consume()
         for measure in self.options.measures:
             measure.read(self.object)
-        return self.living()
+        threads = self.living()
+        self._detach()
+        self._ring.consume()
+        return threads
 
     def living(self) -> list[ThreadRecord]:
         """The threads of the scope that exist."""
@@ -250,6 +262,12 @@ class Probes:
         return {name: counters.lookup_percpu_u64(i) for i, name in enumerate(COUNTERS)}
 
     def _detach(self) -> None:
+        self._detach_most()
+        exits, self._exits = self._exits, []
+        for link in exits:
+            link.close()
+
+    def _detach_most(self) -> None:
         # Forgotten before they are closed: a Ctrl-C in between must not close one twice.
         links, self._links = self._links, []
         iterator, self._iterator = self._iterator, None

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
-from ...kernel.records import ENDS, MAX_FRAMES
+from ...kernel.records import ENDS, LOST, MAX_FRAMES
 from ...measures.lock_records import UNREADABLE, UNSEEN
 from .capture import Capture
 from .stacks import Stacks
 
 _NARROW = ENDS.index("32-bit code")
+WITHOUT_ACCOUNT = "accounts of threads"
+"""Kind of loss: the last record was lost, or the kernel hides the thread from its task iterator."""
 _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
@@ -37,12 +39,20 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
         "frames without a name": stacks.unnamed.total(),
     }
-    python = {
+    more = {
         "Python stacks that could not be read": counters["python_stacks_failed"],
         "Python stacks cut": counters["python_stacks_cut"],
         "Python functions without a name": capture.python.unread,
+        **capture.spaces.lost,
+        WITHOUT_ACCOUNT: _without_account(capture),
     }
-    return lost | {kind: count for kind, count in (python | capture.spaces.lost).items() if count}
+    return lost | {kind: count for kind, count in more.items() if count}
+
+
+def _without_account(capture: Capture) -> int:
+    """Number of threads (lives, if they executed programs) that have rows, and no account."""
+    known = capture.lives.threads
+    return len({row.origin.life for row in capture.rows if row.origin.ustack != LOST} - known.keys())
 
 
 def missed_switches(counters: Mapping[str, int]) -> int:
@@ -123,4 +133,6 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
     if lost["stacks"] or lost["exit and exec records"]:
         comments.append("the ring buffer was full: raise --buffer")
+    elif number := lost.get(WITHOUT_ACCOUNT):
+        comments.append(f"{plural(number, 'thread')} without an account: hidden from the kernel's task iterator")
     return comments

@@ -125,9 +125,7 @@ class Session:
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
-            wall = time.time_ns()
-            self._begin(ends)
-            part = Part(self._engine.began, wall, self._engine.counters())
+            part = self._begin(ends, bounds)
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -148,7 +146,7 @@ class Session:
                 self._await_last_switches(sink)
             if self.intervals and (at := self.intervals.withdraw()):
                 part = self._cut(sink, bounds, self.intervals, part, at)
-            records = self._engine.stop()
+            records = sink.take_rest(part.began, self._engine.stop())
             bounds.finish(len(sink.ended) + len(records))
         return self._finish(sink, records, part, progress)
 
@@ -240,19 +238,23 @@ class Session:
             for measure in hasty:
                 measure.consume()
 
-    def _begin(self, ends: Ends) -> None:
+    def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
             expect_files(self._launch.command, os.environ, self._engine.options.measures)
         bounded = bool(self._scope.ends_with)
         gone = ends.gone()
         self._scope.tgids -= gone
         self._scope.tids -= gone
-        seeds = self._engine.begin()
+        seeds: list[tuple[int, int]] = []
+        wall, counters = time.time_ns(), self._engine.counters()
+        # The stacks of all threads come, while others begin and end.
+        bounds.patiently(lambda: seeds.extend(self._engine.begin()))
         if self._unwinding:
             self._unwinding.begin()
         if bounded and not seeds:
             raise self._scope.untraceable()
         self._take_in(seeds)
+        return Part(self._engine.began, wall, counters)
 
     def _release(self, launch: Launch) -> None:
         if launch.pid not in self._spaces.processes:

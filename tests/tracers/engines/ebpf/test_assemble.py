@@ -103,7 +103,9 @@ def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
         "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
         "spaces": ProcessSpaces(fd_budget=0),
     }  # fmt: skip
-    execs = given.pop("execs", ())
+    execs = given.pop("execs", None)
+    if execs is None:  # every thread that has rows is known, as a rule
+        execs = [ExecRecord(w.tgid, 0, 0, w.life, w.life) for w in measure._waits if not given.get("threads")]
     fields |= given
     lives = fields["lives"] = Lives(fields["threads"], execs, fields["spaces"])
     fields["threads"] = lives.records(fields["threads"])
@@ -587,6 +589,16 @@ def test_nothing_lost_is_said_too() -> None:
 )
 def test_counters_of_the_probes(counter: str, kind: str) -> None:
     assert {k: v for k, v in profile(counters={counter: 41}).lost.items() if v} == {kind: 41}
+
+
+def test_threads_without_an_account() -> None:
+    waits = [(key(user=5, life=life), WaitSum(1, 1, 1, 1, 0, 0, 0)) for life in (20, 21, 21)]
+    known = [ExecRecord(7, 0, 0, 21, 21)]
+    made = profile(waits=waits, execs=known, stacks={5: ()})
+    assert made.lost["accounts of threads"] == 1
+    assert "1 thread without an account: hidden from the kernel's task iterator" in made.comments
+    made = profile(waits=waits, execs=known, counters={"lost_records": 1}, stacks={5: ()})
+    assert made.comments == ["the ring buffer was full: raise --buffer"]
 
 
 @pytest.mark.parametrize(
