@@ -35,7 +35,6 @@ def _overview(found: Sequence[Steps], top: int) -> Table:
     made = table("Steps", "Per s", "Mean", "Median", "Max", "On CPU", "Blocked", "No core", last=last)
     for each in found[:top]:
         spent = each.steps
-        rate = each.per_second
         shares = (share(part, spent.wall) for part in (spent.on_cpu, spent.blocked, spent.runnable))
         times = map(duration, (spent.mean, each.median, each.max))
         text = _whose(each)
@@ -44,10 +43,15 @@ def _overview(found: Sequence[Steps], top: int) -> Table:
             text += f"; between {duration(each.between.mean)}, {share(each.between.wall, loop)}"
         if each.not_whole:
             text += f"; {plural(each.not_whole, 'step')} not whole, and not counted"
-        made.add_row(count(spent.count), f"{rate:,.3g}" if rate else "-", *times, *shares, text)
+        made.add_row(count(spent.count), _per_second(each.per_second), *times, *shares, text)
     if len(found) > top:
         made.add_row(*[""] * 8, plural(len(found) - top, "more thread"))
     return made
+
+
+def _per_second(rate: float | None) -> str:
+    """``101``, ``4.25``; "-" if unknown."""
+    return "-" if rate is None else f"{rate:,.{0 if rate >= 99.5 else 2}f}"
 
 
 def _whose(each: Steps) -> str:

@@ -27,7 +27,7 @@ def step_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "steps",
         multiple=True,
         metavar=_FORM,
-        help="A call of this function is a step (repeatable): 'lib.so:symbol', './program:symbol'. The summary says how "
+        help="A call of this function is a step (repeatable): lib.so:symbol, ./program:symbol. The summary says how "
         "long steps take, what they wait for, and what is between them.",
     )
     return option(function)
