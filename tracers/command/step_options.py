@@ -55,5 +55,10 @@ def _functions(named: Iterable[str]) -> StepFunctions:
         path, _, symbol = text.rpartition(":")
         if not path or not symbol:
             raise click.BadParameter(f"{text!r} is not {_FORM}, such as libtrain.so:train_step", param_hint="'--step'")
+        if path.endswith(".py"):
+            raise click.BadParameter(
+                f"{text!r} is a function of Python, at whose begin and end there is no probe: name one of a library",
+                param_hint="'--step'",
+            )
         found.append(StepFunction(find_library(path, re.compile(f"^{re.escape(symbol)}$")), symbol))
     return StepFunctions.of(found)

@@ -49,6 +49,11 @@ def test_other_forms(text: str) -> None:
         make_steps({**GIVEN, "steps": (text,)})
 
 
+def test_functions_of_python() -> None:
+    with pytest.raises(click.BadParameter, match="is a function of Python, at whose begin and end there is no probe"):
+        make_steps({**GIVEN, "steps": ("train.py:train_step",)})
+
+
 def test_intervals_have_no_steps() -> None:
     with pytest.raises(click.UsageError, match="leave out --every"):
         make_steps({**GIVEN, "every": 60.0})
