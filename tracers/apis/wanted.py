@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from . import cuda
 
@@ -64,6 +65,8 @@ class Wanted:
     launches: bool = False
     libraries: tuple[Library, ...] = ()
     symbols: LETTERS | None = None
+    option: ClassVar[str] = "--sym"
+    """Where the user named the functions of ``libraries``."""
 
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""
