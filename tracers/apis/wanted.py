@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from . import cuda
 
@@ -64,10 +65,19 @@ class Wanted:
     launches: bool = False
     libraries: tuple[Library, ...] = ()
     symbols: LETTERS | None = None
+    asked: ClassVar[str] = "--sym"
+    """What the user names functions by."""
 
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""
         return is_program or cuda.is_library(os.path.basename(path)) or self.is_given(path, identity)
+
+    def learn(self, names: Iterable[str]) -> None:
+        """The names of all functions of a file, before it is asked for one of them."""
+
+    def readable(self, name: str) -> str:
+        """How a function is named in the outputs."""
+        return name
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""

@@ -127,6 +127,8 @@ class Probed(Link):
 
     def _probe(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
         elf = ElfFile(FileSource(fd))
+        if self._wanted.is_given(path, identity):
+            self._wanted.learn(function_names(elf))
         unsafe: list[str] = []
 
         def wanted(name: str) -> bool:
@@ -140,7 +142,7 @@ class Probed(Link):
         if not found:
             self._note_without(elf, path, identity, unsafe)
             return
-        if why := _unfit(elf):
+        if why := unfit(elf):
             self.problems[path] = why
             return
         # Functions of a program that only looks like CUDA's are not taken for it.
@@ -149,7 +151,7 @@ class Probed(Link):
         if len(self.functions) + len(found) > _MOST:
             raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
         first = len(self.functions)
-        probes, places = zip(*(_placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
+        probes, places = zip(*(self._placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
         attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
         self._links += attached.links
         self.functions += probes
@@ -157,6 +159,12 @@ class Probed(Link):
         for i, place in enumerate(places, first):
             if error := attached.refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
+
+    def _placed(self, function: Function, path: str, number: int) -> tuple[Probe, Place]:
+        at = entry(function.code)
+        cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
+        name = self._wanted.readable(function.name)
+        return Probe(name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
     def _note_without(self, elf: ElfFile, path: str, identity: tuple[int, int], unsafe: list[str]) -> None:
         """A file has no wanted function that can have a probe."""
@@ -186,7 +194,7 @@ class Probed(Link):
             yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
         for path, nearest in self._without.items():
             has = f": it has {some(nearest)}" if nearest else ""
-            yield f"{printable(os.path.basename(path))} has no function that --sym matches{has}"
+            yield f"{printable(os.path.basename(path))} has no function that {self._wanted.asked} matches{has}"
         for path in dict.fromkeys((*self._unsafe, *self._refused)):
             if kinds := self._left_out(path):
                 yield f"{printable(os.path.basename(path))}: left out {'; '.join(kinds)}"
@@ -225,12 +233,6 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(map(printable, names[:_NAMED])) + more
 
 
-def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
-    at = entry(function.code)
-    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
-    return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
-
-
 def is_program(pid: int, mapping: Mapping) -> bool:
     """Whether the mapped file is the program that the process runs."""
     try:
@@ -246,7 +248,7 @@ def root_of(pid: int) -> Root:
         return HOST
 
 
-def _unfit(elf: ElfFile) -> str:
+def unfit(elf: ElfFile) -> str:
     """Why no function of this file can have a probe; "" if they can."""
     if not elf.is_64 or elf.machine != _X86_64:
         return "its code is not that of 64-bit x86"
