@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..converters.base import cli
+from .base.scope import Scope
 from .command import options
 from .command.call_options import call_options
 from .command.run import run
@@ -34,8 +35,10 @@ def main(**given: Any) -> int:
     or waited for a core meanwhile.
 
     A TARGET is FILE:FUNCTION. FILE is a path, or the name of a library or program that traced processes map. FUNCTION
-    is a name, a pattern such as 'read*', or an expression: '/^read/' or 're:^read'. Names of C++ and Rust are matched as
-    they are written in the source, with or without their arguments."""
+    is a name, a pattern such as 'read*', or an expression: '/^read/' or 're:^read'. Names of C++ and Rust are matched
+    without mangling, with or without their arguments.
+
+    The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
     from .command import target_list  # needs numpy
 
     targets = make_targets(given)
@@ -49,7 +52,7 @@ def main(**given: Any) -> int:
     return run(given, scope, measures, stem="func", what="Time in calls")
 
 
-def _given_scope(given: dict[str, Any]) -> options.Scope | None:
+def _given_scope(given: dict[str, Any]) -> Scope | None:
     """The scope, if there is one: functions can be listed without it."""
     try:
         return options.make_scope(given)

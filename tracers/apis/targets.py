@@ -7,7 +7,7 @@ import fnmatch
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,10 +16,12 @@ from ...converters.names.demangle import Demangler, is_mangled
 from .wanted import LETTERS, Library, Wanted, is_safe
 
 _SUGGESTIONS = 3
+_ELF = b"\x7fELF"
 _KINDS = {"u": "USDT probes", "t": "tracepoints", "k": "kernel functions"}
 """What a prefix names in other tools, and what this command does not trace."""
 _ENDS_ANYHOW = re.compile(
-    r".*\.|_*(sig)?setjmp$|_*(sig)?longjmp|_*vfork$|.*context$|__cxa_|_Unwind_|__gxx_|__libc_start|_start$|_ZSt\d+__throw"
+    r".*\.|_*(sig)?setjmp$|_*(sig)?longjmp|_*vfork$|.*context$|__cxa_|_Unwind_|__gxx_|__libc_start|_start$|"
+    r"_ZSt\d+__throw"
 )
 """Names of functions whose return must not be watched even if no exception leaves one. With a dot: parts of functions
 that are jumped to (`.cold`) have no return address where the kernel looks for it."""
@@ -76,9 +78,11 @@ class Targets(Wanted):
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:  # noqa: ARG002
         return self.is_given(path, identity)
 
-    def learn(self, names: Iterable[str]) -> None:
-        """Demangles the names of a file's functions together, which takes one process."""
-        mangled = [name for name in names if is_mangled(name) and name not in self._known]
+    def learn(self, path: str, identity: tuple[int, int], names: Callable[[], Iterable[str]]) -> None:
+        """Demangles the names together, which takes one process."""
+        if not self.is_given(path, identity):
+            return
+        mangled = [name for name in names() if is_mangled(name) and name not in self._known]
         for name, readable in Demangler().demangle(mangled).items():
             short = without_arguments(readable.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
             self._known[name] = (name, readable, short)
@@ -122,4 +126,13 @@ def _libraries(file: str) -> tuple[Library, ...]:
     if "/" in file or os.path.isfile(file):
         return (Library.at(file),)
     program = shutil.which(file)
-    return (Library(file), Library.at(program)) if program else (Library(file),)
+    return (Library(file), Library.at(program)) if program and _is_elf(program) else (Library(file),)
+
+
+def _is_elf(path: str) -> bool:
+    """Scripts have no functions."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_ELF)) == _ELF
+    except OSError:
+        return False

@@ -15,7 +15,7 @@ from ..base import procfs
 from ..base.scope import Scope
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, open_mapped
-from ..images.functions import find_functions, function_names, is_of_go
+from ..images.functions import find_functions, function_names
 from ..images.maps import read_maps
 from ..images.needed import needed
 from ..measures.probed import root_of, unfit
@@ -50,10 +50,9 @@ class Listed(NamedTuple):
 def check(targets: Targets) -> None:
     """StallscopeError if a file that is there has no function for one of the targets."""
     for target in targets.targets:
-        found = [(library, _read_path(library.path, Targets.of([target], returns=targets.returns)))
-                 for library in target.libraries if library.identity]  # fmt: skip
-        if found and len(found) == len(target.libraries):
-            _check_file(target, found[0][1])
+        (first, *others) = target.libraries
+        if first.identity and not others:
+            _check_file(target, _read_path(first.path, Targets.of([target], returns=targets.returns)))
 
 
 def _check_file(target: Target, listed: Listed) -> None:
@@ -89,6 +88,8 @@ def lines(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> It
         yield from (f"  {line}" for line in _lines_of(listed))
     probes = [match for listed in files for match in listed.matches if not match.why_not]
     found = sum(len(listed.matches) for listed in files)
+    if not found:
+        raise StallscopeError("no function matches", "patterns are those of the shell: 'libc.so.6:*lock*'")
     slow = sum(not match.is_fast for match in probes)
     yield (
         f"{plural(found, 'function')} of {plural(len(files), 'file')}: {len(probes):,} can have a probe"
@@ -127,7 +128,9 @@ def _files(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> I
 def _opened(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     if scope and not command:
         scope.resolve()
-        pids = set(procfs.pids()) if scope.everything else scope.tgids | {procfs.tgid_of(tid) or 0 for tid in scope.tids}
+        pids = (
+            set(procfs.pids()) if scope.everything else scope.tgids | {procfs.tgid_of(tid) or 0 for tid in scope.tids}
+        )
         for pid in sorted(pids):
             yield from _mapped(targets, pid)
         return
@@ -187,7 +190,7 @@ def _read(fd: int, path: str, targets: Targets) -> Listed:
         if why := unfit(elf):
             return Listed(path, [], why)
         names = function_names(elf)
-        targets.learn(names)
+        targets.learn(path, identity, lambda: names)
         found = find_functions(
             elf, lambda name: targets.wants(name, path, identity) or targets.is_unsafe(name, path, identity), CODE
         )

@@ -36,7 +36,7 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--cpp",
             is_flag=True,
-            help="Also time functions of C++ and Rust. An exception or a panic that leaves one ends the traced program.",
+            help="Also time functions of C++ and Rust. An exception or a panic that leaves one ends the program.",
         ),
         click.option(
             "--list",

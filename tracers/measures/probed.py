@@ -127,8 +127,6 @@ class Probed(Link):
 
     def _probe(self, fd: int, path: str, identity: tuple[int, int], *, is_program: bool) -> None:
         elf = ElfFile(FileSource(fd))
-        if self._wanted.is_given(path, identity):
-            self._wanted.learn(function_names(elf))
         unsafe: list[str] = []
 
         def wanted(name: str) -> bool:
@@ -136,6 +134,7 @@ class Probed(Link):
                 unsafe.append(name)
             return self._wanted.wants(name, path, identity)
 
+        self._wanted.learn(path, identity, lambda: function_names(elf))
         found = find_functions(elf, wanted, CODE)
         if is_program and not elf.is_64:
             self._narrow.append(path)
@@ -151,7 +150,8 @@ class Probed(Link):
         if len(self.functions) + len(found) > _MOST:
             raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
         first = len(self.functions)
-        probes, places = zip(*(self._placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
+        placed = (self._placed(function, path, number) for number, function in enumerate(found, first))
+        probes, places = zip(*placed, strict=True)
         attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
         self._links += attached.links
         self.functions += probes
