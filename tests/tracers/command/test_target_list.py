@@ -100,7 +100,7 @@ def test_of_a_command() -> None:
 
 def test_what_a_file_has_not(library: Path, tmp_path: Path) -> None:
     check(targets(f"{library}:pushed", "libnosuch.so.9:f"))
-    with pytest.raises(StallscopeError, match="has no function for '.*:pushedd'") as caught:
+    with pytest.raises(StallscopeError, match=r"has no function for '.*:pushedd'") as caught:
         check(targets(f"{library}:pushedd"))
     assert (caught.value.remedy, caught.value.exit_code) == ("it has pushed", 2)
     with pytest.raises(StallscopeError, match=r"return of shop::price\(int\) could end the program") as caught:
