@@ -133,6 +133,18 @@ int scope_exec_raw(u64 *ctx)
 	return on_exec((void *)ctx[0], ctx[1], false);
 }
 
+/* Where interpreters free a code object: the deallocator of its type. */
+SEC("uprobe")
+int python_freed(void *ctx)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct python_space *space = bpf_map_lookup_elem(&python_spaces, &tgid);
+
+	if (space && space->freed)
+		__sync_fetch_and_add(&space->freed, 1);
+	return 0;
+}
+
 /* Size of the window, in words, that user space reads for a walk. */
 #define REQUEST_WORDS WINDOW_FIRST
 #define REQUEST_STEPS 64 /* more than there are frames in a block, and beside them on the native stack */

@@ -11,6 +11,7 @@ from ..converters.base import cli
 from ..converters.model.states import BLOCKED, RUNNABLE_STATES
 from .command import options
 from .command.run import run
+from .command.step_options import make_steps, step_option
 from .measures.offcpu import OffCpu
 from .measures.wakeup import WakeUp
 
@@ -43,6 +44,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
 )
 @options.wakers_option
 @options.timeline_options
+@step_option
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -58,4 +60,4 @@ def main(**given: Any) -> int:
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
     measure = OffCpu(shortest, longest, states or None)
     wakers = (WakeUp(1, shortest, longest, states or None, alone=False),) if given["wakers"] else ()
-    return run(given, scope, (measure, *wakers, *options.make_timeline(given)), stem="offcpu", what="Off-CPU time")
+    return run(given, scope, (measure, *wakers, *make_steps(given)), stem="offcpu", what="Off-CPU time")

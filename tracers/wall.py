@@ -8,6 +8,7 @@ from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
 from .command.run import run
+from .command.step_options import make_steps, step_option
 from .measures.offcpu import OffCpu
 from .measures.oncpu import OnCpu
 from .measures.wakeup import WakeUp
@@ -26,6 +27,7 @@ from .measures.wakeup import WakeUp
 @options.frequency_option
 @options.wakers_option
 @options.timeline_options
+@step_option
 @options.naming_options
 @options.engine_options
 @options.output_options
@@ -38,5 +40,5 @@ def main(**given: Any) -> int:
     Ctrl-C."""
     scope = options.make_scope(given)
     wakers = (WakeUp(alone=False),) if given["wakers"] else ()
-    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *wakers, *options.make_timeline(given)
+    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *wakers, *make_steps(given)
     return run(given, scope, measures, stem="wall", what="Wall-clock time")

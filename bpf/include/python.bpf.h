@@ -9,6 +9,9 @@
  * A read costs about 100 ns, whether of 8 bytes or of 1,000. From 3.11 on, the frames of a thread lie one after another,
  * so that one read serves many; and what lies on the native stack has been read for its walk.
  *
+ * Code objects are freed seldom, and a probe counts it. As long as a process frees none, one that was read before is
+ * the same, and is not read again.
+ *
  * Like a step up a native stack, a step reads no memory itself. */
 #ifndef STALLSCOPE_PYTHON_BPF_H
 #define STALLSCOPE_PYTHON_BPF_H
@@ -50,6 +53,25 @@ struct python_threads {
 	__type(value, struct python_thread);
 };
 SHARED struct python_threads python_threads SEC(".maps");
+
+/* A cache of checksums, by code object. `guard`: hash of the checksum and of what it depends on. */
+#define PYTHON_CODES 512
+struct python_code {
+	u64 checksum;
+	u64 guard;
+};
+
+struct python_code_cache {
+	struct python_code of[PYTHON_CODES];
+};
+
+struct python_code_caches {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct python_code_cache);
+};
+SHARED struct python_code_caches python_code_caches SEC(".maps");
 
 enum python_stage {
 	PYTHON_CACHED, /* the thread's state that was found before */
@@ -211,6 +233,28 @@ static __always_inline int enter_python(struct unwind_walk *walk, struct stack_r
 	return frame ? to_frame(walk, record, frame) : WALK_DONE;
 }
 
+static __always_inline u64 code_guard(const struct unwind_walk *walk, u64 checksum)
+{
+	u64 process = (u64)walk->tgid << 32 | walk->python.space.freed;
+
+	return python_mix(python_mix(python_mix(walk->python.space.salt, process), walk->python.code), checksum);
+}
+
+/* Where the checksum of the walk's code object belongs; NULL if the process's freed ones are not counted. */
+static __always_inline struct python_code *cached_code(struct unwind_walk *walk)
+{
+	u32 slot = walk->caches, hash = (u32)(walk->python.code >> 4 ^ walk->tgid) * 0x9e3779b1U;
+	struct python_code_cache *cache;
+
+	if (!walk->python.space.freed)
+		return NULL;
+	cache = bpf_map_lookup_elem(&python_code_caches, &slot);
+	if (!cache)
+		return NULL;
+	barrier_var(cache); /* no arithmetic with it before the check */
+	return &cache->of[(hash >> 16) & (PYTHON_CODES - 1)];
+}
+
 static __always_inline int add_python(struct unwind_walk *walk, struct stack_record *record)
 {
 	struct python_walk *python = &walk->python;
@@ -228,16 +272,23 @@ static __always_inline int add_python(struct unwind_walk *walk, struct stack_rec
 /* `last`: what the checksum lacks. */
 static __always_inline int python_function(struct unwind_walk *walk, struct stack_record *record, u64 last)
 {
+	struct python_code *code = cached_code(walk);
+
 	walk->python.last_code = walk->python.code;
 	walk->python.last_checksum = python_mix(walk->python.checksum, last);
+	if (code) {
+		code->checksum = walk->python.last_checksum;
+		code->guard = code_guard(walk, code->checksum);
+	}
 	return add_python(walk, record);
 }
 
 static __always_inline int python_frame(struct unwind_walk *walk, struct stack_record *record)
 {
 	struct python_walk *python = &walk->python;
+	struct python_code *code;
 	u32 last, entry;
-	u64 at;
+	u64 at, checksum;
 
 	python->back = frame_word(walk, python->space.frame_back);
 	python->entry = python->space.entry == ENTRY_ALWAYS;
@@ -267,6 +318,13 @@ static __always_inline int python_frame(struct unwind_walk *walk, struct stack_r
 				      << (python->space.instruction == INSTRUCTION_WORD);
 	if (python->code == python->last_code && python->code)
 		return add_python(walk, record);
+	code = cached_code(walk);
+	checksum = code ? code->checksum : 0;
+	if (code && code->guard == code_guard(walk, checksum)) {
+		python->last_code = python->code;
+		python->last_checksum = checksum;
+		return add_python(walk, record);
+	}
 	return python_reads(python, python->code, python->space.code_bytes, PYTHON_OBJECT);
 }
 

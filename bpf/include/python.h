@@ -69,6 +69,9 @@ struct python_space {
 	u8 instruction; /* enum python_instruction */
 	u8 text_ascii;	/* where the text of a string begins, if that is ASCII */
 	u8 text_other;	/* … and if not */
+	/* 1, and one more for each code object that the process has freed; 0: they are not counted. Last, because the
+	 * probes change it. */
+	u32 freed;
 };
 #define NO_STEP 0xffff
 

@@ -76,10 +76,11 @@ NO_STACK = -1
 
 
 class CallName(NamedTuple):
-    """What was called. ``name`` is hostile; ``kind``: ``call`` of a function, ``ioctl``."""
+    """What was called. ``name`` is hostile; ``kind``: ``call`` of a function, ``ioctl``, ``step``: a call that the user
+    named as a step."""
 
     name: str
-    kind: Literal["call", "ioctl"] = "call"
+    kind: Literal["call", "ioctl", "step"] = "call"
 
 
 LOSS = np.dtype([("time", "<i8"), ("count", "<i8"), ("cpu", "<u2")])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
@@ -27,6 +27,9 @@ from .outliers import Group
 from .sharing import Shared
 from .wait_kinds import CORE
 from .wakers import Waker, WokenBy
+
+if TYPE_CHECKING:
+    from .steps import Steps  # it needs numpy
 
 SCHEMA_VERSION = 2
 
@@ -248,6 +251,8 @@ class Summary:
     """The table of calls."""
     blocking: Blocking | None = None
     """Who blocks whom, if it was recorded."""
+    steps: tuple[Steps, ...] = ()
+    """Steps that the user named, by function and thread."""
     shows_idle: bool = False
     """Waits of idle threads are printed one by one, even if it was recorded who ends them."""
 
@@ -283,6 +288,7 @@ class Summary:
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
+            **({"steps": [each.to_json() for each in self.steps]} if self.steps else {}),
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],

@@ -27,6 +27,7 @@ from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
     from rich.text import Text
 
 _BESIDE_WAITS = 8
@@ -75,7 +76,7 @@ def render(
 
 def _fitted(summary: Summary, width: int, color: bool) -> str:
     """As much as fits; at last the least."""
-    number, calls, text = len(_pids(summary)), bool(summary.calls), ""
+    number, calls, text = len(_pids(summary)), bool(summary.calls or summary.steps), ""
     if number <= (1 if calls else FEW):
         for parts in for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls):
             text = _rendered(summary, width, color, parts)
@@ -152,6 +153,7 @@ def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     if summary.blocking and parts.blocking and summary.blocking.total:
         blocks += [Text(), *blocking_blocks(summary.blocking, parts.blocking, with_matrix=parts.matrix)]
     blocks += _calls_blocks(summary, width, parts)
+    blocks += [block for each in _steps_tables(summary, parts) for block in (Text(), each)]
     if parts.notes and shown_locks(summary.locks, summary.times.wall):
         blocks += [Text(), locks_table(summary.locks, summary.times.wall, parts.locks)]
     if summary.critical:
@@ -192,6 +194,14 @@ def _calls_blocks(summary: Summary, width: int, parts: Parts) -> list[Renderable
     blocks += [block for each in summary.shared[: parts.calls] for block in (Text(), matrix(each))]
     blocks += [block for each in summary.alike if parts.alike for block in (Text(), outliers_table(each))]
     return blocks
+
+
+def _steps_tables(summary: Summary, parts: Parts) -> list[Table]:
+    if not summary.steps:
+        return []
+    from .steps_table import steps_tables  # it needs numpy
+
+    return steps_tables(summary.steps, parts.top)
 
 
 def _open_line(summary: Summary) -> list[RenderableType]:

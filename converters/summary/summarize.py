@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
@@ -41,6 +41,9 @@ from .trouble import pools_of_libraries, trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wait_sites import Site
 from .wakers import longest
+
+if TYPE_CHECKING:
+    from .steps import Steps  # it needs numpy
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -104,6 +107,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
         blocking=blockers.blocking(idle) if blockers else None,
+        steps=_steps(profile),
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
@@ -117,8 +121,25 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     if blockers:
         blamed = holder_sentence(given.locks, given.threads, blockers.does) or blockers.sentence(idle)
     path = critical_sentence(summary.critical) if summary.critical else ""
-    sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed))
+    sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed), *_of_steps(summary))
     return replace(summary, answer=sentences, next_step=step)
+
+
+def _steps(profile: Profile) -> tuple[Steps, ...]:
+    if profile.scheduling is None:
+        return ()
+    from .steps import steps_of  # it needs numpy
+
+    return steps_of(profile.scheduling)
+
+
+def _of_steps(summary: Summary) -> tuple[str, ...]:
+    if not summary.steps:
+        return ()
+    from .steps import sentence
+
+    told = sentence(summary.steps)
+    return (told,) if told else ()
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:

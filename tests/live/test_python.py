@@ -115,7 +115,8 @@ def folded(*arguments: str) -> list[str]:
         (("--python",), ["recursion;rest;"]),
         (("--native-python",), ["_PyEval_EvalFrameDefault;", "recursion;rest;"]),
         (("--python-only", "-U"), ["recursion;rest"]),
-        ((), ["_PyEval_EvalFrameDefault;"]),
+        ((), ["recursion;rest;"]),
+        (("--no-python",), ["_PyEval_EvalFrameDefault;"]),
     ],
 )
 def test_options(options: tuple[str, ...], expected: list[str]) -> None:

@@ -345,7 +345,7 @@ def test_walk_by_user_space_ends_where_memory_cannot_be_read() -> None:
     memory = os.open(f"/proc/{child}/mem", os.O_RDONLY)
     try:
         for sp in (0, 8, 0xFFFF_8000_0000_0000, (1 << 64) - 8, 7):
-            stack, why = sleepers._stack(memory, (child, child), 0x1234, sp, 0x10)
+            stack, why = sleepers._stack(memory, (child, child), (0x1234, sp, 0x10, 0))
             assert stack and ENDS[why] != "complete", (hex(sp), ENDS[why])
     finally:
         end(child)  # first: it has copies of all descriptors

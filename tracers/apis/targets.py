@@ -66,7 +66,7 @@ class Targets(Wanted):
     returns: bool = False
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     """Names of mangled functions: mangled, readable, and readable without arguments."""
-    asked: ClassVar[str] = "a TARGET"
+    option: ClassVar[str] = "a TARGET"
 
     @classmethod
     def of(cls, targets: Iterable[Target], *, returns: bool = False) -> Targets:

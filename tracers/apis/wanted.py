@@ -65,8 +65,8 @@ class Wanted:
     launches: bool = False
     libraries: tuple[Library, ...] = ()
     symbols: LETTERS | None = None
-    asked: ClassVar[str] = "--sym"
-    """What the user names functions by."""
+    option: ClassVar[str] = "--sym"
+    """Where the user named the functions of ``libraries``."""
 
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""

@@ -50,7 +50,7 @@ def make_wanted(given: Mapping[str, Any]) -> Wanted:
     if bool(given["libraries"]) != bool(given["symbols"]):
         raise click.UsageError("--lib PATH and --sym REGEX go together: give both")
     api, symbols = _expression("--api", given["api"]), _expression("--sym", given["symbols"])
-    return Wanted(api, given["launches"], tuple(_library(path, symbols) for path in given["libraries"]), symbols)
+    return Wanted(api, given["launches"], tuple(find_library(path, symbols) for path in given["libraries"]), symbols)
 
 
 def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
@@ -60,7 +60,8 @@ def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
         raise click.BadParameter(f"{text!r} is not a regular expression: {error}", param_hint=f"'{option}'") from None
 
 
-def _library(path: str, symbols: re.Pattern[str] | None) -> Library:
+def find_library(path: str, symbols: re.Pattern[str] | None) -> Library:
+    """A library that the user named. StallscopeError if there is none, or if it has no such functions."""
     try:
         library = Library.at(path)
     except OSError as error:

@@ -69,8 +69,9 @@ class Layout:
     """… and if not."""
     name_hash: int = 24
 
-    def pack(self, interpreters: int, salt: int) -> bytes:
-        """A struct python_space. ``interpreters``: address of the pointer to the first one."""
+    def pack(self, interpreters: int, salt: int, *, counted: bool = False) -> bytes:
+        """A struct python_space. ``interpreters``: address of the pointer to the first one. ``counted``: a probe counts
+        the code objects that are freed."""
         thread = _bytes(self.thread_next, self.thread_id, self.thread_frame)
         frame = _bytes(self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry)
         version = 0 if self.code_version == NO_STEP else self.code_version
@@ -81,6 +82,7 @@ class Layout:
             self.frame_in, self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry, frame,
             self.code_line, self.code_name, self.code_file, self.code_lines, self.code_first, code,
             self.code_version, self.name_hash, self.entry, self.instruction, self.ascii_size, self.compact_size,
+            int(counted),
         )  # fmt: skip
 
 

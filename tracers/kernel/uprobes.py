@@ -113,6 +113,14 @@ def attach(loaded: Object, way: Way, names: tuple[str, str, str], fd: int, place
     return links
 
 
+def attach_entry(loaded: Object, name: str, fd: int, offset: int) -> Link:
+    """Attaches a program to one instruction of an open file. BpfError when the kernel refuses."""
+    options = UprobeOptions(sz=ctypes.sizeof(UprobeOptions))
+    pointer, path = loaded.programs[name].pointer, b"/proc/self/fd/%d" % fd
+    found = library().bpf_program__attach_uprobe_opts(pointer, -1, path, offset, ctypes.byref(options))
+    return Link(check_pointer(found, f"attach {name}"))
+
+
 def _attach_each(loaded: Object, entry: str, end: str, path: bytes, places: Sequence[Place]) -> list[Link]:
     links: list[Link] = []
     try:

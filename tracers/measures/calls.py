@@ -89,12 +89,13 @@ class Calls(Summed):
     """Columns: time inside calls, and how many returned. Time is counted for the innermost call."""
 
     name = "calls"
-    columns = (TIME, CALLS)
+    columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
     entries = "new_calls"
     table = "call_times"
     value_size = _TIME.size
     weights = (1, 2, 3)
+    IN_THE_PICTURE = "their time is in the picture, up to the end"
 
     def __init__(
         self,
@@ -297,7 +298,7 @@ class Calls(Summed):
             yield f"stacks of waits and ioctls that have the traced function, and nothing inside of it: {number:,}"
         yield from self._recorded.remarks()
         if number := len(self._open):
-            yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
+            yield f"{plural(number, 'call')} had not ended: {self.IN_THE_PICTURE}"
 
     def _rows(self, origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
         number, origin = origin.state >> NUMBER_SHIFT, plain(origin)

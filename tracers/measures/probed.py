@@ -194,7 +194,7 @@ class Probed(Link):
             yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
         for path, nearest in self._without.items():
             has = f": it has {some(nearest)}" if nearest else ""
-            yield f"{printable(os.path.basename(path))} has no function that {self._wanted.asked} matches{has}"
+            yield f"{printable(os.path.basename(path))} has no function that {self._wanted.option} matches{has}"
         for path in dict.fromkeys((*self._unsafe, *self._refused)):
             if kinds := self._left_out(path):
                 yield f"{printable(os.path.basename(path))}: left out {'; '.join(kinds)}"

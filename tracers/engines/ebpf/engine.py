@@ -38,7 +38,7 @@ class Ebpf(Engine):
     buffer_bytes: int = ProbeOptions.buffer_bytes
     unwind_bytes: int = ProbeOptions.unwind_bytes
     memory: int = ProbeOptions.memory
-    python: bool = False
+    python: bool = True
     name: str = "ebpf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:  # noqa: ARG002

@@ -17,12 +17,14 @@ from ...cpython.functions import Function, Inside, read_function
 from ...cpython.layouts import Refused, check_threads, layout_of
 from ...cpython.memory import memory_of
 from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
-from ...images.elf import ElfError
+from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.maps import Mapping
 from ...kernel import python
 from ...kernel.libbpf import BpfError
+from ...kernel.uprobes import attach_entry
 from ...symbols.process import ProcessSpaces
 from .capture import PythonFunctions
+from .probes import FREED
 
 if TYPE_CHECKING:
     from ...kernel.records import RecordSink
@@ -39,6 +41,8 @@ _PRUNE = 2.0
 _SLICE = 0.05
 """Seconds spent on names between two looks at the rings."""
 _HEAD_WORDS = 2
+_DEALLOCATOR = 48
+"""tp_dealloc of PyTypeObject (Include/cpython/object.h)."""
 
 
 class _Known(NamedTuple):
@@ -46,27 +50,27 @@ class _Known(NamedTuple):
 
     inside: Inside
     space: bytes
-    """As the probes have it."""
+    """As the probes have it: `python.identity` of it."""
 
 
 class Interpreters:
     """Finds the interpreters, and reads the functions. `functions` stay when their processes end."""
 
     def __init__(self, engine: Probes, spaces: ProcessSpaces, unwinding: Unwinding | None) -> None:
-        """Only notes that there are some, if the probes were told to leave Python out."""
+        """Does nothing if the probes were told to leave Python out."""
         self._engine = engine
         self._spaces = spaces
         self._unwinding = unwinding
         self._is_on = engine.options.has_python
         if self._is_on:
             self._map = engine.object.find_map("python_spaces")
-        spaces.listeners.append(self.mapped if self._is_on else self._pass_over)
-        self._passed_over: set[int] = set()
-        """Processes with an interpreter, if the probes leave Python out."""
+            spaces.listeners.append(self.mapped)
         self._processes: dict[int, _Known] = {}
         self._inside: dict[bytes, Inside] = {}
         """By what the probes have of it."""
         self._files: dict[tuple[int, int] | str, Runtime | None] = {}
+        self._counted: dict[tuple[int, int] | str, bool] = {}
+        """Files of interpreters; whether the probes see what these free."""
         self._mapped: dict[tuple[int, Mapping], None] = {}
         """In their order."""
         self._wanted: dict[tuple[int, int], int] = {}
@@ -86,10 +90,6 @@ class Interpreters:
         """A process has mapped a file."""
         if may_be_interpreter(mapping):
             self._mapped[pid, mapping] = None
-
-    def _pass_over(self, pid: int, mapping: Mapping) -> None:
-        if may_be_interpreter(mapping):
-            self._passed_over.add(pid)
 
     def on_record(self, data: bytes) -> None:
         """Takes note of the functions of a stack's record, as the ring buffer has it."""
@@ -185,7 +185,7 @@ class Interpreters:
         known = self._processes.get(pid)
         if known is not None:
             return known
-        space = self._map.lookup(pid.to_bytes(4, "little"))
+        space = self._lookup(pid)
         inside = self._inside.get(space) if space else None
         if space is None or inside is None:
             return None
@@ -202,7 +202,7 @@ class Interpreters:
         known = self._processes.get(pid)
         file = self._spaces.object_of(mapping)
         elf = file.elf() if file is not None else None
-        if elf is None or (known and self._map.lookup(pid.to_bytes(4, "little")) == known.space):
+        if elf is None or (known and self._lookup(pid) == known.space):
             return False
         if mapping.key not in self._files:
             try:
@@ -226,26 +226,45 @@ class Interpreters:
             return False
         bias = address - runtime.vaddr
         code, text = (bias + kind if kind else 0 for kind in (runtime.code_type, runtime.text_type))
-        return self._tell(pid, Inside(layout, code, text, 0), address + layout.interpreters_head)
+        counted = self._count_freed(pid, elf, mapping, code)
+        return self._tell(pid, Inside(layout, code, text, 0), address + layout.interpreters_head, counted=counted)
 
-    def _tell(self, pid: int, inside: Inside, interpreters: int) -> bool:
+    def _count_freed(self, pid: int, elf: ElfFile, mapping: Mapping, code_type: int) -> bool:
+        """Whether the probes see it if an interpreter of this file frees a code object: one probe serves all of its
+        processes. Without it, code objects are read each time."""
+        if mapping.key not in self._counted:
+            self._counted[mapping.key] = False
+            with contextlib.suppress(OSError, BpfError), memory_of(pid) as memory:
+                place, source = memory.word(code_type + _DEALLOCATOR) - mapping.start, elf.source
+                if code_type and 0 <= place < mapping.end - mapping.start and isinstance(source, FileSource):
+                    where = place + mapping.offset
+                    self._engine.keep(attach_entry(self._engine.object, FREED, source.fd, where))
+                    self._counted[mapping.key] = True
+        return self._counted[mapping.key]
+
+    def _tell(self, pid: int, inside: Inside, interpreters: int, *, counted: bool) -> bool:
         """Tells the probes, unless they know it: a forked process has its parent's, and the salt that goes with it."""
         key = pid.to_bytes(4, "little")
-        before = self._map.lookup(key)
-        if before is not None and before == inside.layout.pack(interpreters, salt := _salt(before)):
+        before = self._lookup(pid)
+        if before is not None and before == python.identity(inside.layout.pack(interpreters, salt := _salt(before))):
             self._processes[pid] = _Known(inside._replace(salt=salt), before)
             return False
         self._salt += 1
         inside = inside._replace(salt=self._salt)
-        space = inside.layout.pack(interpreters, inside.salt)
+        space = inside.layout.pack(interpreters, inside.salt, counted=counted)
         try:
             self._map.update(key, space)
         except BpfError:
             self.refused["too many processes have an interpreter"] += 1
             return False
-        self._processes[pid] = _Known(inside, space)
-        self._inside[space] = inside
+        known = self._processes[pid] = _Known(inside, python.identity(space))
+        self._inside[known.space] = inside
         return True
+
+    def _lookup(self, pid: int) -> bytes | None:
+        """What the probes know of a process."""
+        space = self._map.lookup(pid.to_bytes(4, "little"))
+        return python.identity(space) if space else None
 
     def _prune(self) -> None:
         """Forgets processes that ended."""
@@ -261,9 +280,6 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         ]
-        if self._passed_over:
-            whose = plural(len(self._passed_over), "process")
-            remarks.append(f"Python functions of {whose} are not shown: --python shows them, and costs more")
         return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
 
 

@@ -43,6 +43,8 @@ _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
 
 
+FREED = "python_freed"
+"""The program that counts code objects which interpreters free."""
 _SCOPE = ("scope_fork", "scope_exec")
 """Programs that every trace has."""
 _EXITS = "sched_exit"
@@ -124,6 +126,10 @@ class Probes:
         except BaseException:
             self.close()
             raise
+
+    def keep(self, link: Link) -> None:
+        """Takes over a link of a program: closed when the trace ends."""
+        self._links.append(link)
 
     def begin(self) -> list[tuple[int, int]]:
         """Starts the clock and adds the scope's threads; returns their (tid, tgid)."""
@@ -335,7 +341,8 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
     try:
         suffix = "_raw" if shape.raw else ""
         names = {name for measure in options.measures for name in (*measure.programs, *measure.placed)}
-        loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators)
+        python = {FREED} if options.has_python else set()
+        loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | python)
         for measure in options.measures:
             for name, attach_type in measure.attach_types().items():
                 loaded.programs[name + suffix].set_attach_type(attach_type)
@@ -374,6 +381,7 @@ def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
     for name in ("scope_tgids", "scope_tids", "scope_expected"):
         loaded.find_map(name).set_max_entries(_IDS)
     loaded.find_map("python_spaces").set_max_entries(_PYTHON_PROCESSES if options.has_python else 1)
+    loaded.find_map("python_code_caches").set_max_entries(sizes.get("rule_caches", 1) if options.has_python else 1)
     loaded.find_map("python_threads").set_max_entries(_PYTHON_THREADS if options.has_python else 1)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):

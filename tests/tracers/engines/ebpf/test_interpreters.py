@@ -11,12 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pythons import inside_of, interpreters, running
+from pythons import inside_of, interpreters, running, runtime_in
 from stallscope.tracers.cpython import functions
 from stallscope.tracers.cpython.memory import memory_of
 from stallscope.tracers.engines.ebpf import interpreters as module
 from stallscope.tracers.engines.ebpf.interpreters import Interpreters
 from stallscope.tracers.kernel import python
+from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import RECORD_STACK
 from stallscope.tracers.symbols.process import ProcessSpaces
 
@@ -63,7 +64,9 @@ class Traced:
         loaded = SimpleNamespace(
             find_map=lambda _: self.table, set_variable=lambda _, value: self.generations.append(value)
         )
-        engine: Any = SimpleNamespace(object=loaded, options=SimpleNamespace(has_python=has_python))
+        self.links: list[Any] = []
+        options = SimpleNamespace(has_python=has_python)
+        engine: Any = SimpleNamespace(object=loaded, options=options, keep=self.links.append)
         self.spaces = ProcessSpaces()
         unwinding: Any = SimpleNamespace(restack_soon=self._restack)
         self.interpreters = Interpreters(engine, self.spaces, unwinding)
@@ -107,6 +110,19 @@ def traced() -> Iterator[Traced]:
     made.spaces.close()
 
 
+@pytest.fixture(autouse=True)
+def attached(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """The programs that were attached: name, inode of the file, and offset in it."""
+    found: list[tuple[str, int, int]] = []
+
+    def attach(_: object, name: str, fd: int, offset: int) -> str:
+        found.append((name, os.fstat(fd).st_ino, offset))
+        return "a link"
+
+    monkeypatch.setattr(module, "attach_entry", attach)
+    return found
+
+
 def names(traced: Traced) -> list[str]:
     return [function.name for function in traced.interpreters.found().by_code.values()]
 
@@ -127,6 +143,41 @@ def test_probes_are_told_once(traced: Traced) -> None:
         assert traced.generations == [1, 2]
 
 
+def counted(space: bytes) -> int:
+    return int.from_bytes(space[-4:], "little")
+
+
+def test_freed_functions_are_counted_by_one_probe_per_file(traced: Traced, attached: list[Any]) -> None:
+    with interpreter() as (pid, _, _), interpreter() as (other, _, _):
+        for process in (pid, other):
+            traced.spaces.adopt(process)
+        traced.interpreters.poll()
+        assert [counted(traced.space(process)) for process in (pid, other)] == [1, 1]
+        mapping, runtime, address = runtime_in(pid)
+        with memory_of(pid) as memory:
+            freed = memory.word(address - runtime.vaddr + runtime.code_type + 48)
+        assert attached == [("python_freed", mapping.inode, freed - mapping.start + mapping.offset)]
+        assert traced.links == ["a link"]
+        # The probes count; what they know of the process stays the same.
+        key = pid.to_bytes(4, "little")
+        traced.table.content[key] = traced.space(pid)[:-4] + (7).to_bytes(4, "little")
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        assert traced.generations == [1]
+        assert counted(traced.space(pid)) == 7
+
+
+def test_without_that_probe_functions_are_read_each_time(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise BpfError("attach python_freed", 1, [])
+
+    monkeypatch.setattr(module, "attach_entry", refuse)
+    with interpreter() as (pid, _, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        assert counted(traced.space(pid)) == 0
+
+
 def test_switched_off() -> None:
     off = Traced(has_python=False)
     with interpreter() as (pid, _, _):
@@ -135,8 +186,7 @@ def test_switched_off() -> None:
         off.interpreters.finish()
     assert not off.table.content
     assert not off.interpreters.found().by_code
-    (remark,) = off.interpreters.found().remarks
-    assert remark == "Python functions of 1 process are not shown: --python shows them, and costs more"
+    assert off.interpreters.found().remarks == ()
     off.spaces.close()
 
 

@@ -1,0 +1,64 @@
+"""The option that names steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+
+from ..apis.steps import StepFunction, StepFunctions
+from ..measures.protocol import Measure
+from ..measures.span_options import SpanOptions
+from ..measures.steps import Steps
+from ..measures.timeline import Timeline
+from . import options
+from .api_options import find_library
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_FORM = "FILE:FUNCTION"
+
+
+def step_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--step: what `make_steps` is made from, with the values of `options.timeline_options`."""
+    option = click.option(
+        "--step",
+        "steps",
+        multiple=True,
+        metavar=_FORM,
+        help="A call of this function is a step (repeatable): lib.so:symbol, ./program:symbol. The summary says how "
+        "long steps take, what they wait for, and what is between them.",
+    )
+    return option(function)
+
+
+def make_steps(given: Mapping[str, Any]) -> tuple[Measure, ...]:
+    """The measures of steps and of the timeline that these need; without steps those of `options.make_timeline`.
+    Usage errors, and StallscopeError for a library without such a function."""
+    timeline = options.make_timeline(given)
+    if not given["steps"]:
+        return timeline
+    if given["every"]:
+        raise click.UsageError("--step tells of a whole trace: leave out --every")
+    limit, kept = given["max_events"]
+    size = int(given["event_mb"]) << 20
+    if not timeline:
+        timeline = (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
+    steps = Steps(_functions(given["steps"]), SpanOptions(limit, kept, 0, size >> 2))
+    return steps, *timeline
+
+
+def _functions(named: Iterable[str]) -> StepFunctions:
+    found = []
+    for text in dict.fromkeys(named):
+        path, _, symbol = text.rpartition(":")
+        if not path or not symbol:
+            raise click.BadParameter(f"{text!r} is not {_FORM}, such as libtrain.so:train_step", param_hint="'--step'")
+        if path.endswith(".py"):
+            raise click.BadParameter(
+                f"{text!r} is a function of Python, at whose begin and end there is no probe: name one of a library",
+                param_hint="'--step'",
+            )
+        found.append(StepFunction(find_library(path, re.compile(f"^{re.escape(symbol)}$")), symbol))
+    return StepFunctions.of(found)
