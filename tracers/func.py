@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from ..converters.base import cli
 from .base.scope import Scope
 from .command import options
@@ -43,6 +45,8 @@ def main(**given: Any) -> int:
 
     targets = make_targets(given)
     if given["lists"]:
+        if given["as_json"]:
+            raise click.UsageError("--list prints text: leave out --json")
         for line in target_list.lines(targets, _given_scope(given), given["command"]):
             print(line)
         return 0

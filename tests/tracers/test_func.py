@@ -54,6 +54,7 @@ def test_a_command(recorded: list[Request]) -> None:
         [f"{LIBC}:_setjmp", "-p", "1"],
         ["/no/such/file:f", "-p", "1"],
         [f"{__file__}:f", "-p", "1"],
+        [f"{LIBC}:getenv", "--list", "--json"],
     ],
 )
 def test_wrong_usage(arguments: list[str], recorded: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
