@@ -28,6 +28,14 @@ that are jumped to (`.cold`) have no return address where the kernel looks for i
 
 
 @dataclass(frozen=True)
+class Program(Library):
+    """A name without a folder that is not a library's: any file of that name, with or without a version behind it."""
+
+    def is_file(self, path: str, identity: tuple[int, int]) -> bool:  # noqa: ARG002
+        return re.fullmatch(r"[\d.]*", _after(self.path, os.path.basename(path))) is not None
+
+
+@dataclass(frozen=True)
 class Target:
     """``text``: as the user gave it. ``pattern`` is searched in names, with and without mangling."""
 
@@ -125,8 +133,15 @@ def _libraries(file: str) -> tuple[Library, ...]:
     """A path; or a name, which any file of that name has, and the program that the shell would run for it."""
     if "/" in file or os.path.isfile(file):
         return (Library.at(file),)
+    if ".so" in file:
+        return (Library(file),)
     program = shutil.which(file)
-    return (Library(file), Library.at(program)) if program and _is_elf(program) else (Library(file),)
+    return (Program(file), Library.at(program)) if program and _is_elf(program) else (Program(file),)
+
+
+def _after(begin: str, text: str) -> str:
+    """What follows; a text that is no version if it begins in another way."""
+    return text.removeprefix(begin) if text.startswith(begin) else "-"
 
 
 def _is_elf(path: str) -> bool:

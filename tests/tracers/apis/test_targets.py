@@ -96,6 +96,21 @@ def test_a_program_by_its_name() -> None:
     assert Target.parse("sh:main").is_file("/container/sh", HERE)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_it"),
+    [
+        ("/usr/bin/python3", True),
+        ("/usr/bin/python3.11", True),
+        ("/usr/bin/python3-config", False),
+        ("/usr/bin/xpython3", False),
+        ("/usr/lib/libpython3.11.so.1.0", False),
+    ],
+)
+def test_a_program_with_its_version(path: str, is_it: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert Target.parse("python3:Py*").is_file(path, HERE) is is_it
+
+
 def test_a_script_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\n")
