@@ -46,7 +46,7 @@ def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--critical", hidden=True, expose_value=False, callback=_refuse_path)(function)
 
 
-def _refuse_path(context: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+def _refuse_path(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
         raise StallscopeError(
             "a saved profile has sums of waits, a critical path needs each switch and wake-up with its time",

@@ -17,7 +17,7 @@ from runner import FOLDER, Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.converters.model.calls import CallTimes, together
-from stallscope.converters.summary.calls_view import CallsView, rows
+from stallscope.converters.summary.calls_view import By, CallsView, rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Library, Wanted
@@ -228,7 +228,7 @@ def test_intervals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["function", "process", "thread"])
-def test_tables_of_the_command(tmp_path: Path, by: str) -> None:
+def test_tables_of_the_command(tmp_path: Path, by: By) -> None:
     program = FOLDER / "cuda_calls"
     command = run(
         "-o", tmp_path / "x.pb.gz", "--sort", "max", "--by", by, "--rows", 3, "--", program, "plain", 2, 20,
@@ -239,7 +239,7 @@ def test_tables_of_the_command(tmp_path: Path, by: str) -> None:
     assert "::main" in command.out if by == "thread" else "::main" not in command.out
     with (tmp_path / "x.pb.gz").open("rb") as file:
         summary = summarize(pprof.load(file))
-    found = rows(summary.calls, CallsView("max", by))  # type: ignore[arg-type]
+    found = rows(summary.calls, CallsView("max", by))
     (rest,) = [line for line in lines[head:] if line.endswith(("more calls", "more rows"))]
     assert f"{len(found) - 3} more " in rest
     names = [line for line in lines[head : lines.index(rest)] if any(row.call.name in line for row in found)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK
+from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK, Scheduling
 from stallscope.converters.model.states import BLOCKED, RUNNING
 from stallscope.converters.transforms.critical_path import critical_path, path_profile, thread_of
 from stallscope.tracers.measures.timeline import Timeline
@@ -45,8 +45,8 @@ def test_path_leads_through_the_worker_to_the_holder_of_the_lock(trace: Trace) -
     assert drawn.total("critical") == path.wall
 
 
-def functions(scheduling: object, stack: int) -> set[str]:
-    return set() if stack == NO_STACK else {frame.name for frame in scheduling.stacks[stack]}  # type: ignore[attr-defined]
+def functions(scheduling: Scheduling, stack: int) -> set[str]:
+    return set() if stack == NO_STACK else {frame.name for frame in scheduling.stacks[stack]}
 
 
 def test_timer_does_not_lead_to_whom_it_interrupted(trace: Trace) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from commands import run
@@ -23,6 +26,8 @@ from stallscope.tracers.kernel.shapes import BTF_SHAPES, Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Traced, run_traced
 
+NOT_BY_PY_SPY = (3, 14)
+"""py-spy 0.4 reads older versions."""
 ENOUGH = 4
 """Versions that a machine for these tests has."""
 
@@ -79,6 +84,41 @@ def test_functions(python: tuple[str, ...]) -> None:
     assert (
         found.profile.lost.get("Python stacks that could not be read", 0) <= found.counters["user_memo_hits"] / 100 + 2
     )
+
+
+def seen_by_py_spy(pid: int) -> dict[int, list[tuple[str, int]]]:
+    """By thread: name and line of its Python functions, outermost first."""
+    py_spy = Path(sys.executable).with_name("py-spy")
+    command = [py_spy, "dump", "--native", "--json", "--pid", str(pid)]
+    said = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    return {
+        thread["os_thread_id"]: [
+            (frame["name"], frame["line"])
+            for frame in reversed(thread["frames"])
+            if frame["filename"].endswith((".py", "<string>"))
+        ]
+        for thread in json.loads(said)
+    }
+
+
+@pytest.mark.parametrize("version", [v for v in interpreters() if tuple(map(int, v.split("."))) < NOT_BY_PY_SPY])
+def test_same_functions_as_py_spy(version: str) -> None:
+    """In threads that stand still."""
+    with Workload("python_frames", 1, linger=True, python=interpreters()[version]) as workload:
+        workload.release()
+        truth = workload.truth()
+        sink = RecordSink(())
+        engine = Probes(options(workload.pid), sink)
+        try:
+            capture = Session(engine, None, 0.5).run(sink)
+        finally:
+            engine.close()
+        theirs = seen_by_py_spy(workload.pid)
+        profile = profile_of(capture, "Off-CPU time")
+        capture.spaces.close()
+    ours = {sample.label("tid"): functions(sample) for sample in profile.samples if sample.label("open")}
+    for wait in truth["waits"]:
+        assert ours[wait["tid"]] == theirs[wait["tid"]], wait["function"]
 
 
 @pytest.mark.parametrize("shape", BTF_SHAPES, ids=lambda shape: shape.name)

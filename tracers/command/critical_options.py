@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...converters.writers.output import GRAPHS, format_of
 from ..measures.timeline import Timeline
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[int]
+else:
+    _Type = click.ParamType
 
 
 def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +32,7 @@ def critical_option(function: Callable[..., Any]) -> Callable[..., Any]:
 COMMANDS_OWN = 0
 
 
-class _Thread(click.ParamType):  # type: ignore[type-arg]
+class _Thread(_Type):
     """The id of a process or thread, or ``command``."""
 
     name = "ID|command"

@@ -47,7 +47,8 @@ def _covering(elf: ElfFile, table: np.void, vaddr: int) -> np.ndarray[tuple[int]
     value, size = rows["value"].astype(np.uint64), rows["size"].astype(np.uint64)
     address = np.uint64(vaddr)
     inside = (rows["info"] & 15 == _STT_OBJECT) & (rows["shndx"] > 0) & (value <= address) & (address - value < size)
-    return rows[inside]  # type: ignore[no-any-return]
+    found: np.ndarray[tuple[int], np.dtype[np.void]] = rows[inside]
+    return found
 
 
 def variable_in(elf: ElfFile, vaddr: int) -> tuple[str, int] | None:

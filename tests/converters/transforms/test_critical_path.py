@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from stallscope.converters.model.critical import NOT_TRACED
 from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK, Scheduling
 from stallscope.converters.transforms.critical_path import critical_path, path_profile, thread_of
 
+Rows = Sequence[tuple[Any, ...]]
 S, D, R = 0x01, 0x02, 0x100
 MAIN, WORKER, HOLDER, STRANGER = 10, 11, 12, 99
 
 
-def schedule(switches: list[tuple[Any, ...]], wakeups: list[tuple[Any, ...]] = (), **more: Any) -> Scheduling:  # type: ignore[assignment]
+def schedule(switches: Rows, wakeups: Rows = (), **more: Any) -> Scheduling:
     """``switches``: time, core, state of the one that leaves, it, the one that comes. ``wakeups``: time, thread, waker,
     flags."""
     threads = more.pop("threads", [(tid, MAIN, 0, i, 0) for i, tid in enumerate((MAIN, WORKER, HOLDER))])

@@ -26,8 +26,9 @@ def program(gcc: str, tmp_path: Path) -> ElfFile:
 
 
 def address(program: ElfFile, name: str) -> int:
-    found = subprocess.run(["nm", f"/proc/self/fd/{program.source.fd}"], pass_fds=[program.source.fd],  # type: ignore[attr-defined]
-                           capture_output=True, text=True, check=True).stdout  # fmt: skip
+    assert isinstance(program.source, FileSource)
+    fd = program.source.fd
+    found = subprocess.check_output(["nm", f"/proc/self/fd/{fd}"], pass_fds=[fd], text=True)
     return next(int(line.split()[0], 16) for line in found.splitlines() if line.endswith(f" {name}"))
 
 

@@ -116,8 +116,8 @@ def test_rows_have_a_state_for_each_part() -> None:
 
 
 def test_rows_in_an_ioctl_have_its_name() -> None:
-    measure = measured([])
-    measure._ioctls = SimpleNamespace(described=lambda number: (f"COMMAND_{number}", "/dev/x"))  # type: ignore[assignment]
+    measure: Any = measured([])
+    measure._ioctls = SimpleNamespace(described=lambda number: (f"COMMAND_{number}", "/dev/x"))
     origin = ORIGIN.pack(6, 9, 0, 8, 7, 0, 2 | 5 << 8)
     measure.totals().add(origin, calls._TIME.pack(0, 0, 600, 50))
     rows = measure.rows(NONE)

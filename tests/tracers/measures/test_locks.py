@@ -127,11 +127,12 @@ class Maps:
 
 
 def drained(rows: list[tuple[bytes, bytes]], *queues: tuple[bytes, bytes]) -> Locks:
-    measure: Any = Locks()
-    measure._object = Maps(*queues)
-    measure._table, measure._holders_table = Table([]), Table(rows)
+    measure = Locks()
+    made: Any = measure
+    made._object = Maps(*queues)
+    made._table, made._holders_table = Table([]), Table(rows)
     measure.drain()
-    return measure  # type: ignore[no-any-return]
+    return measure
 
 
 def test_holders_are_added_up() -> None:

@@ -36,7 +36,7 @@ class Intervals:
         self._writers: dict[int, int] = {}
         """Processes that write profiles, and the bytes that each may take."""
         self.ours: set[int] = set()
-        """The processes that write, or wrote, profiles."""
+        """The processes that wrote profiles in the present interval. Later, their ids may be those of others."""
         self.failed = 0
         """Profiles that were not written."""
         self.late = 0
@@ -108,7 +108,7 @@ class Intervals:
         pid = os.fork()
         if pid:
             self._writers[pid] = size
-            self.ours.add(pid)
+            self.ours = set(self._writers)
             return
         status = 1
         try:

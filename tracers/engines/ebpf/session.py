@@ -69,8 +69,6 @@ class Session:
         self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
-        self._ours: set[int] = set()
-        """Our own processes, which are not part of what is traced."""
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
@@ -204,7 +202,6 @@ class Session:
 
         intervals.write(write, bounds.size_beside(len(threads), intervals.taken))
         sink.execs = [record for record in sink.execs if record.time >= at]
-        self._ours |= intervals.ours
         for measure in measures:
             measure.next()
         if self._folding:
@@ -342,7 +339,9 @@ class Session:
             self._adopt(self._to_adopt.popleft())
 
     def _own_processes(self) -> set[int]:
-        return self._ours | (self._unwinding.loader.pids if self._unwinding else set())
+        """Which are not part of what is traced."""
+        found = set(self._unwinding.loader.pids) if self._unwinding else set()
+        return found | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """What was traced of these threads from the beginning of ``part`` to ``end``, after the measures were read."""

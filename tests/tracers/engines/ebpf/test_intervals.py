@@ -112,6 +112,20 @@ def test_failures_are_counted(made: tuple[Intervals, Object], capfd: pytest.Capt
     assert capfd.readouterr().err == ""
 
 
+def test_the_id_of_a_writer_that_ended_is_not_kept(made: tuple[Intervals, Object]) -> None:
+    """It may be another process's by then."""
+    intervals, _ = made
+    intervals.write(lambda: None)
+    (first,) = intervals.ours
+    while intervals._writers:
+        time.sleep(0.01)
+        intervals.due()
+    assert intervals.ours == {first}, "it had waits in this interval"
+    intervals.write(lambda: None)
+    assert first not in intervals.ours
+    assert len(intervals.ours) == 1
+
+
 def test_there_are_few_writers_and_one_that_takes_much_is_alone(made: tuple[Intervals, Object]) -> None:
     intervals, _ = made
     intervals._engine.options = SimpleNamespace(memory=400)  # type: ignore[assignment]
