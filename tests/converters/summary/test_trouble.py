@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
