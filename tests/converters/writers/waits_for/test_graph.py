@@ -97,6 +97,14 @@ def test_without_wakers() -> None:
     assert "trace-wakeup" in error.value.remedy
 
 
+def test_nothing_was_waited_for() -> None:
+    profile = profile_of()
+    assert picture(profile, WriteOptions()).points == []
+    blocked = chained(7, 8, 5)._replace(stack=user(EXE, "main"))
+    with pytest.raises(StallscopeError, match="does not tell who ended waits"):
+        picture(profile_of(blocked), WriteOptions())
+
+
 def test_number_of_processes() -> None:
     assert several_processes(with_an_idle_thread())
     assert not several_processes(profile_of(chained(7, 8, 5, ("app-7", 7, "t"))))
