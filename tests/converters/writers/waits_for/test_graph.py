@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ThreadTimes, ValueType
+from stallscope.converters.model.waits_for import COLUMN
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.waits_for import graph as module
 from stallscope.converters.writers.waits_for.graph import Arrow, picture, several_processes
@@ -98,7 +99,7 @@ def test_without_wakers() -> None:
 
 
 def test_nothing_was_waited_for() -> None:
-    profile = profile_of()
+    profile = Profile([ValueType(COLUMN, "nanoseconds")])
     assert picture(profile, WriteOptions()).points == []
     blocked = chained(7, 8, 5)._replace(stack=user(EXE, "main"))
     with pytest.raises(StallscopeError, match="does not tell who ended waits"):
