@@ -101,7 +101,7 @@ def test_without_wakers() -> None:
 def test_nothing_was_waited_for() -> None:
     profile = Profile([ValueType(COLUMN, "nanoseconds")])
     assert picture(profile, WriteOptions()).points == []
-    blocked = chained(7, 8, 5)._replace(stack=user(EXE, "main"))
+    blocked = chained(7, 8, 5, ("disk", 9, "disk"))._replace(stack=user(EXE, "main"))
     with pytest.raises(StallscopeError, match="does not tell who ended waits"):
         picture(profile_of(blocked), WriteOptions())
 
