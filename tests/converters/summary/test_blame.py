@@ -28,7 +28,7 @@ def ranks(ms: int, *chain: Link, number: int = 8, other: int = 5, sleeps: int = 
 
 
 def sentence(profile: Profile, idle: set[Node] = frozenset()) -> str:  # type: ignore[assignment]
-    return Blame(waits_for(profile), set(idle), profile.threads).sentence(profile, Wakers())
+    return Blame(waits_for(profile), set(idle), profile.threads).blamed(profile, Wakers()).sentence
 
 
 def test_a_neighbour_that_is_not_traced() -> None:
