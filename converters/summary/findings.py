@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..model import ThreadTimes
 from .adding_up import Place, Sum, Sums, Thread
 from .causes import Key, effect_cause, held_cause
+from .coordinators import coordinators
 from .figures import thread_pattern
 from .finding import CPU, Finding
 from .standing import Standing
@@ -75,9 +76,15 @@ class Findings:
         return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
 
     def _mains(self) -> list[Thread]:
-        """Main threads of the processes at work; if there are none, of those that moved; else of all."""
+        """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a
+        main thread that only waits for the end of others, the threads of its process that are at work."""
         own = [thread for thread in self._own if thread not in self._standing.idle]
-        mains = [thread for thread in own if thread[0] == thread[1]] or own
+        working = {thread for thread in own if not self.is_quiet(thread)}
+        waiting = coordinators(self._sums, self._standing.still, working)
+        theirs = {thread for thread in working if (thread[0], thread[0]) in waiting}
+        mains = [
+            thread for thread in own if thread in theirs or (thread[0] == thread[1] and thread not in waiting)
+        ] or own
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
 
