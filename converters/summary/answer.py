@@ -174,7 +174,7 @@ def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], w
         leads = _leads_to(finding, effect, cause)
         follows = follows or leads
         told = effect if leads and effect and not set(effect.threads) & set(finding.threads) else None
-        weight = _ALONE if matters == 1 and not leads and not _has_mains(finding) else 1
+        weight = _ALONE if matters == 1 and not leads and not any(map(findings.is_main, finding.threads)) else 1
         say = partial(words.sentence, finding, told)
         made.append(_Choice(say, weight * finding.time, finding, bool(told), finding.pids))
     explained: list[str] = []
@@ -243,10 +243,6 @@ def _leads_to(finding: Finding, effect: Finding | None, cause: Finding | None) -
     # Without times of threads it is unknown what they mostly do.
     unknown = effect.kind == THREAD and not effect.wall and finding.pids <= effect.pids
     return by_name or unknown or (set(effect.threads) == set(finding.threads) and finding.time >= effect.time)
-
-
-def _has_mains(finding: Finding) -> bool:
-    return any(pid == tid for pid, tid in finding.threads)
 
 
 def _all(busy: Sequence[Finding], together: int) -> Finding:

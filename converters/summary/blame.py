@@ -64,6 +64,8 @@ class Told(NamedTuple):
     """"" if nobody stands out. Names are unescaped (hostile)."""
     untraced: tuple[int, ...] = ()
     """The ids of the processes that are blamed, if none of them was traced."""
+    victim: int = 0
+    """The id of the thread that waits longest for who is blamed."""
 
 
 class Blame:
@@ -84,7 +86,7 @@ class Blame:
         case = max(self._cases(profile), key=lambda case: (case.time, case), default=None)
         if case is None:
             return Told()
-        return Told(self._sentence(case, profile, wakers), self._untraced(case))
+        return Told(self._sentence(case, profile, wakers), self._untraced(case), self._victim(case))
 
     def _sentence(self, case: _Case, profile: Profile, wakers: Wakers) -> str:
         samples = list(self._samples(profile, case))
@@ -182,6 +184,13 @@ class Blame:
             for victim, end in self._graph.ends
             if victim in victims and self._culprit(case.group, victim, end) == case.culprit
         }
+
+    def _victim(self, case: _Case) -> int:
+        times: Counter[Node] = Counter()
+        for (victim, end), time in self._graph.ends.items():
+            if victim in self._groups[case.group] and self._culprit(case.group, victim, end) == case.culprit:
+                times[victim] += time
+        return max(times, key=lambda node: (times[node], node)).tid
 
     def _untraced(self, case: _Case) -> tuple[int, ...]:
         pids = {end.pid for end in self._ends(case)} - {0}

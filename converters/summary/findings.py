@@ -50,9 +50,9 @@ class Findings:
         self._names = {self._process(thread) for thread in self._own}
         self._at_work = self._pids_at_work(duration)
         self._duration = duration
-        self.active_wall = sum(
-            times.wall for thread, times in threads.items() if not self.is_quiet(thread)
-        )  # fmt: skip
+        self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
+        self._working = {each for each in self._own if each not in standing.idle and not self.is_quiet(each)}
+        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working)}
 
     def is_quiet(self, thread: Thread) -> bool:
         """Whether it spends nearly all its time in one wait that others end."""
@@ -79,14 +79,15 @@ class Findings:
         """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a
         main thread that only waits for the end of others, the threads of its process that are at work."""
         own = [thread for thread in self._own if thread not in self._standing.idle]
-        working = {thread for thread in own if not self.is_quiet(thread)}
-        waiting = coordinators(self._sums, self._standing.still, working)
-        theirs = {thread for thread in working if (thread[0], thread[0]) in waiting}
-        mains = [
-            thread for thread in own if thread in theirs or (thread[0] == thread[1] and thread not in waiting)
-        ] or own
+        mains = [thread for thread in own if self.is_main(thread)] or own
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
+
+    def is_main(self, thread: Thread) -> bool:
+        """Whether what holds this thread up holds up its process."""
+        if thread[0] in self._led_by_workers:
+            return thread in self._working and thread[0] != thread[1]
+        return thread[0] == thread[1]
 
     @property
     def is_whole_host(self) -> bool:

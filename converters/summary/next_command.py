@@ -101,6 +101,11 @@ def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
     return chosen or Whom(_scope(processes))
 
 
+def victim_of(told: Answer, blames: int) -> int:
+    """The thread whose path tells most. ``blames``: the thread that waits longest for who is blamed; 0 if nobody is."""
+    return told.victim if told.kind in _FOR_OTHERS and told.victim else blames or told.victim
+
+
 def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
     """The same if a critical path is known, too."""
     if not step or step.tells != _WHO_ENDS:

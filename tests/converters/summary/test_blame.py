@@ -38,6 +38,15 @@ def test_a_neighbour_that_is_not_traced() -> None:
     )
 
 
+def test_whom_it_would_help_to_trace_and_whose_path() -> None:
+    profile = ranks(61, HOLDER)
+    profile.samples.append(chained(22, 22, MS, HOLDER, process="rank-22"))
+    told = Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers())
+    assert (told.untraced, told.victim) == ((812,), 22)
+    profile = ranks(61, ("rank-20-20", 20, "rank"))
+    assert Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers()).untraced == ()
+
+
 def test_own_timers_are_no_waits_for_others() -> None:
     """However long they are; and if waits for others are a small part of the time, nobody is blamed for them."""
     assert sentence(ranks(60, HOLDER, sleeps=900)).startswith("92.3 % of what the 8 processes rank-* wait for others")

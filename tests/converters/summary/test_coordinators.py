@@ -55,3 +55,13 @@ def test_somebody_has_to_be_at_work() -> None:
     assert coordinators(sums, {(1, 1)}, {(1, 2)}) == {(1, 1)}
     assert not coordinators(sums, {(1, 1)}, {(1, 1), (9, 10)})
     assert not coordinators(sums, set(), {(1, 2)})
+
+
+def test_a_lock_of_the_workers_is_not_weighed_as_if_it_delayed_nobody() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(waiting_in("pthread_join"), "interruptible", 10_000 * MS, still=True)
+    Tracee(profile, 1, "app", 2, "holder").run(1_200 * MS).wait(SLEEP, "interruptible", 8_800 * MS, 90)
+    mutex = (*user(EXE, "use"), *user(LIBC, "pthread_mutex_lock"), *FUTEX)
+    for tid in (3, 4):
+        Tracee(profile, 1, "app", tid, "user").run(2_800 * MS).wait(mutex, "interruptible", 7_200 * MS, 90)
+    assert "use → pthread_mutex_lock" in summarize(profile).answer[0]

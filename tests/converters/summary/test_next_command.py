@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
-from stallscope.converters.summary.next_command import Whom, after_calls, after_path, after_wakers, next_command
+from stallscope.converters.summary.next_command import (
+    Whom,
+    after_calls,
+    after_path,
+    after_wakers,
+    next_command,
+    victim_of,
+)
 from stallscope.converters.summary.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
@@ -130,3 +137,10 @@ def test_after_a_path_comes_what_happens_when() -> None:
     assert step and step.command == "trace-offcpu -p 7 -d 2 -o when.pftrace"
     other = next_command(Answer((), "cpu"), False, ONE)
     assert after_path(other, ONE, None) == other
+
+
+def test_the_path_is_of_who_waits_for_somebody() -> None:
+    assert victim_of(Answer((), "lock", victim=5), 6) == 5
+    assert victim_of(Answer((), "sleep", victim=5), 6) == 6
+    assert victim_of(Answer((), "sleep", victim=5), 0) == 5
+    assert victim_of(Answer((), "lock"), 6) == 6
