@@ -16,7 +16,7 @@ _JOIN = re.compile(r"(.*[.:_])?(clock|timed|try)?join(_ex|_np)?|_*wait_for_tstat
 
 def coordinators(sums: Sums, still: Collection[Thread], at_work: Collection[Thread]) -> frozenset[Thread]:
     """The main threads whose only wait, for all of the trace, is for the end of threads or processes, while threads of
-    their process are at work. ``still``: threads that never moved; ``at_work``: those that do not only wait."""
+    their process mostly wait, too. ``still``: threads that never moved; ``at_work``: these others, which did."""
     workers: dict[int, int] = defaultdict(int)
     for pid, tid in at_work:
         workers[pid] += pid != tid

@@ -51,7 +51,7 @@ class Findings:
         self._at_work = self._pids_at_work(duration)
         self._duration = duration
         self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
-        self._working = {each for each in self._own if each not in standing.idle and not self.is_quiet(each)}
+        self._working = {each for each in self._own if each not in standing.idle and self._waits_at_work(each)}
         self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working)}
 
     def is_quiet(self, thread: Thread) -> bool:
@@ -59,6 +59,11 @@ class Findings:
         wall = self.threads[thread].wall
         spent = sum(self._sums[thread][place].time for place in self._standing.quiet.get(thread, ()))
         return 0 < wall * 99 <= spent * 100
+
+    def _waits_at_work(self, thread: Thread) -> bool:
+        """Whether it mostly waits, but not always in one place."""
+        times = self.threads[thread]
+        return (times.on_cpu + times.runnable) * 2 < times.wall and not self.is_quiet(thread)
 
     def _pids_at_work(self, duration: int) -> frozenset[int]:
         on_cpu: dict[int, int] = defaultdict(int)

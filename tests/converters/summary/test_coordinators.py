@@ -65,3 +65,13 @@ def test_a_lock_of_the_workers_is_not_weighed_as_if_it_delayed_nobody() -> None:
     for tid in (3, 4):
         Tracee(profile, 1, "app", tid, "user").run(2_800 * MS).wait(mutex, "interruptible", 7_200 * MS, 90)
     assert "use → pthread_mutex_lock" in summarize(profile).answer[0]
+
+
+def test_workers_that_run_are_told_as_what_the_main_thread_waits_for() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(waiting_in("pthread_join"), "interruptible", 10_000 * MS, still=True)
+    for tid in (2, 3):
+        Tracee(profile, 1, "app", tid, "cruncher").run(6_000 * MS).wait(LOCK, "interruptible", 4_000 * MS, 90)
+    (first, *_) = summarize(profile).answer
+    assert first.startswith("100.0 % of the time of the main thread of app is spent waiting for another thread in ")
+    assert "meanwhile the 2 cruncher threads" in first
