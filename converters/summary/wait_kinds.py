@@ -68,6 +68,13 @@ _LOCKS_BY_EVENTS = frozenset(("ProcSleep",))
 _CONNECTIONS = frozenset(("accept", "accept4"))
 _OF_PEER = re.compile(r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)", re.DOTALL)
 """Functions that wait with poll for what one other end does."""
+FEW_EVENTS_CALLS = frozenset(("poll", "ppoll", "select", "pselect6"))
+"""The system calls that wait for one of a few files (`FEW_EVENTS`)."""
+
+
+def is_of_peer(frame: str) -> bool:
+    """Whether a function, given by its label, waits with poll for what one other end does."""
+    return bool(_OF_PEER.match(without_line(frame)))
 
 
 def user_lock(frames: Sequence[str], kernel: str) -> str:
@@ -98,7 +105,7 @@ def _told_by_others(frames: Sequence[str], kernel: str) -> str:
         return WORK
     if frames and frames[-1] in _CONNECTIONS:
         return EVENTS
-    if kernel in FEW_EVENTS and any(_OF_PEER.match(without_line(frame)) for frame in frames[-3:-1]):
+    if kernel in FEW_EVENTS and any(map(is_of_peer, frames[-3:-1])):
         return PEER
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:
