@@ -153,6 +153,16 @@ def test_the_function_that_waits_for_a_peer_is_named_below_pythons_library() -> 
     assert text((*CLIENT, *nameless, *READINTO, *nameless, *POLL)) == expected.format("SocketIO.readinto")
 
 
+def test_without_python_frames_too() -> None:
+    python = Module("/usr/bin/python3.11")
+    outside = user(python, "Py_RunMain", "run_mod", "_PyEval_EvalFrameDefault")
+    stacks = [(*outside, *user(python, each), *POLL) for each in ("sock_recv_into", "sock_sendall", "select_poll_poll")]
+    shared = shared_frames([(stack, 10) for stack in stacks])
+    hidden = shared._replace(called=frozenset((python.path, name) for name in ("sock_recv_into", "select_poll_poll")))
+    assert site(stacks[0], hidden).frames == ("Py_RunMain", "run_mod", "…", "sock_recv_into", "poll")
+    assert site(stacks[2], hidden).frames == ("Py_RunMain", "run_mod", "…", "poll")
+
+
 def test_no_function_outside_of_the_innermost_python_function_waits_for_the_peer() -> None:
     python, select = Module("/usr/bin/python3.11"), python_of("/usr/lib/python3.11/selectors.py", ("select", 415))
     poll = (*select, *user(python, "cfunction_vectorcall", "select_poll_poll"), *POLL)
