@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
+from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
 from .frame_names import without_line
 from .runtimes import is_parked
 
@@ -30,6 +30,8 @@ CORE = "core"
 """A core: it is runnable."""
 WORK = "work"
 """Work, in an idle kernel thread or a thread of a language's runtime."""
+UNKNOWN = "unknown"
+"""Neither a state nor a stack was reported: nothing is said about it."""
 
 TOLD_BY_OTHERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, WORK))
 """Kinds of waits that another thread, a process, a peer or a timer ends: effects of a cause elsewhere."""
@@ -77,6 +79,11 @@ def is_of_peer(frame: str) -> bool:
     return bool(_OF_PEER.match(without_line(frame)))
 
 
+def is_placeholder(frame: str) -> bool:
+    """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
+    return frame[:1] == "[" and " " in frame
+
+
 def user_lock(frames: Sequence[str], kernel: str) -> str:
     """The function that waits for a lock of the program; "" if there is none."""
     if kernel in _EVENTS:
@@ -95,6 +102,8 @@ def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
         return HALTED
     if state == IDLE:
         return WORK
+    if state == OTHER and not kernel and all(map(is_placeholder, frames)):
+        return UNKNOWN
     if user_lock(frames, kernel) or _KERNEL_LOCKS.match(kernel):
         return LOCK
     return _told_by_others(frames, kernel) if state == INTERRUPTIBLE else HELD
