@@ -137,7 +137,16 @@ def test_package_comes_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["trace-offcpu", "trace-oncpu", "trace-wall", "trace-ioctl", "trace-cuda", "trace-doctor", "trace-convert"],
+    [
+        "trace-offcpu",
+        "trace-oncpu",
+        "trace-wall",
+        "trace-ioctl",
+        "trace-cuda",
+        "trace-func",
+        "trace-doctor",
+        "trace-convert",
+    ],
 )
 def test_help(run: Run, command: str) -> None:
     result = run(command, "--help")

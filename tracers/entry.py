@@ -35,6 +35,11 @@ def cuda() -> int:
     return run("stallscope.tracers.cuda")
 
 
+def func() -> int:
+    """``trace-func``."""
+    return run("stallscope.tracers.func")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

@@ -105,8 +105,10 @@ def command(
     """Decorator that makes a function a command; ``attributes`` go to click.command, ``groups`` order the options in
     its help. See the module's docstring.
 
-    Adds ``--version`` and ``-h``. The function returns the exit status, None for 0.
+    Adds ``--version`` and ``-h``. The function returns the exit status, None for 0. ``cls``: a subclass of
+    `ExamplesCommand`.
     """
+    kind: type[ExamplesCommand] = attributes.pop("cls", ExamplesCommand)
     settings = {
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
@@ -117,9 +119,7 @@ def command(
         versioned = click.version_option(package_name="stallscope", prog_name=name, message="%(prog)s %(version)s")(
             function
         )
-        make = click.command(
-            name, cls=ExamplesCommand, examples=examples, groups=groups, context_settings=settings, **attributes
-        )
+        make = click.command(name, cls=kind, examples=examples, groups=groups, context_settings=settings, **attributes)
         return make(versioned)
 
     return decorate

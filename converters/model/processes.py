@@ -48,6 +48,10 @@ def percentile_bucket(latencies: Sequence[int], percent: int) -> int | None:
     raise AssertionError("the waits are fewer than their sum")
 
 
+OTHER_NAMES = "[other names]"
+"""The name of threads that ended and are added up whatever their names were."""
+
+
 @dataclass(frozen=True, slots=True)
 class CpuLimit:
     """A control group with a CPU quota, and the effects of the quota during the trace."""

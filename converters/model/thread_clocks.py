@@ -62,9 +62,13 @@ class _ByRow:
 
     def __init__(self, rows: Array, times: Array, *columns: Array) -> None:
         order = np.lexsort((times, rows))
-        self._rows = rows[order]
+        distinct, firsts = np.unique(rows[order], return_index=True)
+        ends = [*firsts.tolist(), len(order)][1:]
+        self._places = {
+            row: slice(*place) for row, *place in zip(distinct.tolist(), firsts.tolist(), ends, strict=True)
+        }
         self._columns = [column[order] for column in columns]
 
     def of(self, row: int) -> list[Array]:
-        first, last = np.searchsorted(self._rows, [row, row + 1])
-        return [column[first:last] for column in self._columns]
+        place = self._places.get(row, slice(0, 0))
+        return [column[place] for column in self._columns]

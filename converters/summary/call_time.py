@@ -16,6 +16,7 @@ from .identity import kernel_id
 
 _SYNC = re.compile(r"cu(?:da)?(?:Ctx|Device|Event|Stream|Thread)Synchronize(?:_|$)")
 """Functions in which a thread waits until the GPU has done something."""
+_OF_CUDA = re.compile(r"cu(?:da)?[A-Z]")
 _LITTLE = 0.001
 """Parts below this share of the time are not told."""
 
@@ -53,7 +54,9 @@ class CallTime:
 
 def call_times(profile: Profile) -> tuple[CallTime, ...]:
     """By process, the most time of calling threads first. Empty if stacks have no functions, or a thread's account is
-    missing: then what is outside of calls is not known."""
+    missing: then what is outside of calls is not known. Empty, too, if none of the functions is CUDA's."""
+    if not any(_OF_CUDA.match(call.name) for call in profile.calls):
+        return ()
     inside = _inside(profile)
     accounts: dict[tuple[Any, Any], ThreadTimes] = {(each.pid, each.tid): each for each in profile.threads}
     if not inside or len(accounts) != len(profile.threads) or not inside.keys() <= accounts.keys():

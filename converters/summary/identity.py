@@ -6,6 +6,7 @@ has the id of its process. Threads that ended and are added up have 0 as the ker
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -135,8 +136,12 @@ def number_of(threads: Iterable[ThreadTimes]) -> int:
 
 
 def processes_of(threads: Iterable[ThreadTimes]) -> int:
-    """How many processes they are of: where these are added up, as many as the largest number of threads of a name."""
+    """How many processes they are of. Where these are added up: as many as main threads; without these, at most as many
+    as the largest number of threads of a name."""
     most: dict[int, int] = {}
+    mains: Counter[int] = Counter()
     for times in threads:
         most[times.pid] = max(most.get(times.pid, 1), times.count if is_sum(times.pid) else 1)
-    return sum(most.values())
+        if times.tid == times.pid:
+            mains[times.pid] += times.count
+    return sum(mains[pid] or number for pid, number in most.items())

@@ -124,16 +124,23 @@ def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
     calls, rows = of_threads(replace(scheduling, calls=chosen), Threads(scheduling.threads))
     # `of_threads` moves begins into the recording.
     cut = calls["begin"] <= scheduling.begin if early.any() else np.zeros(len(calls), bool)
-    clocks, sites = ThreadClocks(scheduling), Sites()
+    clocks, places = ThreadClocks(scheduling), _Places(scheduling)
     found = []
-    for row, name in sorted(set(zip(rows.tolist(), calls["name"].tolist(), strict=True))):
-        own = np.flatnonzero((rows == row) & (calls["name"] == name))
+    for own in _groups(rows, calls["name"]):
+        row, name = int(rows[own[0]]), int(calls["name"][own[0]])
         own = own[_outer(calls["begin"][own], calls["end"][own])]
         whole = own[(calls["end"][own] <= scheduling.end) & ~cut[own]]
-        thread = _Thread(scheduling, clocks, sites, row)
+        thread = _Thread(scheduling, clocks, places, row)
         made = thread.steps(scheduling.call_names[name].name, calls["begin"][whole], calls["end"][whole])
         found.append(replace(made, not_whole=len(own) - len(whole)))
     return tuple(sorted(found, key=lambda each: (-each.steps.wall, each.name, each.tid)))
+
+
+def _groups(rows: Array, names: Array) -> list[Array]:
+    """The places of equal pairs, each in their order."""
+    order = np.lexsort((names, rows))
+    changes = (np.diff(rows[order]) != 0) | (np.diff(names[order]) != 0)
+    return np.split(order, np.flatnonzero(changes) + 1) if len(order) else []
 
 
 def _outer(begins: Array, ends: Array) -> Array:
@@ -143,11 +150,25 @@ def _outer(begins: Array, ends: Array) -> Array:
     return found
 
 
+class _Places:
+    """Where waits are, found out once per stack."""
+
+    def __init__(self, scheduling: Scheduling) -> None:
+        self._stacks, self._sites = scheduling.stacks, Sites()
+        self._known: dict[int, Site] = {NO_STACK: NOWHERE}
+
+    def of(self, stack: int) -> Site:
+        """``stack``: an index, or `NO_STACK`."""
+        if stack not in self._known:
+            self._known[stack] = self._sites.of(self._stacks[stack])
+        return self._known[stack]
+
+
 class _Thread:
     """What a thread did in windows of its time."""
 
-    def __init__(self, scheduling: Scheduling, clocks: ThreadClocks, sites: Sites, row: int) -> None:
-        self._scheduling, self._clocks, self._sites, self._row = scheduling, clocks, sites, row
+    def __init__(self, scheduling: Scheduling, clocks: ThreadClocks, places: _Places, row: int) -> None:
+        self._scheduling, self._clocks, self._places, self._row = scheduling, clocks, places, row
         self._begins, ends, self._stacks = clocks.waits(row)
         self._lengths = ends - self._begins
 
@@ -186,17 +207,20 @@ class _Thread:
 
     def _waits(self, begins: Array, ends: Array) -> Iterator[StepWait]:
         """A thread that waits neither begins nor ends a step meanwhile, so that a wait is in one window or in none."""
+        if not len(begins):
+            return iter(())
         window = np.searchsorted(begins, self._begins, side="right") - 1
-        inside = (window >= 0) & (self._begins < ends[np.maximum(window, 0)]) if len(begins) else np.zeros(0, bool)
-        inside = inside if len(begins) else np.zeros(len(self._begins), bool)
+        inside = (window >= 0) & (self._begins < ends[np.maximum(window, 0)])
         times: dict[Site, int] = defaultdict(int)
         counts: dict[Site, int] = defaultdict(int)
         stacks, which = np.unique(self._stacks[inside], return_inverse=True)
-        lengths = self._lengths[inside]
-        for i, stack in enumerate(stacks.tolist()):
-            site = self._sites.of(self._scheduling.stacks[stack]) if stack != NO_STACK else NOWHERE
-            times[site] += int(lengths[which == i].sum())
-            counts[site] += int((which == i).sum())
+        numbers = np.bincount(which, minlength=len(stacks))
+        # Whole numbers are exact in doubles up to 2^53 ns.
+        sums = np.bincount(which, weights=self._lengths[inside], minlength=len(stacks))
+        for stack, time, number in zip(stacks.tolist(), sums.tolist(), numbers.tolist(), strict=True):
+            site = self._places.of(stack)
+            times[site] += int(time)
+            counts[site] += number
         longest = sorted(times, key=lambda site: (-times[site], site))[:_WAITS]
         return (StepWait(site, times[site], counts[site]) for site in longest)
 

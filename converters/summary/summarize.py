@@ -312,8 +312,10 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dic
     ended: Counter[tuple[bool, str]] = Counter()
     for pid, name in sorted(names.items()):
         if is_sum(pid):
-            ended[pid in kernel, name] += processes_of(times for (of, _), times in threads.items() if of == pid)
-            pids[pid in kernel, name] += []
+            # Threads without their main thread are of processes that are listed.
+            if (pid, pid) in threads:
+                ended[pid in kernel, name] += threads[pid, pid].count
+                pids[pid in kernel, name] += []
         else:
             pids[pid in kernel, name].append(pid)
     by_number = sorted(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..base.units import duration, share
 from ..model import Profile, ThreadTimes
-from ..model.processes import THREAD_VARIABLES, CpuLimit
+from ..model.processes import OTHER_NAMES, THREAD_VARIABLES, CpuLimit
 from .contention import SECOND, Contention, together
 from .figures import thread_pattern
 from .people import by_name
@@ -220,7 +220,7 @@ def _pools(processes: Sequence[Contention], threads: Sequence[ThreadTimes]) -> l
     names = {(times.pid, times.tid): thread_pattern(times.thread, times.pid == times.tid) for times in threads}
     pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
     for times in threads:
-        if times.creator and times.exited and times.tid != times.pid:
+        if times.creator and times.exited and times.tid != times.pid and times.thread != OTHER_NAMES:
             key = thread_pattern(times.process, main=False), thread_pattern(times.thread, main=False)
             pool = pools[key]
             pool.threads += times.count

@@ -29,7 +29,7 @@ def test_defaults(recorded: list[Request]) -> None:
     assert main(["-p", "4711"]) == 1
     (request,) = recorded
     ioctls, measure = request.measures
-    assert (ioctls.name, ioctls.columns) == ("ioctl", ())
+    assert (ioctls.name, ioctls.columns) == ("ioctl", measure.columns)
     assert (measure.name, request.what) == ("calls", "Time in calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
     assert measure.knobs() == {"measure_calls": 1}

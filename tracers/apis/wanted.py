@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -71,6 +71,13 @@ class Wanted:
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""
         return is_program or cuda.is_library(os.path.basename(path)) or self.is_given(path, identity)
+
+    def learn(self, path: str, identity: tuple[int, int], names: Callable[[], Iterable[str]]) -> None:
+        """Before it is asked for functions of a file. ``names`` gives those of all of them."""
+
+    def readable(self, name: str) -> str:
+        """How a function is named in the outputs."""
+        return name
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""

@@ -36,8 +36,8 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--sym",
             "symbols",
             metavar="REGEX",
-            help="The functions of --lib, of a C API: an exception that leaves one ends the program, and a thread "
-            "that is cancelled in one has no cleanup.",
+            help="The functions of --lib, of a C API: an exception that leaves one, or a change of stacks in one "
+            "(greenlets, coroutines), ends the program; a thread that is cancelled in one has no cleanup.",
         ),
     ]
     for decorator in reversed(decorators):

@@ -51,7 +51,7 @@ def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep
         return None
     from ...converters.summary.figures import NextStep
 
-    words = [f"trace-{stem}", *_chosen(given)]
+    words = [f"trace-{stem}", *map(shlex.quote, given.get("targets", ())), *_chosen(given)]
     words += ["--children", *(["-d", f"{given['duration']:g}"] if given["duration"] else [])]
     left_out = "processes that were left out and ran meanwhile"
     tells = f"also {plural(1, 'process')} that was left out and ran meanwhile" if len(busy) == 1 else ""

@@ -134,13 +134,14 @@ class Probed(Link):
                 unsafe.append(name)
             return self._wanted.wants(name, path, identity)
 
+        self._wanted.learn(path, identity, lambda: function_names(elf))
         found = find_functions(elf, wanted, CODE)
         if is_program and not elf.is_64:
             self._narrow.append(path)
         if not found:
             self._note_without(elf, path, identity, unsafe)
             return
-        if why := _unfit(elf):
+        if why := unfit(elf):
             self.problems[path] = why
             return
         # Functions of a program that only looks like CUDA's are not taken for it.
@@ -149,7 +150,8 @@ class Probed(Link):
         if len(self.functions) + len(found) > _MOST:
             raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
         first = len(self.functions)
-        probes, places = zip(*(_placed(function, path, first + i) for i, function in enumerate(found)), strict=True)
+        placed = (self._placed(function, path, number) for number, function in enumerate(found, first))
+        probes, places = zip(*placed, strict=True)
         attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
         self._links += attached.links
         self.functions += probes
@@ -157,6 +159,12 @@ class Probed(Link):
         for i, place in enumerate(places, first):
             if error := attached.refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
+
+    def _placed(self, function: Function, path: str, number: int) -> tuple[Probe, Place]:
+        at = entry(function.code)
+        cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
+        name = self._wanted.readable(function.name)
+        return Probe(name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
     def _note_without(self, elf: ElfFile, path: str, identity: tuple[int, int], unsafe: list[str]) -> None:
         """A file has no wanted function that can have a probe."""
@@ -225,12 +233,6 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(map(printable, names[:_NAMED])) + more
 
 
-def _placed(function: Function, path: str, number: int) -> tuple[Probe, Place]:
-    at = entry(function.code)
-    cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
-    return Probe(function.name, path, at.is_fast), Place(function.offset + at.offset, cookie)
-
-
 def is_program(pid: int, mapping: Mapping) -> bool:
     """Whether the mapped file is the program that the process runs."""
     try:
@@ -246,7 +248,7 @@ def root_of(pid: int) -> Root:
         return HOST
 
 
-def _unfit(elf: ElfFile) -> str:
+def unfit(elf: ElfFile) -> str:
     """Why no function of this file can have a probe; "" if they can."""
     if not elf.is_64 or elf.machine != _X86_64:
         return "its code is not that of 64-bit x86"

@@ -175,3 +175,16 @@ def test_sums_of_intervals_that_are_merged_are_those_of_their_names() -> None:
     }  # fmt: skip
     (wait,) = summary.waits
     assert (wait.time, wait.threads) == (9 * SECOND, 1204 + 37)
+
+
+def test_processes_that_are_added_up_are_as_many_as_their_main_threads() -> None:
+    main = times(0, "storm", 0, "storm", pid_life=2, tid_life=2, count=151)
+    others = times(0, "storm", 0, "storm", pid_life=2, tid_life=1 << 24, count=3000)
+    both = Profile(COLUMNS, [], threads=[main, others])
+    (process,) = summarize(both).processes
+    assert (process.number, process.ended) == (151, 151)
+    found = identity.with_own_ids(both).threads
+    assert identity.processes_of(found) == 151
+    assert identity.processes_of(found[1:]) == 3000, "at most"
+    alone = summarize(Profile(COLUMNS, [], threads=[times(7, "storm", 7, "storm"), others]))
+    assert [each.number for each in alone.processes] == [1]

@@ -227,6 +227,13 @@ def test_what_is_outside_of_calls_is_not_guessed(threads: list[ThreadTimes]) -> 
     assert summarize(profile(threads=threads)).call_times == ()
 
 
+def test_calls_of_other_libraries_have_no_gpu_to_wait_for() -> None:
+    others = [replace(call, name=call.name.replace("cuda", "shop")) for call in profile().calls]
+    summary = summarize(profile(calls=others))
+    assert summary.call_times == ()
+    assert "calling threads wait" not in " ".join(summary.answer)
+
+
 def test_ioctls_are_part_of_the_calls_and_no_rows() -> None:
     summary = summarize(profile())
     assert {each.total.name for each in summary.calls} == {"cudaGetDeviceProperties"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
@@ -166,8 +167,8 @@ def test_threads_that_are_no_pool_made_anew(given: dict[str, int]) -> None:
     assert told(pools(**given)) == ()
 
 
-@pytest.mark.parametrize("change", [{"creator": 0}, {"exited": False}])
-def test_threads_that_were_there_before_or_stay_are_no_pool_made_anew(change: dict[str, int]) -> None:
+@pytest.mark.parametrize("change", [{"creator": 0}, {"exited": False}, {"thread": "[other names]"}])
+def test_threads_that_were_there_before_or_stay_or_have_no_name_are_no_pool_made_anew(change: dict[str, Any]) -> None:
     made = pools()
     made.threads = [made.threads[0], *(replace(times, **change) for times in made.threads[1:])]
     assert told(made) == ()

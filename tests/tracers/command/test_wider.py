@@ -29,6 +29,7 @@ def given(**values: Any) -> dict[str, Any]:
         ({"name": "^train$", "duration": 0.5}, "trace-wall -n '^train$' --children -d 0.5"),
         ({"name": "train"}, "trace-wall -n train --children"),
         ({"name": "a'b\x1b[2J", "tids": (9,)}, "trace-wall -t 9 -n 'a'\"'\"'b\\x1b[2J' --children"),
+        ({"targets": ("libc.so.6:get*",), "pids": (7,)}, "trace-wall 'libc.so.6:get*' -p 7 --children"),
         ({"pids": (7,), "cgroup": Path("/a b")}, "trace-wall -p 7 --cgroup '/a b' --children"),
     ],
 )

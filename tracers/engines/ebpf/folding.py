@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ....converters.model.processes import OTHER_NAMES
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...kernel.records import STATES, ExecRecord, Origin, RecordSink, Thread, ThreadRecord, WaitSum
@@ -33,7 +34,6 @@ _SPACES = 64
 """So many different address spaces of processes of one name keep their stacks."""
 _NAMES = 1 << 10
 """So many sums have names of their own."""
-_OTHERS = "[other names]"
 _GONE = 3
 """PHASE_GONE of bpf/include/records.h."""
 _NO_WAITS = WaitSum(*[0] * 7)
@@ -216,7 +216,7 @@ class Folding:
 
     def _sum(self, name: _Name) -> _Sum:
         if name not in self._sums and len(self._sums) >= _NAMES:
-            name = _Name(0, _OTHERS, name.main, _OTHERS.encode())
+            name = _Name(name.number, "" if name.number else OTHER_NAMES, name.main, OTHER_NAMES.encode())
         found = self._sums.get(name)
         if found is None:
             self._next_life += 1

@@ -139,6 +139,18 @@ def test_threads_of_a_process_that_lives_stay_with_it(storm: Storm) -> None:
     assert {lives.threads[origin.life] for origin in storm.rows() if not origin.tid} == firsts
 
 
+def test_threads_of_too_many_names_stay_with_their_process(storm: Storm) -> None:
+    storm.monkeypatch.setattr(folding, "_NAMES", 2)
+    pid = os.getpid()
+    storm.process(pid, "server", ended=False)
+    for i in range(8):
+        storm.thread(GONE + i, pid, b"job-%d" % i)
+    storm.poll()
+    sums = {record.comm: record for record in storm.folding.records()}
+    assert sums[b"[other names]"].number > 1
+    assert {each.thread.key.tgid for each in sums.values()} == {pid}
+
+
 def test_lives_before_an_exec_go_with_the_thread(storm: Storm) -> None:
     for i in range(6):
         life = storm.thread(GONE + i, GONE + i, b"x")

@@ -1,0 +1,116 @@
+"""What matches, of files that are compiled for it. Nothing is attached."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.apis.targets import Target, Targets
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.command.target_list import check, lines
+
+SOURCE = """
+namespace shop {
+__attribute__((noinline)) int price(int x) { return x + 1; }
+__attribute__((noinline)) int price(long x) { return x + 2; }
+}
+extern "C" {
+__attribute__((naked)) int pushed() { __asm__("push %rbx; pop %rbx; ret"); }
+__attribute__((naked)) int stepped() { __asm__("lea 1(%rdi), %eax; ret"); }
+int _setjmp(void *x) { return x != 0; }
+}
+"""
+
+
+@pytest.fixture
+def library(require: Callable[[bool, str], None], tmp_path: Path) -> Path:
+    compiler = shutil.which("g++")
+    require(compiler is not None, "there is no g++")
+    (tmp_path / "x.cc").write_text(SOURCE)
+    path = tmp_path / "libshop.so"
+    apart = "-Wl,-Ttext=0x123000"  # addresses are not offsets in the file
+    subprocess.run([str(compiler), "-w", "-O1", "-shared", "-fPIC", apart, "-o", path, tmp_path / "x.cc"], check=True)
+    return path
+
+
+def targets(*texts: str, returns: bool = False) -> Targets:
+    return Targets.of(map(Target.parse, texts), returns=returns)
+
+
+def address_of(library: Path, symbol: str) -> int:
+    found = subprocess.run(["nm", "-D", library], check=True, capture_output=True, text=True).stdout
+    return int(re.search(rf"^([0-9a-f]+) T {symbol}$", found, re.MULTILINE)[1], 16)  # type: ignore[index]
+
+
+def test_what_a_probe_costs(library: Path) -> None:
+    file, pushed, stepped, last = lines(targets(f"{library}:*ed"), None, ())
+    assert file == str(library)
+    assert pushed == f"  {address_of(library, 'pushed'):#014x}  pushed  probe: yes, about 2 µs a call"
+    assert stepped == f"  {address_of(library, 'stepped'):#014x}  stepped  probe: yes, about 12 µs a call"
+    assert last == (
+        "2 functions of 1 file: 2 can have a probe, 1 of them on an instruction that the kernel steps through"
+    )
+
+
+def test_functions_of_cpp(library: Path) -> None:
+    _, first, second, last = lines(targets(f"{library}:shop::price"), None, ())
+    assert "shop::price(int)  probe: no: an exception could leave it (--cpp)" in first
+    assert "shop::price(long)  probe: no:" in second
+    assert last == "2 functions of 1 file: 0 can have a probe"
+    _, first, second, _ = lines(targets(f"{library}:shop::price", returns=True), None, ())
+    assert "shop::price(int)  probe: yes" in first
+    assert "shop::price(long)  probe: yes" in second
+
+
+def test_functions_that_return_twice(library: Path) -> None:
+    _, line, _ = lines(targets(f"{library}:_setjmp", returns=True), None, ())
+    assert line.endswith("_setjmp  probe: no: its return must not be watched")
+
+
+def test_nothing_matches(library: Path) -> None:
+    found = lines(targets(f"{library}:pushedd"), None, ())
+    assert [next(found), next(found)] == [str(library), "  no function matches: it has pushed"]
+    with pytest.raises(StallscopeError, match="no function matches"):
+        next(found)
+    with pytest.raises(StallscopeError, match="no file of that name"):
+        list(lines(targets("libnosuch.so.9:f"), None, ()))
+
+
+def test_of_a_process(library: Path) -> None:
+    """By the file's name, in what the process maps."""
+    scope = Scope(pids=[os.getpid()])
+    with pytest.raises(StallscopeError, match="no file of that name"):
+        list(lines(targets("libshop.so:pushed"), scope, ()))
+    ctypes.CDLL(str(library))
+    file, _, last = lines(targets("libshop.so:pushed"), scope, ())
+    assert (file, last) == (str(library), "1 function of 1 file: 1 can have a probe")
+
+
+def test_of_a_command() -> None:
+    file, getenv, _ = lines(targets("libc.so.6:getenv"), None, ("sh",))
+    assert "/libc" in file
+    assert "  getenv  probe: " in getenv
+
+
+def test_what_a_file_has_not(library: Path, tmp_path: Path) -> None:
+    check(targets(f"{library}:pushed", "libnosuch.so.9:f"))
+    with pytest.raises(StallscopeError, match=r"has no function for '.*:pushedd'") as caught:
+        check(targets(f"{library}:pushedd"))
+    assert (caught.value.remedy, caught.value.exit_code) == ("it has pushed", 2)
+    with pytest.raises(StallscopeError, match=r"return of shop::price\(int\) could end the program") as caught:
+        check(targets(f"{library}:shop::*"))
+    assert "--cpp" in caught.value.remedy
+    check(targets(f"{library}:shop::*", returns=True))
+    with pytest.raises(StallscopeError, match="return of _setjmp could end") as caught:
+        check(targets(f"{library}:_setjmp", returns=True))
+    assert "--cpp" not in caught.value.remedy
+    (tmp_path / "text").write_text("x" * 1000)
+    with pytest.raises(StallscopeError, match="not an ELF file"):
+        check(targets(f"{tmp_path}/text:f"))

@@ -1,0 +1,214 @@
+"""What matches the targets, before anything is attached: checked before a trace, and printed by ``--list``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...converters.base.errors import StallscopeError
+from ...converters.base.text import printable, shortened
+from ...converters.base.units import plural
+from ..apis.entries import CODE, entry
+from ..apis.targets import Target, Targets
+from ..base import procfs
+from ..base.scope import Scope
+from ..images.elf import ElfError, ElfFile, FileSource
+from ..images.files import HOST, open_mapped
+from ..images.functions import find_functions, function_names
+from ..images.maps import read_maps
+from ..images.needed import needed
+from ..measures.probed import root_of, unfit
+
+_LONGEST = 120
+"""Characters of a name."""
+_COSTS = {True: "about 2 µs", False: "about 12 µs"}
+"""Of a call with its probe, by whether the kernel emulates the instruction: docs/cuda.md has the measurement."""
+_NO_RETURN = "no: its return must not be watched"
+_ONLY_CPP = "no: an exception could leave it (--cpp)"
+
+
+class Match(NamedTuple):
+    """A function that is meant. ``address``: as `nm` prints it. ``why_not``: it gets no probe; "" if it does."""
+
+    name: str
+    address: int
+    is_fast: bool
+    why_not: str
+
+
+class Listed(NamedTuple):
+    """A file with targets. ``problem``: why none of its functions can have a probe; ``nearest``: names of its
+    functions, if none matches."""
+
+    path: str
+    matches: list[Match]
+    problem: str = ""
+    nearest: tuple[str, ...] = ()
+
+
+def check(targets: Targets) -> None:
+    """StallscopeError if a file that is there has no function for one of the targets."""
+    for target in targets.targets:
+        (first, *others) = target.libraries
+        if first.identity and not others:
+            _check_file(target, _read_path(first.path, Targets.of([target], returns=targets.returns)))
+
+
+def _check_file(target: Target, listed: Listed) -> None:
+    shown = printable(listed.path)
+    if listed.problem:
+        raise StallscopeError(
+            f"{shown}: {printable(listed.problem)}", "give a 64-bit library or program that is not of Go", exit_code=2
+        )
+    if not listed.matches:
+        has = f"it has {', '.join(map(_shown, listed.nearest))}" if listed.nearest else ""
+        raise StallscopeError(
+            f"{shown} has no function for {target.text!r}", has or f"`nm -DC {shown}` lists what it has", exit_code=2
+        )
+    if all(match.why_not for match in listed.matches):
+        first = listed.matches[0]
+        remedy = "--list shows which functions can be traced"
+        if first.why_not == _ONLY_CPP:
+            remedy = "--cpp traces it nevertheless: be sure that no exception or panic leaves it"
+        raise StallscopeError(
+            f"{shown}: a probe on the return of {_shown(first.name)} could end the program", remedy, exit_code=2
+        )
+
+
+def lines(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[str]:
+    """What ``--list`` prints. StallscopeError for a scope that does not exist, and when nothing matches."""
+    files = list(_files(targets, scope, command))
+    if not files:
+        raise StallscopeError(
+            "no file of that name is mapped, or where the loader looks", "give a path, or -p of a process that maps it"
+        )
+    for listed in files:
+        yield printable(listed.path)
+        yield from (f"  {line}" for line in _lines_of(listed))
+    probes = [match for listed in files for match in listed.matches if not match.why_not]
+    found = sum(len(listed.matches) for listed in files)
+    if not found:
+        raise StallscopeError("no function matches", "patterns are those of the shell: 'libc.so.6:*lock*'")
+    slow = sum(not match.is_fast for match in probes)
+    yield (
+        f"{plural(found, 'function')} of {plural(len(files), 'file')}: {len(probes):,} can have a probe"
+        f"{f', {slow:,} of them on an instruction that the kernel steps through' if slow else ''}"
+    )
+
+
+def _lines_of(listed: Listed) -> Iterator[str]:
+    if listed.problem:
+        yield f"not traced: {printable(listed.problem)}"
+    elif not listed.matches:
+        has = f": it has {', '.join(map(_shown, listed.nearest))}" if listed.nearest else ""
+        yield f"no function matches{has}"
+    for match in listed.matches:
+        probe = match.why_not or f"yes, {_COSTS[match.is_fast]} a call"
+        yield f"{match.address:#014x}  {_shown(match.name)}  probe: {probe}"
+
+
+def _shown(name: str) -> str:
+    return printable(shortened(name, _LONGEST))
+
+
+def _files(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[Listed]:
+    """The files of the targets: those that processes of the scope map; else those that the loader would find."""
+    seen: set[tuple[int, int]] = set()
+    for path, fd in _opened(targets, scope, command):
+        try:
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                yield _read(fd, path, targets)
+        finally:
+            os.close(fd)
+
+
+def _opened(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    if scope and not command:
+        scope.resolve()
+        pids = (
+            set(procfs.pids()) if scope.everything else scope.tgids | {procfs.tgid_of(tid) or 0 for tid in scope.tids}
+        )
+        for pid in sorted(pids):
+            yield from _mapped(targets, pid)
+        return
+    import shutil
+    import sys
+
+    programs = [shutil.which(command[0]) or command[0]] if command else [sys.executable]
+    names = [library.path for library in targets.libraries]
+    given = [library.path for library in targets.libraries if library.identity and not command]
+    for path in (*given, *(path for program in programs for path in needed(program, os.environ, also=names))):
+        try:
+            fd = HOST.open_regular(path)
+        except (OSError, ValueError):
+            continue
+        status = os.fstat(fd)
+        if targets.is_given(path, (status.st_dev, status.st_ino)):
+            yield path, fd
+        else:
+            os.close(fd)
+
+
+def _mapped(targets: Targets, pid: int) -> Iterator[tuple[str, int]]:
+    """Files of the targets that a process maps. One that has ended, or that we may not look into, has none."""
+    try:
+        mappings = [each for each in read_maps(pid) if each.is_file]
+    except OSError:
+        return
+    for each in mappings:
+        if not targets.is_given(each.file_path, (each.dev, each.inode)):
+            continue
+        root = root_of(pid)
+        try:
+            fd = open_mapped(pid, each, root)
+        except (OSError, ValueError):
+            continue
+        finally:
+            root.close()
+        yield each.file_path, fd
+
+
+def _read_path(path: str, targets: Targets) -> Listed:
+    try:
+        fd = HOST.open_regular(path)
+    except (OSError, ValueError) as error:
+        return Listed(path, [], str(error))
+    try:
+        return _read(fd, path, targets)
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, path: str, targets: Targets) -> Listed:
+    status = os.fstat(fd)
+    identity = status.st_dev, status.st_ino
+    try:
+        elf = ElfFile(FileSource(fd))
+        if why := unfit(elf):
+            return Listed(path, [], why)
+        names = function_names(elf)
+        targets.learn(path, identity, lambda: names)
+        found = find_functions(
+            elf, lambda name: targets.wants(name, path, identity) or targets.is_unsafe(name, path, identity), CODE
+        )
+    except ElfError as error:
+        return Listed(path, [], str(error))
+    matches = []
+    for function in found:
+        at = entry(function.code)
+        address = _address(elf, function.offset)
+        matches.append(Match(targets.readable(function.name), address, at.is_fast, _why_not(targets, function.name)))
+    return Listed(path, matches, nearest=() if matches else tuple(targets.nearest(names)))
+
+
+def _why_not(targets: Targets, name: str) -> str:
+    if targets.can_return(name):
+        return ""
+    return _ONLY_CPP if Targets(returns=True).can_return(name) else _NO_RETURN
+
+
+def _address(elf: ElfFile, offset: int) -> int:
+    return next(s.vaddr + offset - s.offset for s in elf.segments if 0 <= offset - s.offset < s.filesz)
