@@ -12,7 +12,7 @@ from .coordinators import coordinators
 from .figures import thread_pattern
 from .finding import CPU, Finding
 from .standing import Standing
-from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
+from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, user_lock
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
@@ -214,7 +214,7 @@ class Findings:
         groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
-                if place.kind != CORE and thread not in self._standing.idle:
+                if place.kind not in (CORE, UNKNOWN) and thread not in self._standing.idle:
                     key = self._process(thread), place.kind, place.site.frames
                     groups[key].setdefault(thread, []).append(place)
         found = [self._finding(str(key[1]), members, least=0) for key, members in groups.items()]

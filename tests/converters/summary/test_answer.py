@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary import answer
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.figures import Wait
@@ -317,3 +317,16 @@ def test_nothing_but_idle_threads() -> None:
     assert said(idle, other) == "Hardly anything but idle threads: 1 thread, waiting for work nearly all the time."
     assert said(idle, replace(other, time=SECOND)) == "No wait of significance was recorded."
     assert said() == "No wait was recorded."
+
+
+def test_a_wait_of_which_nothing_was_reported_is_in_no_sentence() -> None:
+    profile = empty()
+    untold = (Frame("[switch not reported]", "other"),)
+    Tracee(profile, 1, "[unknown]", 1, "[unknown]").run(10 * MS).wait(untold, "other", 9_000 * MS, 31)
+    Tracee(profile, 2, "app", 2, "app").run(9_700 * MS).wait(SLEEP, "interruptible", 300 * MS, 3)
+    said = sentences(profile)
+    assert not any("[unknown]" in sentence or "not reported" in sentence for sentence in said)
+    alone = empty()
+    Tracee(alone, 1, "[unknown]", 1, "[unknown]").run(10 * MS).wait(untold, "other", 9_000 * MS, 31)
+    assert summarize(alone).waits[0].kind == "unknown"
+    assert not any("blocked" in sentence for sentence in sentences(alone))
