@@ -4,7 +4,10 @@ from dataclasses import replace
 
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary import answer
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.figures import Wait
+from stallscope.converters.summary.findings import Findings
+from stallscope.converters.summary.standing import standing
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
@@ -288,6 +291,16 @@ def test_a_wait_for_events_leads_where_running_takes_less_but_not_on_a_whole_hos
     assert sentences(profile)[0].startswith("60.0 % of the time of the main thread of web is spent waiting in main →")
     Tracee(profile, 9, "kworker", 9, "kworker").wait(kernel("kthread", "worker_thread"), "idle", 10 * SECOND)
     assert sentences(profile)[0].startswith("40.0 % of the time of")
+
+
+def test_the_thread_that_waits_most_is_the_victim() -> None:
+    profile = empty()
+    Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(receiving("ask"), "interruptible", 9 * SECOND, 90)
+    Tracee(profile, 8, "app", 8, "app").run(2 * SECOND).wait(receiving("ask"), "interruptible", 8 * SECOND, 90)
+    threads = merged_threads(profile.threads)
+    sums = add_up_waits(profile, threads)
+    found = Findings(sums, threads, standing(sums, threads), profile.duration_ns)
+    assert answer.answer(summarize(profile), found).victim == 7
 
 
 def test_nothing_but_idle_threads() -> None:

@@ -48,7 +48,7 @@ Of 2 min 40 s: 9.0 % on a core, 0.4 % waiting for one, 90.6 % blocked (interrupt
                                            8 × demo/worker 0.8 %
 
 Nothing lost; 3 stacks cut short.
-Next: trace-offcpu -n '^demo$' -d 2 -o when.pftrace  # who wakes whom, and when
+Next: trace-wakeup -n '^demo$' -d 5  # who ends these waits
 """
 MODEL_WAITS_AT_60 = """\
                  Where (Share: of all threads' time; after a
@@ -283,7 +283,7 @@ def test_one_process_fits_a_terminal_of_80_columns_and_24_lines() -> None:
     text = shown(many_places(1), width=80)
     assert len(text.splitlines()) <= 23
     assert "more places" in text
-    assert text.splitlines()[-1].startswith("Next: trace-offcpu -p 1 ")
+    assert text.splitlines()[-1].startswith("Next: trace-wakeup -p 1 ")
     assert "more places" not in shown(many_places(1), width=80, top=12)
 
 
