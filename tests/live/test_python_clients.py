@@ -12,12 +12,13 @@ SLOW_PEER = """
 import http.client, os, socket, time
 
 server = socket.create_server(("127.0.0.1", 0))
+server.settimeout(60)  # no peer without a client
 if not os.fork():
-    while True:
-        connection, _ = server.accept()
-        while connection.recv(4096):
-            time.sleep(0.05)
-            connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\nx")
+    connection, _ = server.accept()
+    while connection.recv(4096):
+        time.sleep(0.05)
+        connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\nx")
+    os._exit(0)
 
 client = http.client.HTTPConnection(*server.getsockname(), timeout=5)
 server.close()
@@ -33,7 +34,7 @@ for _ in range(40):
     ask()
     pause()
 client.close()
-os._exit(0)
+os.wait()
 """
 
 
