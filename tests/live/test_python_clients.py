@@ -9,31 +9,33 @@ import pytest
 from commands import run
 
 SLOW_PEER = """
-import http.client, os, socket, time
+import os, socket, time, urllib.request
 
+TIMES = 40
 server = socket.create_server(("127.0.0.1", 0))
+server.settimeout(60)  # no peer without a client
 if not os.fork():
-    while True:
+    for _ in range(TIMES):
         connection, _ = server.accept()
-        while connection.recv(4096):
-            time.sleep(0.05)
-            connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\nx")
+        connection.recv(4096)
+        time.sleep(0.05)
+        connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\nx")
+        connection.close()
+    os._exit(0)
 
-client = http.client.HTTPConnection(*server.getsockname(), timeout=5)
-server.close()
+url = "http://%s:%d/" % server.getsockname()
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 def ask():
-    client.request("GET", "/")
-    client.getresponse().read()
+    opener.open(url, timeout=5).read()
 
 def pause():
     time.sleep(0.02)
 
-for _ in range(40):
+for _ in range(TIMES):
     ask()
     pause()
-client.close()
-os._exit(0)
+os.wait()
 """
 
 
