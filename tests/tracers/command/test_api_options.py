@@ -43,7 +43,8 @@ def test_nearest_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "says"), [("/no/such.so", "there is no library"), (__file__, "not an ELF file"), ("/", "^/: not a regular file")]
+    ("path", "says"),
+    [("/no/such.so", "there is no library"), (__file__, "not an ELF file"), ("/", "^/: not a regular file")],
 )
 def test_no_library(path: str, says: str) -> None:
     with pytest.raises(StallscopeError, match=says):
