@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -70,9 +70,10 @@ class Recorded:
     """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``waits``."""
+    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``places``."""
     lives: Sequence[ThreadRecord]
-    waits: Sequence[Row]
+    places: Sequence[Row]
+    """Of waits and of timed calls; without values."""
 
 
 class LockSum(NamedTuple):
@@ -333,4 +334,4 @@ def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
     from .spans import with_spans  # needs numpy
 
     spans = [found for measure in measures if (found := measure.spans())]
-    return replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))
+    return with_spans(recorded, spans, ended)

@@ -43,7 +43,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
-    given = [*capture.rows, *(recorded.waits if recorded else ())], capture.locks.rows() if capture.locks else []
+    given = [*capture.rows, *(recorded.places if recorded else ())], capture.locks.rows() if capture.locks else []
     completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
     rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
     of_locks = completed[len(given[0]) :]

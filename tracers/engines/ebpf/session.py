@@ -358,7 +358,7 @@ class Session:
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = recorded_by(measures, ended)
         locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
-        more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
+        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
