@@ -323,15 +323,3 @@ def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
                 values[place] = value
             rows.append(row._replace(values=tuple(values)))
     return rows
-
-
-def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
-    """The recorded events of the measure that has any, with the spans of the others."""
-    measures = list(measures)
-    recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-    if not recorded:
-        return None
-    from .spans import with_spans  # needs numpy
-
-    spans = [found for measure in measures if (found := measure.spans())]
-    return with_spans(recorded, spans, ended)

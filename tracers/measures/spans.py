@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ...converters.model.call_spans import within
-from ...converters.model.scheduling import CALL, NO_STACK, OPEN, Array, CallName, Threads
+from ...converters.model.scheduling import OPEN, Array, CallName
 from ..kernel.bpfmap import Map
-from ..kernel.records import RUNNING, Origin
-from .protocol import Ended, Recorded, Row
-from .recorder import alike, mixed
+from ..kernel.records import Origin
 from .span_options import SpanOptions
 
 SPAN = np.dtype(
@@ -164,49 +161,3 @@ class SpanRing:
         """Unmaps it; a second call does nothing."""
         self._memory.close()
         self._consumer.close()
-
-
-def with_spans(recorded: Recorded, found: Sequence[CallSpans], ended: Ended) -> Recorded:
-    """The recorded events with calls, within the same time."""
-    if not found:
-        return recorded
-    scheduling = recorded.scheduling
-    names: list[CallName] = []
-    parts: list[Array] = []
-    for each in found:
-        calls = each.calls.copy()
-        calls["begin"] -= ended.began
-        calls["end"][calls["end"] != OPEN] -= ended.began
-        calls["name"] += len(names)
-        names += each.names
-        parts.append(calls)
-    spans = within(np.concatenate(parts), scheduling.begin, scheduling.end)
-    more: dict[str, Any] = {"calls_lost": sum(each.lost for each in found)}
-    more["calls_dropped"] = sum(each.dropped for each in found) + sum(map(len, parts)) - len(spans)
-    calls = np.zeros(len(spans), CALL)
-    for name in ("begin", "end", "tid", "name", "level"):
-        calls[name] = spans[name]
-    calls["stack"], places = _places(spans, recorded, ended)
-    scheduling = replace(scheduling, calls=calls, call_names=names, **more)
-    return replace(recorded, scheduling=scheduling, places=[*recorded.places, *places])
-
-
-def _places(spans: Array, recorded: Recorded, ended: Ended) -> tuple[Array, list[Row]]:
-    """For each span the index of where it began, after ``recorded.places``; and these places."""
-    threads = recorded.scheduling.threads
-    rows = Threads(threads).rows(spans["tid"], spans["begin"])
-    stacks = np.full(len(spans), NO_STACK, np.int32)
-    known = np.flatnonzero((rows >= 0) & (spans["ustack"] != 0))
-    if not len(known):
-        return stacks, []
-    spans, rows = spans[known], rows[known]
-    # Of a thread, ``name`` is still the index of its record.
-    numbers = np.array([record.thread.key.tgid for record in recorded.lives], np.int32)
-    tgids, lives = numbers[threads["name"][rows]], alike(spans["life"], ended)
-    _, first, which = np.unique(mixed(spans["ustack"], tgids, lives), return_index=True, return_inverse=True)
-    stacks[known] = len(recorded.places) + which
-    columns = (column[first].tolist() for column in (spans["ustack"], tgids, lives))
-    places = [
-        Row(Origin(ustack, 0, 0, 0, tgid, life, RUNNING), "", ()) for ustack, tgid, life in zip(*columns, strict=True)
-    ]
-    return stacks, places

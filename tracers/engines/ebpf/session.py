@@ -19,7 +19,8 @@ from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.offcpu import FOREVER
-from ...measures.protocol import Ended, Measure, columns_of, recorded_by, rows_of
+from ...measures.protocol import Ended, Measure, columns_of, rows_of
+from ...measures.recorded_spans import recorded_by
 from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
