@@ -14,7 +14,7 @@ import numpy as np
 
 from ...base.text import printable
 from ...model import Frame, Stack
-from ...model.around import drawn_calls
+from ...model.call_spans import of_threads
 from ...model.cores import LOST, OTHERS, tenants
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads
@@ -139,14 +139,14 @@ def _arrows(scheduling: Scheduling, found: Array, places: list[tuple[int, int]])
 def _calls(scheduling: Scheduling, places: list[tuple[int, int]]) -> Iterator[str]:
     """On tracks of their own: a call begins and ends in the middle of the thread's states, and events of one track must
     nest."""
-    calls, named = drawn_calls(scheduling, Threads(scheduling.threads))
-    for row in np.unique(calls["thread"]).tolist():
+    calls, rows = of_threads(scheduling, Threads(scheduling.threads))
+    for row in np.unique(rows).tolist():
         name = printable(scheduling.names[scheduling.threads["name"][row]])
         yield _metadata("thread_name", places[row][0], _CALLS + row, name=f"{name}: calls")
-    names = [f'"name":{json.dumps(printable(each.name))},"cat":"{each.category}"' for each in named]
+    names = [f'"name":{json.dumps(printable(each.name))},"cat":"{each.kind}"' for each in scheduling.call_names]
     ends = np.minimum(calls["end"], scheduling.end)
-    for part, until in zip(_parts(calls), _parts(ends), strict=True):
-        columns = (part["name"], part["begin"], until, part["thread"])
+    for part, until, of in zip(_parts(calls), _parts(ends), _parts(rows), strict=True):
+        columns = (part["name"], part["begin"], until, of)
         for name, begin, end, row in zip(*(column.tolist() for column in columns), strict=True):
             times = f'"ts":{_micros(begin)},"dur":{_micros(end - begin)}'
             yield f'{{"ph":"X",{names[name]},{times},"pid":{places[row][0]},"tid":{_CALLS + row}}}'
