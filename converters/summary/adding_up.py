@@ -11,7 +11,7 @@ from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
 from .runtimes import Parked
 from .shared_frames import Shared, shared_frames
-from .wait_kinds import kind_of
+from .wait_kinds import is_placeholder, kind_of
 from .wait_sites import Site, Sites
 from .wakers import Waker, Wakers
 
@@ -52,8 +52,7 @@ class Place:
 
     @property
     def has_user_frames(self) -> bool:
-        # Placeholders for a missing stack: [no stack], [not started yet].
-        return any(frame[:1] != "[" or " " not in frame for frame in self.site.frames)
+        return not all(map(is_placeholder, self.site.frames))
 
 
 @dataclass(slots=True)

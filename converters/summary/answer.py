@@ -11,6 +11,7 @@ from ..base.units import plural, share
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
+from .identity import kernel_id
 from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
@@ -51,6 +52,8 @@ class Answer:
     explained: bool = False
     """It also says who is waited for."""
     deadlock: bool = False
+    victim: int = 0
+    """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,13 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
         second = work
     sentences = tuple(filter(None, (first.say(), second, still)))
     kind = first.finding.kind if first.finding else NO_WAIT
-    return Answer(sentences, kind, first.explained, bool(findings.deadlocks()))
+    victim = _victim(first.finding, findings) if first.finding else 0
+    return Answer(sentences, kind, first.explained, bool(findings.deadlocks()), victim)
+
+
+def _victim(finding: Finding, findings: Findings) -> int:
+    moving = (thread for thread in finding.threads if not findings.are_still((thread,)))
+    return next((tid for _, thread in moving if (tid := kernel_id(thread))), 0)
 
 
 def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
@@ -97,7 +106,8 @@ def _without_choice(summary: Summary, findings: Findings, still: str, words: Phr
     """If nothing is significant: the longest wait, if any."""
     longest = findings.longest()
     if longest and not findings.pids_moving.isdisjoint(longest.pids):
-        return Answer(tuple(filter(None, (words.sentence(longest), still))), longest.kind)
+        sentences = tuple(filter(None, (words.sentence(longest), still)))
+        return Answer(sentences, longest.kind, victim=_victim(longest, findings))
     return Answer((still or _nothing(summary),))
 
 
@@ -164,7 +174,7 @@ def _moving(summary: Summary, findings: Findings, troubles: Sequence[Trouble], w
         leads = _leads_to(finding, effect, cause)
         follows = follows or leads
         told = effect if leads and effect and not set(effect.threads) & set(finding.threads) else None
-        weight = _ALONE if matters == 1 and not leads and not _has_mains(finding) else 1
+        weight = _ALONE if matters == 1 and not leads and not any(map(findings.is_main, finding.threads)) else 1
         say = partial(words.sentence, finding, told)
         made.append(_Choice(say, weight * finding.time, finding, bool(told), finding.pids))
     explained: list[str] = []
@@ -233,10 +243,6 @@ def _leads_to(finding: Finding, effect: Finding | None, cause: Finding | None) -
     # Without times of threads it is unknown what they mostly do.
     unknown = effect.kind == THREAD and not effect.wall and finding.pids <= effect.pids
     return by_name or unknown or (set(effect.threads) == set(finding.threads) and finding.time >= effect.time)
-
-
-def _has_mains(finding: Finding) -> bool:
-    return any(pid == tid for pid, tid in finding.threads)
 
 
 def _all(busy: Sequence[Finding], together: int) -> Finding:

@@ -57,6 +57,17 @@ class _Case(NamedTuple):
     whole: int
 
 
+class Told(NamedTuple):
+    """What is said of a case."""
+
+    sentence: str = ""
+    """"" if nobody stands out. Names are unescaped (hostile)."""
+    untraced: tuple[int, ...] = ()
+    """The ids of the processes that are blamed, if none of them was traced."""
+    victim: int = 0
+    """The id of the thread that waits longest for who is blamed."""
+
+
 class Blame:
     """Of the threads of a graph that do not only wait for work."""
 
@@ -70,12 +81,14 @@ class Blame:
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
         self._blamed = Blamed(graph, threads)
 
-    def sentence(self, profile: Profile, wakers: Wakers) -> str:
-        """The case with the longest time; "" if there is none. ``profile`` is that of the graph. Names are unescaped
-        (hostile)."""
+    def blamed(self, profile: Profile, wakers: Wakers) -> Told:
+        """The case with the longest time. ``profile`` is that of the graph."""
         case = max(self._cases(profile), key=lambda case: (case.time, case), default=None)
         if case is None:
-            return ""
+            return Told()
+        return Told(self._sentence(case, profile, wakers), self._untraced(case), self._victim(case))
+
+    def _sentence(self, case: _Case, profile: Profile, wakers: Wakers) -> str:
         samples = list(self._samples(profile, case))
         where = _where(samples, case.time, wakers)
         waiting = len(self._groups[case.group])
@@ -172,6 +185,17 @@ class Blame:
             if victim in victims and self._culprit(case.group, victim, end) == case.culprit
         }
 
+    def _victim(self, case: _Case) -> int:
+        times: Counter[Node] = Counter()
+        for (victim, end), time in self._graph.ends.items():
+            if victim in self._groups[case.group] and self._culprit(case.group, victim, end) == case.culprit:
+                times[victim] += time
+        return max(times, key=lambda node: (times[node], node)).tid
+
+    def _untraced(self, case: _Case) -> tuple[int, ...]:
+        pids = {end.pid for end in self._ends(case)} - {0}
+        return () if any(node.pid in pids for node in self._graph.traced) else tuple(sorted(pids))
+
     def _whom(self, case: _Case) -> str:
         culprit = case.culprit
         if culprit.tid:
@@ -182,8 +206,7 @@ class Blame:
         pids = {end.pid for end in ends} - {0}
         if not pids:
             return culprit.name
-        untraced = not any(node.pid in pids for node in self._graph.traced)
-        note = ", not traced" if untraced else ""
+        note = ", not traced" if self._untraced(case) else ""
         if len(pids) == 1:
             name = self._graph.names[min(ends)][0]
             return f"{name} (pid {pids.pop()}{note})"

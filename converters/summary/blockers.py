@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..model import Profile, ThreadTimes
 from ..model.waits_for import THREAD, Node, waits_for
 from .adding_up import Thread
-from .blame import Blame
+from .blame import Blame, Told
 from .blamed import Blamed
 from .blocking import Blocking, blocking_of
 from .identity import kernel_id
@@ -31,7 +31,7 @@ class Blockers:
         ends = {Node(THREAD, *thread) for thread in threads}
         return Blamed(self.graph, self._profile.threads).does(self._profile, ends, [])
 
-    def sentence(self, idle: Iterable[Thread]) -> str:
-        """With whom most of what the other threads wait for ends; "" if nobody stands out."""
+    def blamed(self, idle: Iterable[Thread]) -> Told:
+        """With whom most of what the other threads wait for ends."""
         blame = Blame(self.graph, {node_of(thread) for thread in idle}, self._profile.threads)
-        return blame.sentence(self._profile, Wakers())
+        return blame.blamed(self._profile, Wakers())

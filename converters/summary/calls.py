@@ -173,14 +173,13 @@ def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
     """The call that failed most often, if it did so nearly always."""
     worst = max(calls, key=lambda each: sum(_errors(each).values()))
     errors = _errors(worst)
-    # There may have been no room for a call, and yet for its error.
-    failed = sum(errors.values())
-    called = max(worst.total.count, failed)
+    failed, called, name = sum(errors.values()), worst.total.count, worst.total.name
     if failed * 2 < called or failed < 100:
         return ()
     error = max(errors, key=lambda name: (errors[name], name))
-    name = worst.total.name
-    return (f"{count(failed)} of {count(called)} calls of {name} {worst.place} failed, mostly with {error}.",)
+    # There may have been no room for a call, and yet for its error.
+    number = count(failed) if failed > called else f"{count(failed)} of {count(called)}"
+    return (f"{number} calls of {name} {worst.place} failed, mostly with {error}.",)
 
 
 def _errors(calls: Calls) -> dict[str, int]:

@@ -9,10 +9,13 @@ from typing import Any
 from ..base.text import json_text
 from ..base.units import duration, share
 from ..model import Profile
-from ..model.critical import NOT_TRACED, segment_name, thread_name
+from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
+from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
+from .wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD, kind_of
 from .wait_sites import Sites
 
+_FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 _KEPT = 100
 _TOLD, _LEAST = 3, 20
 """A sentence tells so many things that the thread with the largest part did, of which each took 1/this of it."""
@@ -41,6 +44,8 @@ class Critical:
     segments: int
     parts: tuple[Contribution, ...]
     """Most time first; they add up to ``wall``."""
+    unfinished: Contribution | None = None
+    """The thread's own last wait, for somebody else, that had not ended with the path; also in ``parts``."""
 
     def to_json(self) -> dict[str, Any]:
         """With at most 100 of the parts."""
@@ -83,7 +88,19 @@ def critical_of(profile: Profile) -> Critical | None:
     parts = [Contribution(*key, *total) for key, total in sums.items()]
     parts.sort(key=lambda part: (-part.time, part.thread, part.tid, part.state, part.frames))
     tid = int(scheduling.threads["tid"][path.thread])
-    return Critical(thread_name(scheduling, path.thread), tid, path.wall, len(path.segments), tuple(parts))
+    name, last = thread_name(scheduling, path.thread), _unfinished(scheduling, path, sites)
+    return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last)
+
+
+def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Contribution | None:
+    last = path.segments[-1] if path.segments else None
+    if last is None or last.thread != path.thread or last.stack < 0:
+        return None
+    site = sites.of(scheduling.stacks[last.stack])
+    if kind_of(last.state, site.frames, site.kernel) not in _FOR_OTHERS:
+        return None
+    frames = *site.frames, *([site.kernel] if site.kernel else [])
+    return Contribution(segment_name(scheduling, last), last.tid, last.state, frames, last.time, 1)
 
 
 def critical_sentence(critical: Critical) -> str:
@@ -91,19 +108,34 @@ def critical_sentence(critical: Critical) -> str:
 
     "" for an empty path. Names are unescaped (hostile)."""
     threads: Counter[tuple[str, int]] = Counter()
+    last = critical.unfinished
     for part in critical.parts:
         threads[part.thread, part.tid] += part.time
+    if last:
+        threads[last.thread, last.tid] -= last.time
     if not critical.wall or not threads:
         return ""
     (thread, tid), most = max(threads.items(), key=lambda entry: (entry[1], entry[0]))
+    if last and last.time >= most:
+        return _unfinished_sentence(critical, last)
     does: Counter[str] = Counter()
     for part in critical.parts:
         if (part.thread, part.tid) == (thread, tid):
             does[_does(part)] += part.time
+    if last and (thread, tid) == (last.thread, last.tid):
+        does[_does(last)] -= last.time
     told = [f"{duration(time)} {what}" for what, time in does.most_common(_TOLD) if time * _LEAST >= most]
     whose = "is its own" if tid == critical.tid else f"goes to {thread}"
     much = f"{share(most, critical.wall)} of the {duration(critical.wall)} of {critical.thread}"
     return f"{much} {whose}: {', '.join(told)}."
+
+
+def _unfinished_sentence(critical: Critical, last: Contribution) -> str:
+    much = f"{share(last.time, critical.wall)} of the {duration(critical.wall)} of {critical.thread}"
+    return (
+        f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: nobody knows yet who ends it, so "
+        "that the path does not go on; trace for longer (-d), or take the path of another thread."
+    )
 
 
 def _does(part: Contribution) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..model import ThreadTimes
 from .adding_up import Place, Sum, Sums, Thread
 from .causes import Key, effect_cause, held_cause
+from .coordinators import coordinators
 from .figures import thread_pattern
 from .finding import CPU, Finding
 from .standing import Standing
-from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, user_lock
+from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, user_lock
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
@@ -49,15 +50,20 @@ class Findings:
         self._names = {self._process(thread) for thread in self._own}
         self._at_work = self._pids_at_work(duration)
         self._duration = duration
-        self.active_wall = sum(
-            times.wall for thread, times in threads.items() if not self.is_quiet(thread)
-        )  # fmt: skip
+        self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
+        self._working = {each for each in self._own if each not in standing.idle and self._waits_at_work(each)}
+        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working)}
 
     def is_quiet(self, thread: Thread) -> bool:
         """Whether it spends nearly all its time in one wait that others end."""
         wall = self.threads[thread].wall
         spent = sum(self._sums[thread][place].time for place in self._standing.quiet.get(thread, ()))
         return 0 < wall * 99 <= spent * 100
+
+    def _waits_at_work(self, thread: Thread) -> bool:
+        """Whether it mostly waits, but not always in one place."""
+        times = self.threads[thread]
+        return (times.on_cpu + times.runnable) * 2 < times.wall and not self.is_quiet(thread)
 
     def _pids_at_work(self, duration: int) -> frozenset[int]:
         on_cpu: dict[int, int] = defaultdict(int)
@@ -75,11 +81,18 @@ class Findings:
         return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
 
     def _mains(self) -> list[Thread]:
-        """Main threads of the processes at work; if there are none, of those that moved; else of all."""
+        """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a
+        main thread that only waits for the end of others, the threads of its process that are at work."""
         own = [thread for thread in self._own if thread not in self._standing.idle]
-        mains = [thread for thread in own if thread[0] == thread[1]] or own
+        mains = [thread for thread in own if self.is_main(thread)] or own
         moving = [thread for thread in mains if thread[0] not in self.still_pids]
         return [thread for thread in moving if thread[0] in self._at_work] or moving or mains
+
+    def is_main(self, thread: Thread) -> bool:
+        """Whether what holds this thread up holds up its process."""
+        if thread[0] in self._led_by_workers:
+            return thread in self._working and thread[0] != thread[1]
+        return thread[0] == thread[1]
 
     @property
     def is_whole_host(self) -> bool:
@@ -201,7 +214,7 @@ class Findings:
         groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
-                if place.kind != CORE and thread not in self._standing.idle:
+                if place.kind not in (CORE, UNKNOWN) and thread not in self._standing.idle:
                     key = self._process(thread), place.kind, place.site.frames
                     groups[key].setdefault(thread, []).append(place)
         found = [self._finding(str(key[1]), members, least=0) for key, members in groups.items()]

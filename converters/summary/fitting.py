@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import contention_table
+from .locks_table import shown_locks
+
+if TYPE_CHECKING:
+    from .figures import Summary
 
 LINES = 23
 """Lines of a 24-line terminal, without the prompt."""
 MORE_LINES = 39
 """The same for many processes, or calls: their tables are longer."""
+SMALLEST, LARGEST = 24, 60
+"""Heights that are used: on a smaller terminal the first lines scroll away, on a larger one nobody reads more."""
 FEW = 4
 """Up to this many processes have a summary that fits the smaller screen."""
 TOP = 15
@@ -40,8 +48,10 @@ class Parts(NamedTuple):
     """Processes compared with each other."""
     names: int = 8
     """Names of processes."""
+    tables: bool = True
+    """Any table at all."""
     shortened: bool = False
-    """It says that there is more."""
+    """It says that there are more rows."""
 
 
 def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:
@@ -78,3 +88,32 @@ def for_many() -> list[Parts]:
         last._replace(top=2, blocking=0, running=False),
         last._replace(top=1, blocking=0, running=False, path=1),
     ]
+
+
+def in_height(lines: int, steps: list[Parts]) -> list[tuple[Parts, int]]:
+    """``steps``, longer ones before and shorter ones after them, each with the lines that it may have on a terminal of
+    this height. The last one has the sentences only."""
+    room = min(max(lines, SMALLEST), LARGEST) - 1
+    last = for_many()[-1]._replace(path=0, names=2)
+    longer = [Parts(), Parts(12), Parts(10)]
+    return [(parts, room) for parts in (*longer, *steps, last, last._replace(tables=False))]
+
+
+def in_any(steps: list[Parts], room: int) -> list[tuple[Parts, int]]:
+    """The same for a screen whose height is not known."""
+    return [(parts, room) for parts in steps]
+
+
+def left_out(summary: Summary, parts: Parts, *, with_processes: bool) -> list[str]:
+    """Tables of ``summary`` of which nothing is printed. ``with_processes``: there is room for that of processes."""
+    wall = summary.times.wall
+    tables = (
+        (summary.waits, parts.tables, "waits"),
+        (summary.blocking and summary.blocking.total, parts.blocking, "who blocks whom"),
+        (shown_locks(summary.locks, wall), parts.notes, "locks"),
+        (summary.critical, parts.path, "critical path"),
+        (with_processes and contention_table.rows(summary.contention), parts.processes, "processes and their cores"),
+        (summary.alike, parts.alike, "processes compared"),
+        (summary.calls, parts.calls, "latencies of calls"),
+    )
+    return [name for is_there, is_shown, name in tables if is_there and not is_shown]

@@ -10,7 +10,7 @@ from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
 from .finding import CPU
 from .identity import kernel_ids
-from .wait_kinds import CHILD, HALTED, PEER, THREAD
+from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, THREAD
 
 _FEW = 4
 """Maximum number of processes given by id."""
@@ -23,6 +23,11 @@ _MUCH = 0.1
 _MUCH_BESIDE_RUNNING = 0.3
 """The same if the threads mostly run, and nobody knows in which functions."""
 _WHO_WAKES = "who wakes whom, and when"
+_WHO_ENDS = "who ends these waits"
+_FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
+"""Kinds of waits that somebody ends who can be named."""
+_BY_IDS = re.compile(r"(-p \d+(?:,\d+)*)( --children)?")
+"""A choice of processes by ids alone."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 
@@ -57,19 +62,28 @@ def next_command(
         return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
     if told.kind in (CPU, NO_WAIT) and not has_samples:
         return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
-    if told.kind in (PEER, CHILD) and not told.explained and whom.options != "-a":
-        return NextStep("trace-offcpu -a -d 5", "what the others do meanwhile")
+    if told.kind in _FOR_OTHERS:
+        return NextStep(whom.asked("trace-wakeup", "-d 5"), _WHO_ENDS)
     return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
 
 
-def after_wakers(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
-    """What to recommend instead of ``step`` if it is known already who ends the waits."""
-    if not step or step.tells != _WHO_WAKES:
+def after_wakers(
+    step: NextStep | None,
+    processes: Sequence[Process],
+    chosen: Whom | None,
+    victim: int = 0,
+    untraced: Sequence[int] = (),
+) -> NextStep | None:
+    """What to recommend instead of ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
+    that waits; 0 if none stands out. ``untraced``: processes that end most of the waits, and were not traced."""
+    if not step or step.tells not in (_WHO_WAKES, _WHO_ENDS):
         return step
     whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
     if whom.options == "-a" or not pids:
-        return step  # whose path would it be?
-    whose = "command" if whom.command else str(min(pids))  # parents come before their children
+        return after_path(step, processes, chosen)  # whose path would it be?
+    if untraced:
+        return NextStep(_with_others(whom, untraced), "what those do who end these waits")
+    whose = "command" if whom.command else str(victim or min(pids))  # parents come before their children
     return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
 
 
@@ -85,6 +99,26 @@ def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep 
 def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
     """How to choose the processes again."""
     return chosen or Whom(_scope(processes))
+
+
+def victim_of(told: Answer, blames: int) -> int:
+    """The thread whose path tells most. ``blames``: the thread that waits longest for who is blamed; 0 if nobody is."""
+    return told.victim if told.kind in _FOR_OTHERS and told.victim else blames or told.victim
+
+
+def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
+    """The same if a critical path is known, too."""
+    if not step or step.tells != _WHO_ENDS:
+        return step
+    return NextStep(scope_of(processes, chosen).asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
+
+
+def _with_others(whom: Whom, pids: Sequence[int]) -> str:
+    """trace-wakeup of these processes, too; of the whole host if they cannot be added."""
+    by_ids = _BY_IDS.fullmatch(whom.options)
+    if by_ids and not whom.command and len(pids) <= _FEW:
+        return f"trace-wakeup {by_ids[1]},{','.join(map(str, pids))}{by_ids[2] or ''} -d 5"
+    return "trace-wakeup -a -d 5"
 
 
 def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:

@@ -18,7 +18,7 @@ from .contention import Contention
 from .copies_table import copies_table
 from .critical_table import critical_table
 from .figures import Process, Summary
-from .fitting import FEW, LINES, MORE_LINES, TOP, Parts, for_few, for_many
+from .fitting import FEW, LINES, MORE_LINES, TOP, Parts, for_few, for_many, in_any, in_height, left_out
 from .identity import shown_id
 from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
@@ -59,36 +59,42 @@ def render(
 
     ``width`` in columns: None is the terminal's, and no limit where ``file`` is not a terminal. ``color``:
     None means on a terminal, unless NO_COLOR is set or the terminal is dumb. ``top``: how many waits are shown; None
-    is `TOP`, and where the width is limited as many as fit into `LINES`, or `MORE_LINES` for many processes; other
-    tables get shorter, too. Names are made safe to print and wrapped, never cut. What ``file`` cannot encode is
-    written in ASCII.
+    is `TOP`, and where the width is limited as many as fit into the terminal's height; without a terminal, that is
+    `LINES`, or `MORE_LINES` for many processes; other tables get shorter, too. Names are made safe to print and
+    wrapped, never cut. What ``file`` cannot encode is written in ASCII.
     """
     terminal = file.isatty()
     if color is None:
         color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    columns = width or (_terminal_width(file) if terminal else _ENDLESS)
+    columns, lines = _terminal_size(file) if terminal else (_ENDLESS, 0)
+    columns = width or columns
     if top is not None or columns >= _ENDLESS or not _pids(summary):
         text = _rendered(summary, columns, color, Parts(TOP if top is None else top))
     else:
-        text = _fitted(summary, columns, color)
+        text = _fitted(summary, columns, lines, color)
     file.write(_encodable(text, file.encoding))
 
 
-def _fitted(summary: Summary, width: int, color: bool) -> str:
-    """As much as fits; at last the least."""
-    number, calls, text = len(_pids(summary)), bool(summary.calls or summary.steps), ""
-    if number <= (1 if calls else FEW):
-        for parts in for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls):
-            text = _rendered(summary, width, color, parts)
-            if text.count("\n") < LINES:
-                return text
-        if not calls:
-            return text
-    for parts in for_many():
+def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
+    """As much as fits; at last the least. ``height`` is 0 if it is not known."""
+    text = ""
+    for parts, room in _parts_that_may_fit(summary, height):
         text = _rendered(summary, width, color, parts)
-        if text.count("\n") < MORE_LINES:
+        if text.count("\n") < room:
             break
     return text
+
+
+def _parts_that_may_fit(summary: Summary, height: int) -> list[tuple[Parts, int]]:
+    """Each with the number of lines that it may have."""
+    number, calls = len(_pids(summary)), bool(summary.calls or summary.steps)
+    few: list[Parts] = []
+    if number <= (1 if calls else FEW):
+        few = for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls)
+    many = [] if few and not calls else for_many()
+    if height:
+        return in_height(height, [*few, *many])
+    return [*in_any(few, LINES), *in_any(many, MORE_LINES)]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: Parts) -> str:
@@ -120,11 +126,13 @@ def _console(buffer: TextIO, width: int, color: bool) -> Console:
     )
 
 
-def _terminal_width(file: TextIO) -> int:
+def _terminal_size(file: TextIO) -> tuple[int, int]:
+    """Columns, and lines; 0 lines are not known."""
     try:
-        return os.get_terminal_size(file.fileno()).columns or 80
+        size = os.get_terminal_size(file.fileno())
     except (OSError, ValueError):
-        return 80
+        return 80, 0
+    return size.columns or 80, size.lines
 
 
 def _encodable(text: str, encoding: str | None) -> str:
@@ -144,6 +152,8 @@ def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     blocks += [Text(), _who_line(summary, parts.names)]
     if summary.times.wall:
         blocks.append(_times_line(summary))
+    if not parts.tables:
+        return [*blocks, *_last_lines(summary, width, parts)]
     if summary.running and (parts.running or not summary.waits or _runs_much(summary)):
         number = min(max(parts.top - 1, 1), _BESIDE_WAITS) if summary.waits else parts.top
         blocks += [Text(), running_table(summary, width, number)]
@@ -156,22 +166,27 @@ def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     blocks += [block for each in _steps_tables(summary, parts) for block in (Text(), each)]
     if parts.notes and shown_locks(summary.locks, summary.times.wall):
         blocks += [Text(), locks_table(summary.locks, summary.times.wall, parts.locks)]
-    if summary.critical:
+    if summary.critical and parts.path:
         blocks += [Text(), critical_table(summary.critical, parts.path)]
-    with_processes = parts.processes and (len(_pids(summary)) > 1 or width >= WIDE)
-    if with_processes and (shown := contention_table.rows(summary.contention)):
+    if parts.processes and _with_processes(summary, width) and (shown := contention_table.rows(summary.contention)):
         blocks += [Text(), _contention_table(shown, width >= WIDE)]
-    return [*blocks, *_last_lines(summary, parts)]
+    return [*blocks, *_last_lines(summary, width, parts)]
 
 
-def _last_lines(summary: Summary, parts: Parts) -> list[RenderableType]:
+def _with_processes(summary: Summary, width: int) -> bool:
+    return len(_pids(summary)) > 1 or width >= WIDE
+
+
+def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     """What is missing, and what would show more."""
     from rich.text import Text
 
     lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
     if parts.notes:
         lines += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
-    if parts.shortened:
+    if missing := left_out(summary, parts, with_processes=_with_processes(summary, width)):
+        lines.append(Text(f"Shortened: no room for {', '.join(missing)}; -v prints all.", style="dim"))
+    elif parts.shortened:
         lines.append(Text("Shortened to fit a screen: -v prints all rows.", style="dim"))
     if step := summary.next_step:
         lines.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))

@@ -29,7 +29,7 @@ from .identity import is_sum, number_of, processes_of, with_own_ids
 from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .locks import holder_sentence
-from .next_command import MINOR_CALLS, Whom, after_calls, after_wakers, next_command, scope_of
+from .next_command import MINOR_CALLS, Whom, after_calls, after_path, after_wakers, next_command, scope_of, victim_of
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
@@ -114,12 +114,15 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
-    if blockers and profile.critical is None:
-        step = after_wakers(step, own, chosen)
     # A lock that says who has it knows more than who ended the wait.
     blamed = ""
     if blockers:
-        blamed = holder_sentence(given.locks, given.threads, blockers.does) or blockers.sentence(idle)
+        others = blockers.blamed(idle)
+        blamed = holder_sentence(given.locks, given.threads, blockers.does) or others.sentence
+        if profile.critical is None:
+            step = after_wakers(step, own, chosen, victim_of(told, others.victim), others.untraced)
+        else:
+            step = after_path(step, own, chosen)
     path = critical_sentence(summary.critical) if summary.critical else ""
     sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed), *_of_steps(summary))
     return replace(summary, answer=sentences, next_step=step)

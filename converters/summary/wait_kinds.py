@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..model.states import IDLE, INTERRUPTIBLE, RUNNABLE, STOPPED, TRACED
+from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
 from .frame_names import without_line
 from .runtimes import is_parked
 
@@ -30,6 +30,8 @@ CORE = "core"
 """A core: it is runnable."""
 WORK = "work"
 """Work, in an idle kernel thread or a thread of a language's runtime."""
+UNKNOWN = "unknown"
+"""Neither a state nor a stack was reported: nothing is said about it."""
 
 TOLD_BY_OTHERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, WORK))
 """Kinds of waits that another thread, a process, a peer or a timer ends: effects of a cause elsewhere."""
@@ -68,6 +70,18 @@ _LOCKS_BY_EVENTS = frozenset(("ProcSleep",))
 _CONNECTIONS = frozenset(("accept", "accept4"))
 _OF_PEER = re.compile(r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)", re.DOTALL)
 """Functions that wait with poll for what one other end does."""
+FEW_EVENTS_CALLS = frozenset(("poll", "ppoll", "select", "pselect6"))
+"""The system calls that wait for one of a few files (`FEW_EVENTS`)."""
+
+
+def is_of_peer(frame: str) -> bool:
+    """Whether a function, given by its label, waits with poll for what one other end does."""
+    return bool(_OF_PEER.match(without_line(frame)))
+
+
+def is_placeholder(frame: str) -> bool:
+    """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
+    return frame[:1] == "[" and " " in frame
 
 
 def user_lock(frames: Sequence[str], kernel: str) -> str:
@@ -88,6 +102,8 @@ def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
         return HALTED
     if state == IDLE:
         return WORK
+    if state == OTHER and not kernel and all(map(is_placeholder, frames)):
+        return UNKNOWN
     if user_lock(frames, kernel) or _KERNEL_LOCKS.match(kernel):
         return LOCK
     return _told_by_others(frames, kernel) if state == INTERRUPTIBLE else HELD
@@ -98,7 +114,7 @@ def _told_by_others(frames: Sequence[str], kernel: str) -> str:
         return WORK
     if frames and frames[-1] in _CONNECTIONS:
         return EVENTS
-    if kernel in FEW_EVENTS and any(_OF_PEER.match(without_line(frame)) for frame in frames[-3:-1]):
+    if kernel in FEW_EVENTS and any(map(is_of_peer, frames[-3:-1])):
         return PEER
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
 from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
+from .wait_kinds import FEW_EVENTS_CALLS, is_of_peer
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
@@ -69,6 +70,8 @@ it, such as `Queue.get` or `Condition.wait`, tells more."""
 
 _PYTHON = re.compile(r"/(lib)?python3[^/]*$")
 _KIND_OF = attrgetter("kind")
+_INNERMOST = 3
+"""So many functions may wait for a peer, each in the next one: ``sock_recv → sock_call → sock_call_ex``."""
 
 
 _Name = tuple[str, int, int]
@@ -165,7 +168,10 @@ class Sites:
             and called.startswith(_NOTIFIED)
         ):
             call = []
-        hidden = [GAP] if chosen and call and self._has_names(user[chosen[-1][2] + 1 : end]) else []
+        between = user[chosen[-1][2] + 1 : end] if chosen and call else ()
+        hidden = [GAP] if self._has_names(between) else []
+        if hidden and system_call in FEW_EVENTS_CALLS:
+            hidden += filter(None, [self._of_peer(between)])
         names = [*_with_gaps(self._located(chosen, user)), *hidden, *call]
         return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
 
@@ -176,6 +182,17 @@ class Sites:
             if told.located and told.label == text:
                 return [*chosen[:i], (told.located, first, last), *chosen[i + 1 :]]
         return chosen
+
+    def _of_peer(self, frames: Stack) -> str:
+        """The function that waits for one other end: ``sock_recv_into`` of ``Session.get → … → SocketIO.readinto →
+        sock_recv_into``; "" if there is none. Of the innermost functions, and none outside of a script's."""
+        named = (told for told in map(self._tell, reversed(frames)) if told.is_named and not told.is_plumbing)
+        for told in islice(named, _INNERMOST):
+            if is_of_peer(told.label):
+                return told.label
+            if told.is_script:
+                break
+        return ""
 
     def _own(self, user: Stack, end: int) -> Iterator[_Own]:
         """The frames before ``end`` that tell something, innermost first."""

@@ -62,6 +62,8 @@ def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
 
 def find_library(path: str, symbols: re.Pattern[str] | None) -> Library:
     """A library that the user named. StallscopeError if there is none, or if it has no such functions."""
+    if not path:
+        raise click.BadParameter("a path, or the name of a file, is missing", param_hint="'--lib'")
     try:
         library = Library.at(path)
     except OSError as error:
@@ -89,7 +91,8 @@ def _check_symbols(path: str, symbols: re.Pattern[str]) -> None:
         finally:
             os.close(fd)
     except (OSError, ValueError, ElfError) as error:
-        raise StallscopeError(f"{shown}: {error}", "give a shared library or a program", exit_code=2) from None
+        why = getattr(error, "strerror", None) or error
+        raise StallscopeError(f"{shown}: {why}", "give a shared library or a program", exit_code=2) from None
     if not elf.is_64:
         raise StallscopeError(f"{shown} is 32-bit code, which is not traced", "give a 64-bit library", exit_code=2)
     if of_go:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LONG = 200
 """A command with more characters is not repeated."""
+_COMMAND = "COMMAND"
+"""Stands for it, as in the help."""
 
 
 def _chosen(given: Mapping[str, Any]) -> list[str]:
@@ -33,8 +35,9 @@ def chosen(given: Mapping[str, Any]) -> Whom | None:
     from ...converters.summary.next_command import Whom
 
     if given["command"]:
-        command = printable(shlex.join(given["command"]))
-        return Whom("", command) if len(command) <= _LONG else None
+        command = shlex.join(given["command"])
+        # Its processes' ids are of no use: they have ended.
+        return Whom("", command if len(command) <= _LONG and printable(command) == command else _COMMAND)
     words = _chosen(given)
     if given["name"] or given["cgroup"] or given["children"]:
         return Whom(printable(" ".join([*words, *(["--children"] if given["children"] else [])])))

@@ -10,7 +10,8 @@ from ...base.units import duration
 from ...graph.bounded import bounded, without_victims
 from ...graph.knots import knots
 from ...model import Profile
-from ...model.waits_for import PROCESS, THREAD, Node, WaitGraph, by_process, has_wakers, waits_for
+from ...model.states import RUNNABLE_STATES, RUNNING
+from ...model.waits_for import COLUMN, PROCESS, THREAD, Node, WaitGraph, by_process, has_wakers, waits_for
 from ...summary.idle import idle_nodes
 from ..base.options import WriteOptions
 
@@ -73,12 +74,18 @@ class Picture(NamedTuple):
         return "; ".join(filter(None, (f"{duration(self.total)} blocked{idle}", f"a node per {self.by}", faint, lost)))
 
 
+def _was_blocked(profile: Profile) -> bool:
+    return COLUMN not in {each.name for each in profile.value_types} or any(
+        sample.label("state") not in (*RUNNABLE_STATES, RUNNING) for sample in profile.samples
+    )
+
+
 def picture(profile: Profile, options: WriteOptions, *, drawn: bool = False) -> Picture:
     """The graph; ``drawn``: small enough for a drawing, without what idle threads wait for unless ``options.idle``.
 
-    StallscopeError if the profile does not tell who ended waits.
+    StallscopeError if the profile does not tell who ended waits. Without a wait, the graph is empty.
     """
-    if not has_wakers(profile):
+    if not has_wakers(profile) and _was_blocked(profile):
         raise StallscopeError(
             "the profile does not tell who ended waits, so that it has no wait-for graph",
             "record it with trace-wakeup, or with --wakers",

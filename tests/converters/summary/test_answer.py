@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary import answer
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.figures import Wait
+from stallscope.converters.summary.findings import Findings
+from stallscope.converters.summary.standing import standing
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
@@ -290,6 +293,16 @@ def test_a_wait_for_events_leads_where_running_takes_less_but_not_on_a_whole_hos
     assert sentences(profile)[0].startswith("40.0 % of the time of")
 
 
+def test_the_thread_that_waits_most_is_the_victim() -> None:
+    profile = empty()
+    Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(receiving("ask"), "interruptible", 9 * SECOND, 90)
+    Tracee(profile, 8, "app", 8, "app").run(2 * SECOND).wait(receiving("ask"), "interruptible", 8 * SECOND, 90)
+    threads = merged_threads(profile.threads)
+    sums = add_up_waits(profile, threads)
+    found = Findings(sums, threads, standing(sums, threads), profile.duration_ns)
+    assert answer.answer(summarize(profile), found).victim == 7
+
+
 def test_nothing_but_idle_threads() -> None:
     profile = empty()
     thread = Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(POOL, "interruptible", 8 * SECOND, 9)
@@ -304,3 +317,16 @@ def test_nothing_but_idle_threads() -> None:
     assert said(idle, other) == "Hardly anything but idle threads: 1 thread, waiting for work nearly all the time."
     assert said(idle, replace(other, time=SECOND)) == "No wait of significance was recorded."
     assert said() == "No wait was recorded."
+
+
+def test_a_wait_of_which_nothing_was_reported_is_in_no_sentence() -> None:
+    profile = empty()
+    untold = (Frame("[switch not reported]", "other"),)
+    Tracee(profile, 1, "[unknown]", 1, "[unknown]").run(10 * MS).wait(untold, "other", 9_000 * MS, 31)
+    Tracee(profile, 2, "app", 2, "app").run(9_700 * MS).wait(SLEEP, "interruptible", 300 * MS, 3)
+    said = sentences(profile)
+    assert not any("[unknown]" in sentence or "not reported" in sentence for sentence in said)
+    alone = empty()
+    Tracee(alone, 1, "[unknown]", 1, "[unknown]").run(10 * MS).wait(untold, "other", 9_000 * MS, 31)
+    assert summarize(alone).waits[0].kind == "unknown"
+    assert not any("blocked" in sentence for sentence in sentences(alone))

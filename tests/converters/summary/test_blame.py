@@ -28,7 +28,7 @@ def ranks(ms: int, *chain: Link, number: int = 8, other: int = 5, sleeps: int = 
 
 
 def sentence(profile: Profile, idle: set[Node] = frozenset()) -> str:  # type: ignore[assignment]
-    return Blame(waits_for(profile), set(idle), profile.threads).sentence(profile, Wakers())
+    return Blame(waits_for(profile), set(idle), profile.threads).blamed(profile, Wakers()).sentence
 
 
 def test_a_neighbour_that_is_not_traced() -> None:
@@ -36,6 +36,15 @@ def test_a_neighbour_that_is_not_traced() -> None:
         "92.4 % of what the 8 processes rank-* wait for others (6.6 % of their time) ends with dcgm-exporter (pid "
         "812, not traced), in write_dcgm-exporter-812: 488 ms each second, all together."
     )
+
+
+def test_whom_it_would_help_to_trace_and_whose_path() -> None:
+    profile = ranks(61, HOLDER)
+    profile.samples.append(chained(22, 22, MS, HOLDER, process="rank-22"))
+    told = Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers())
+    assert (told.untraced, told.victim) == ((812,), 22)
+    profile = ranks(61, ("rank-20-20", 20, "rank"))
+    assert Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers()).untraced == ()
 
 
 def test_own_timers_are_no_waits_for_others() -> None:

@@ -36,7 +36,7 @@ def profile() -> Profile:
 def test_names_are_those_of_the_summary() -> None:
     blockers = Blockers(profile(), [ThreadTimes(9 | 1 << 32, "python3 c.py", 9, "c", 1, 1, 0, {})])
     assert blockers.blocking([(6, 6)]).nodes[0].process == "python3 c.py"
-    assert "ends with python3 c.py (pid 9)" in blockers.sentence([(6, 6)])
+    assert "ends with python3 c.py (pid 9)" in blockers.blamed([(6, 6)]).sentence
 
 
 def test_what_those_do_who_have_a_lock() -> None:

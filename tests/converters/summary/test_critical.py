@@ -53,5 +53,28 @@ def test_sentence_tells_of_the_thread_with_the_largest_part() -> None:
     assert critical_sentence(replace(critical, parts=(), wall=0)) == ""
 
 
+def joining(begin: int) -> Profile:
+    """The thread's last wait begins at ``begin`` and has not ended."""
+    given = made()
+    assert given.scheduling is not None
+    scheduling = replace(given.scheduling, stacks=[(Frame("futex_wait", kind="kernel"), Frame("join"))])
+    first = Segment(0, begin, 1, 6, "running", NO_STACK, (0,))
+    last = Segment(begin, 100, 0, 5, "interruptible", 0)
+    parts = (first, last) if begin else (last,)
+    return replace(given, scheduling=scheduling, critical=CriticalPath(0, parts))
+
+
+def test_a_wait_that_had_not_ended_is_not_the_threads_own() -> None:
+    critical = critical_of(joining(0))
+    assert critical is not None
+    assert critical_sentence(critical) == (
+        "100.0 % of the 100 ns of train-5 is its last wait, in join → futex_wait, which had not ended: nobody knows "
+        "yet who ends it, so that the path does not go on; trace for longer (-d), or take the path of another thread."
+    )
+    critical = critical_of(joining(70))
+    assert critical is not None
+    assert critical_sentence(critical) == ("70.0 % of the 100 ns of train-5 goes to train (loader)-6: 70 ns running.")
+
+
 def test_profile_without_a_path() -> None:
     assert critical_of(Profile([])) is None

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
-from stallscope.converters.summary.next_command import Whom, after_calls, after_wakers, next_command
+from stallscope.converters.summary.next_command import (
+    Whom,
+    after_calls,
+    after_path,
+    after_wakers,
+    next_command,
+    victim_of,
+)
 from stallscope.converters.summary.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
@@ -16,10 +25,12 @@ RANKS = [Process("train", tuple(range(10, 18)))]
         (Answer((), "cpu"), False, ONE, "trace-wall -p 7 -d 5"),
         (Answer((), NO_WAIT), False, ONE, "trace-wall -p 7 -d 5"),
         (Answer((), "cpu"), True, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
-        (Answer((), "lock"), False, RANKS, "trace-offcpu -n '^train$' -d 2 -o when.pftrace"),
-        (Answer((), "peer"), False, ONE, "trace-offcpu -a -d 5"),
-        (Answer((), "peer", explained=True), False, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
-        (Answer((), "child"), False, [*RANKS, *ONE], "trace-offcpu -a -d 2 -o when.pftrace"),
+        (Answer((), "held"), False, RANKS, "trace-offcpu -n '^train$' -d 2 -o when.pftrace"),
+        (Answer((), "lock"), False, RANKS, "trace-wakeup -n '^train$' -d 5"),
+        (Answer((), "thread"), True, ONE, "trace-wakeup -p 7 -d 5"),
+        (Answer((), "peer"), False, ONE, "trace-wakeup -p 7 -d 5"),
+        (Answer((), "peer", explained=True), False, ONE, "trace-wakeup -p 7 -d 5"),
+        (Answer((), "child"), False, [*RANKS, *ONE], "trace-wakeup -a -d 5"),
         (Answer((), "lock", deadlock=True), False, ONE, "trace-offcpu -p 7 -d 1 --per-thread -o stacks.html"),
     ],
 )
@@ -32,14 +43,14 @@ def test_command(told: Answer, has_samples: bool, processes: list[Process], comm
 
 @pytest.mark.parametrize("name", ["x'; reboot", "a b", "", "é", "a\nb", "[k]"])
 def test_a_name_that_needs_care_is_not_put_into_a_command(name: str) -> None:
-    step = next_command(Answer((), "lock"), False, [Process(name, tuple(range(10, 18)))])
+    step = next_command(Answer((), "held"), False, [Process(name, tuple(range(10, 18)))])
     assert step
     assert step.command == "trace-offcpu -a -d 2 -o when.pftrace"
 
 
 def test_the_users_own_choice_is_repeated() -> None:
     step = next_command(Answer((), "lock"), False, RANKS, chosen=Whom("-p 5 --children"))
-    assert step and step.command == "trace-offcpu -p 5 --children -d 2 -o when.pftrace"
+    assert step and step.command == "trace-wakeup -p 5 --children -d 5"
     step = next_command(Answer((), "cpu"), False, RANKS, chosen=Whom("", "python3 'my job.py' 6"))
     assert step and step.command == "trace-wall -d 5 -- python3 'my job.py' 6"
 
@@ -95,6 +106,41 @@ def test_who_ends_the_waits_is_known_already() -> None:
     assert step == ("trace-wakeup -n train -d 5 --critical 10", "what it waits for, step by step")
     step = after_wakers(asked, ONE, Whom("", "make -j4"))
     assert step and step.command == "trace-wakeup -d 5 --critical command -- make -j4"
-    assert after_wakers(asked, ONE, Whom("-a")) == asked  # whose path would it be?
+    step = after_wakers(asked, ONE, Whom("-a"))
+    assert step and step.command == "trace-offcpu -a -d 2 -o when.pftrace"  # whose path would it be?
     other = next_command(Answer((), "cpu"), False, ONE)
     assert after_wakers(other, ONE, None) == other
+
+
+@pytest.mark.parametrize(
+    ("chosen", "untraced", "command"),
+    [
+        (None, [], "trace-wakeup -p 7 -d 5 --critical 9"),
+        (None, [41, 42], "trace-wakeup -p 7,41,42 -d 5"),
+        (Whom("-p 7 --children"), [41], "trace-wakeup -p 7,41 --children -d 5"),
+        (None, range(20, 30), "trace-wakeup -a -d 5"),
+        (Whom("-n train"), [41], "trace-wakeup -a -d 5"),
+        (Whom("", "make -j4"), [41], "trace-wakeup -a -d 5"),
+    ],
+)
+def test_whose_path_comes_next_or_who_else_is_traced(
+    chosen: Whom | None, untraced: Sequence[int], command: str
+) -> None:
+    asked = next_command(Answer((), "thread", victim=9), False, ONE, chosen=chosen)
+    step = after_wakers(asked, ONE, chosen, 9, untraced)
+    assert step and step.command == command
+
+
+def test_after_a_path_comes_what_happens_when() -> None:
+    asked = next_command(Answer((), "thread"), False, ONE)
+    step = after_path(asked, ONE, None)
+    assert step and step.command == "trace-offcpu -p 7 -d 2 -o when.pftrace"
+    other = next_command(Answer((), "cpu"), False, ONE)
+    assert after_path(other, ONE, None) == other
+
+
+def test_the_path_is_of_who_waits_for_somebody() -> None:
+    assert victim_of(Answer((), "lock", victim=5), 6) == 5
+    assert victim_of(Answer((), "sleep", victim=5), 6) == 6
+    assert victim_of(Answer((), "sleep", victim=5), 0) == 5
+    assert victim_of(Answer((), "lock"), 6) == 6

@@ -58,6 +58,10 @@ def in_libc(*names: str) -> Stack:
         ((*in_libc("fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit")), "uninterruptible", "held"),
         ((*in_libc("ioctl"), *kernel("__x64_sys_ioctl", "request_wait_answer")), "interruptible", "held"),
         (POOL, "uninterruptible", "held"),
+        ((Frame("[switch not reported]", "other"),), "other", "unknown"),
+        ((), "other", "unknown"),
+        (POOL, "other", "held"),
+        (kernel("ret_from_fork", "kthread", "kjournald2"), "other", "held"),
         (POOL, "stopped", "stopped"),
         (POOL, "traced", "stopped"),
         (POOL, "runnable-woken", "core"),
@@ -68,6 +72,20 @@ def in_libc(*names: str) -> Stack:
 def test_kinds(stack: Stack, state: str, kind: str) -> None:
     where = site(stack)
     assert kind_of(state, where.frames, where.kernel) == kind
+
+
+@pytest.mark.parametrize("with_python", [True, False])
+@pytest.mark.parametrize(("inner", "kind"), [("sock_recv_into", "peer"), ("select_poll_poll", "events")])
+def test_kind_is_the_same_with_the_frames_of_python(with_python: bool, inner: str, kind: str) -> None:
+    library = "/usr/lib/python3.11/http/client.py"
+    scripts = (
+        Frame("fetch_price", "python", file="/t/req.py", line=3),
+        *(Frame(name, "python", file=library, line=9) for name in ("get", "begin")),
+    )
+    native = user(PYTHON, "_PyEval_EvalFrameDefault", "cfunction_vectorcall", inner, "sock_call_ex")
+    below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+    where = site((*user(PYTHON, "Py_BytesMain"), *(scripts if with_python else ()), *native, *below))
+    assert kind_of("interruptible", where.frames, where.kernel) == kind
 
 
 def test_who_ends_a_wait() -> None:

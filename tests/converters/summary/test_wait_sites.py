@@ -134,6 +134,41 @@ def test_innermost_python_function_of_the_program_has_its_line() -> None:
     assert text((Frame("f", "python", file="/x.py"), *FUTEX)).startswith("f > ")
 
 
+POLL = (*user(LIBC, "__poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+CLIENT = (
+    *python_of("/t/req.py", ("<module>", 8), ("fetch_price", 3)),
+    *python_of("/usr/lib/python3/dist-packages/requests/sessions.py", ("Session.get", 602)),
+)
+READINTO = python_of("/usr/lib/python3.11/socket.py", ("SocketIO.readinto", 706))
+
+
+def test_the_function_that_waits_for_a_peer_is_named_below_pythons_library() -> None:
+    python = Module("/usr/bin/python3.11")
+    inside = user(python, "_bufferedreader_raw_read", "_PyEval_EvalFrameDefault")
+    receive = user(python, "cfunction_vectorcall", "sock_recv_into", "sock_call_ex")
+    expected = "<module> > req.py:3 fetch_price > Session.get > … > {} > poll | do_sys_poll"
+    assert text((*CLIENT, *inside, *READINTO, *receive, *POLL)) == expected.format("sock_recv_into")
+    assert text((*CLIENT, *receive, *POLL)) == expected.format("sock_recv_into")
+    nameless = user(python, "[python3.11+0x10]", "[python3.11+0x20]")
+    assert text((*CLIENT, *nameless, *READINTO, *nameless, *POLL)) == expected.format("SocketIO.readinto")
+
+
+def test_without_python_frames_too() -> None:
+    python = Module("/usr/bin/python3.11")
+    outside = user(python, "Py_RunMain", "run_mod", "_PyEval_EvalFrameDefault")
+    stacks = [(*outside, *user(python, each), *POLL) for each in ("sock_recv_into", "sock_sendall", "select_poll_poll")]
+    shared = shared_frames([(stack, 10) for stack in stacks])
+    hidden = shared._replace(called=frozenset((python.path, name) for name in ("sock_recv_into", "select_poll_poll")))
+    assert site(stacks[0], hidden).frames == ("Py_RunMain", "run_mod", "…", "sock_recv_into", "poll")
+    assert site(stacks[2], hidden).frames == ("Py_RunMain", "run_mod", "…", "poll")
+
+
+def test_no_function_outside_of_the_innermost_python_function_waits_for_the_peer() -> None:
+    python, select = Module("/usr/bin/python3.11"), python_of("/usr/lib/python3.11/selectors.py", ("select", 415))
+    poll = (*select, *user(python, "cfunction_vectorcall", "select_poll_poll"), *POLL)
+    assert text((*CLIENT, *READINTO, *poll)) == "<module> > req.py:3 fetch_price > Session.get > … > poll | do_sys_poll"
+
+
 def test_the_lock_of_python_is_named_below_its_library() -> None:
     python = Module("/usr/bin/python3.11")
     own, library = python_of("/t.py", ("f", 3)), python_of("/usr/lib/python3.11/json.py", ("dumps", 9))

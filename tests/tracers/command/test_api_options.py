@@ -43,7 +43,8 @@ def test_nearest_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "says"), [("/no/such.so", "there is no library"), (__file__, "not an ELF file"), ("/", "regular file")]
+    ("path", "says"),
+    [("/no/such.so", "there is no library"), (__file__, "not an ELF file"), ("/", "^/: not a regular file")],
 )
 def test_no_library(path: str, says: str) -> None:
     with pytest.raises(StallscopeError, match=says):
@@ -55,3 +56,8 @@ def test_functions_whose_return_cannot_be_watched() -> None:
     with pytest.raises(StallscopeError) as caught:
         make_wanted({"api": None, "launches": False, "libraries": (libc,), "symbols": "^_setjmp$"})
     assert "could end the program" in caught.value.cause
+
+
+def test_no_name_of_a_library() -> None:
+    with pytest.raises(click.BadParameter, match="is missing"):
+        make_wanted({**NONE, "libraries": ("",), "symbols": "x"})

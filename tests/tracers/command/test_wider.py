@@ -56,4 +56,5 @@ def test_the_choice_is_told_where_ids_do_not_say_it() -> None:
     assert chosen({**nothing, "pids": (4, 5), "children": True}) == Whom("-p 4,5 --children")
     assert chosen({**nothing, "name": "a b"}) == Whom("-n 'a b'")
     assert chosen({**nothing, "command": ("python3", "my job.py")}) == Whom("", "python3 'my job.py'")
-    assert chosen({**nothing, "command": ("echo", "x" * 999)}) is None
+    assert chosen({**nothing, "command": ("echo", "x" * 999)}) == Whom("", "COMMAND")
+    assert chosen({**nothing, "command": ("echo", "\x1b[31m")}) == Whom("", "COMMAND")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .assemble import Naming
     from .capture import Capture
 
-_PROBES = 64
+_PROBES = 80
 """Descriptors of maps, programs and links; a measure needs one more per core."""
 
 

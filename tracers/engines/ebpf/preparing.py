@@ -165,6 +165,16 @@ class Preparation:
         self._unwinding.poll()
 
 
+def check_start(launch: Launch | None, interrupts: Interrupts) -> None:
+    """StallscopeError if the command is not to be started any more."""
+    if launch and interrupts.requested:
+        raise StallscopeError(
+            "ended by a signal before the command was started",
+            "nothing was traced: run it again",
+            exit_code=_INTERRUPTED,
+        )
+
+
 def expect_files(command: list[str], environ: Mapping[str, str], measures: Iterable[Measure]) -> None:
     """Tells the measures which files a command will map."""
     listening = [measure for measure in measures if type(measure).expect is not Measure.expect]

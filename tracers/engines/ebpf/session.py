@@ -31,7 +31,7 @@ from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
 from .locks import numbered
-from .preparing import Preparation, expect_files
+from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
 
@@ -124,6 +124,7 @@ class Session:
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
+            check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
             if progress:
                 progress.restart()

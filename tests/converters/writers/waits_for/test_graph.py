@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ThreadTimes, ValueType
+from stallscope.converters.model.waits_for import COLUMN
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.waits_for import graph as module
 from stallscope.converters.writers.waits_for.graph import Arrow, picture, several_processes
@@ -95,6 +96,14 @@ def test_without_wakers() -> None:
     with pytest.raises(StallscopeError, match="does not tell who ended waits") as error:
         picture(profile, WriteOptions())
     assert "trace-wakeup" in error.value.remedy
+
+
+def test_nothing_was_waited_for() -> None:
+    profile = Profile([ValueType(COLUMN, "nanoseconds")])
+    assert picture(profile, WriteOptions()).points == []
+    blocked = chained(7, 8, 5, ("disk", 9, "disk"))._replace(stack=user(EXE, "main"))
+    with pytest.raises(StallscopeError, match="does not tell who ended waits"):
+        picture(profile_of(blocked), WriteOptions())
 
 
 def test_number_of_processes() -> None:

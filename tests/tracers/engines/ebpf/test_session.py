@@ -397,7 +397,9 @@ def test_a_command_is_not_begun_when_the_end_is_asked_for(cold: Path, tmp_path: 
     try:
         with Interrupts() as interrupts:
             os.kill(os.getpid(), signal.SIGTERM)
-            Session(engine, launch, None).run(sink, None, interrupts)
+            with pytest.raises(StallscopeError, match="before the command was started") as error:
+                Session(engine, launch, None).run(sink, None, interrupts)
+            assert error.value.exit_code == 130
     finally:
         engine.close()
         launch.stop()

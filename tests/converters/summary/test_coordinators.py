@@ -1,0 +1,77 @@
+"""Main threads that wait for the end of their workers."""
+
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
+from stallscope.converters.summary.coordinators import coordinators
+from stallscope.converters.summary.summarize import summarize
+from summary_profiles import EXE, LIBC, MS, Tracee, empty, kernel, user
+
+FUTEX = kernel("futex_wait_queue", "futex_wait")
+SLEEP = (*user(EXE, "work", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+LOCK = (*user(EXE, "handle_request", "wait_for_turn"), *user(LIBC, "sem_wait"), *FUTEX)
+CHILD = (*user(EXE, "main", "run_tool"), *user(LIBC, "wait4"), *kernel("kernel_wait4", "do_wait"))
+
+
+def waiting_in(function: str) -> Stack:
+    return (*user(EXE, "main", function), *FUTEX)
+
+
+def job(where: Stack, *, moves: bool = False, workers: int = 3) -> Profile:
+    """The main thread waits, workers wait for each other and sleep."""
+    profile = empty()
+    main = Tracee(profile, 1, "app", 1, "app").wait(where, "interruptible", 9_900 * MS, still=not moves)
+    if moves:
+        main.run(100 * MS)
+    for tid in range(2, 2 + workers):
+        worker = Tracee(profile, 1, "app", tid, "worker").run(500 * MS)
+        worker.wait(LOCK, "interruptible", 7_500 * MS, 90).wait(SLEEP, "interruptible", 1_900 * MS, 90)
+    return profile
+
+
+@pytest.mark.parametrize(
+    "where",
+    [*map(waiting_in, ("pthread_join", "worker::join", "Thread.join", "__pthread_clockjoin_ex")), CHILD],
+)
+def test_what_the_workers_do_leads(where: Stack) -> None:
+    (first, *_) = summarize(job(where)).answer
+    assert first.startswith("75.8 % of the time of the 3 worker threads of app is spent waiting for other threads in ")
+    assert "wait_for_turn" in first
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [job(waiting_in("await_result")), job(waiting_in("joined")), job(waiting_in("pthread_join"), moves=True)],
+)
+def test_another_wait_of_the_main_thread_leads_all_the_same(profile: Profile) -> None:
+    assert "of the time of the main thread of app is spent waiting for another thread" in summarize(profile).answer[0]
+
+
+def test_somebody_has_to_be_at_work() -> None:
+    profile = job(waiting_in("pthread_join"))
+    sums = add_up_waits(profile, merged_threads(profile.threads))
+    assert coordinators(sums, {(1, 1)}, {(1, 2)}) == {(1, 1)}
+    assert not coordinators(sums, {(1, 1)}, {(1, 1), (9, 10)})
+    assert not coordinators(sums, set(), {(1, 2)})
+
+
+def test_a_lock_of_the_workers_is_not_weighed_as_if_it_delayed_nobody() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(waiting_in("pthread_join"), "interruptible", 10_000 * MS, still=True)
+    Tracee(profile, 1, "app", 2, "holder").run(1_200 * MS).wait(SLEEP, "interruptible", 8_800 * MS, 90)
+    mutex = (*user(EXE, "use"), *user(LIBC, "pthread_mutex_lock"), *FUTEX)
+    for tid in (3, 4):
+        Tracee(profile, 1, "app", tid, "user").run(2_800 * MS).wait(mutex, "interruptible", 7_200 * MS, 90)
+    assert "use → pthread_mutex_lock" in summarize(profile).answer[0]
+
+
+def test_workers_that_run_are_told_as_what_the_main_thread_waits_for() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(waiting_in("pthread_join"), "interruptible", 10_000 * MS, still=True)
+    for tid in (2, 3):
+        Tracee(profile, 1, "app", tid, "cruncher").run(6_000 * MS).wait(LOCK, "interruptible", 4_000 * MS, 90)
+    (first, *_) = summarize(profile).answer
+    assert first.startswith("100.0 % of the time of the main thread of app is spent waiting for another thread in ")
+    assert "meanwhile the 2 cruncher threads" in first
