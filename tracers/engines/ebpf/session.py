@@ -350,11 +350,10 @@ class Session:
         engine, measures = self._engine, self._engine.options.measures
         ours = self._own_processes()
         threads = [record for record in threads if record.thread.key.tgid not in ours]
-        execs = sink.execs
         if self._folding:
             threads += self._folding.records()
-            execs = execs + self._folding.lives()
-        lives = Lives(threads, execs, self._spaces)
+        folded = self._folding.lives() if self._folding else ()
+        lives = Lives(threads, [*sink.execs, *folded], self._spaces)
         threads = lives.records(threads)
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
