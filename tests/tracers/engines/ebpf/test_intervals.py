@@ -117,9 +117,7 @@ def test_the_id_of_a_writer_that_ended_is_not_kept(made: tuple[Intervals, Object
     intervals, _ = made
     intervals.write(lambda: None)
     (first,) = intervals.ours
-    while intervals._writers:
-        time.sleep(0.01)
-        intervals.due()
+    intervals._reap(0)
     assert intervals.ours == {first}, "it had waits in this interval"
     intervals.write(lambda: None)
     assert first not in intervals.ours
