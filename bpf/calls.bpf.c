@@ -189,10 +189,11 @@ struct call_loss_array call_losses SEC(".maps");
 struct call_span {
 	u64 begin;
 	u64 end;
+	u64 ustack; /* where it was called; 0: not known */
 	u32 tid;
 	u32 function;
 	u32 level; /* 0: no other call was open */
-	u32 pad;
+	u32 life;
 };
 
 /* Read in bulk. A ring buffer of the kernel, since another thread can come to its own probe on the same CPU while one
@@ -656,7 +657,9 @@ __weak int add_span(struct thread *t, struct open_call *call, u64 now, u32 level
 		return 0;
 	span.begin = call->began;
 	span.end = now;
+	span.ustack = call->ustack;
 	span.tid = t->key.tid;
+	span.life = t->key.life;
 	span.function = call->cookie & COOKIE_FUNCTION;
 	span.level = level;
 	if (call_span_over && now - call->began <= call_span_over)

@@ -200,6 +200,22 @@ struct ioctl_event_array {
 };
 struct ioctl_event_array ioctl_events SEC(".maps");
 
+/* For a timeline: where the calls among these events were made, at the same places. */
+struct ioctl_place {
+	u64 ustack; /* 0: not known */
+	u32 life;
+	u32 pad;
+};
+
+struct ioctl_place_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ioctl_place);
+};
+struct ioctl_place_array ioctl_places SEC(".maps");
+
 /* As in timeline.bpf.c, but two rings per core, one for calls and one for waits: some kernels (see on_exit() in
  * sched.bpf.c) can switch a thread out while it writes a call. */
 struct ioctl_event_rings {
@@ -241,6 +257,7 @@ struct ioctl_number_count ioctl_numbers SEC(".maps");
 #define MOST_NUMBERS (1U << 24) /* see NUMBER_SHIFT */
 
 const volatile u32 nvidia_major = 195;
+const volatile bool record_ioctl_places;
 
 static __always_inline void lose(enum ioctl_loss which, u64 number)
 {
@@ -615,6 +632,16 @@ static __always_inline struct ioctl_times *times_of(const struct ioctl_call *cal
 	return bpf_map_lookup_elem(table, &kind);
 }
 
+static __always_inline void add_place(const struct ioctl_call *call, u32 place)
+{
+	struct ioctl_place *at = bpf_map_lookup_elem(&ioctl_places, &place);
+
+	if (!at)
+		return;
+	at->ustack = call->origin.ustack;
+	at->life = call->origin.life;
+}
+
 static __always_inline void add_event(const struct ioctl_call *call, u64 begin, u64 end, u32 is_wait)
 {
 	u32 place = 2 * bpf_get_smp_processor_id() + is_wait;
@@ -637,6 +664,8 @@ static __always_inline void add_event(const struct ioctl_call *call, u64 begin, 
 	event->tgid = call->origin.tgid;
 	event->tid = call->origin.tid;
 	event->is_wait = is_wait;
+	if (record_ioctl_places && !is_wait)
+		add_place(call, place);
 	/* User space reads the slots before the head; x86 keeps stores in order. */
 	barrier();
 	*(volatile u64 *)&ring->head = ring->head + 1;

@@ -164,8 +164,10 @@ def run(steps: int, **machine: Any) -> Machine:
 
 
 def rows(dtype: np.dtype[Any], **columns: Any) -> Any:
-    """Rows of one kind; columns that are not named are 0."""
+    """Rows of one kind; columns that are not named are 0. Calls have no stack then."""
     made = np.zeros(max(len(column) for column in columns.values()), dtype)
+    if dtype == events.CALL:
+        made["stack"] = NO_STACK
     for name, column in columns.items():
         made[name] = column
     return made

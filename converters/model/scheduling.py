@@ -67,9 +67,18 @@ BLOCKED = np.dtype(
 )
 """A thread off its core, with the stack at its switch out; sorted by ``begin``. One thread's do not overlap."""
 
-CALL = np.dtype([("begin", "<i8"), ("end", "<i8"), ("tid", "<i4"), ("name", "<i4"), ("level", "u1")])
-"""A timed call of a thread, from its begin to its return, OPEN if that is still to come. ``name`` is an index of
-`Scheduling.call_names`. A call with a higher ``level`` can be inside one with a lower level."""
+CALL = np.dtype(
+    [
+        ("begin", "<i8"),
+        ("end", "<i8"),  # OPEN if it is still to come
+        ("tid", "<i4"),
+        ("name", "<i4"),  # index of Scheduling.call_names
+        ("level", "u1"),
+        ("stack", "<i4"),  # at its begin: index of Scheduling.stacks, NO_STACK
+    ]
+)
+"""A timed call of a thread, from its begin to its return. A call with a higher ``level`` can be inside one with a lower
+level."""
 
 OPEN = -1
 NO_STACK = -1

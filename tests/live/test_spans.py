@@ -37,7 +37,7 @@ def spans(scheduling: Scheduling) -> tuple[Counter[tuple[str, int]], Counter[tup
     number: Counter[tuple[str, int]] = Counter()
     length: Counter[tuple[str, int]] = Counter()
     pids = dict(zip(scheduling.threads["tid"].tolist(), scheduling.threads["tgid"].tolist(), strict=True))
-    for begin, end, tid, name, _ in scheduling.calls.tolist():
+    for begin, end, tid, name, *_ in scheduling.calls.tolist():
         if end != OPEN:
             number[scheduling.call_names[name].name, pids[tid]] += 1
             length[scheduling.call_names[name].name, pids[tid]] += end - begin

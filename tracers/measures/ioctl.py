@@ -112,13 +112,14 @@ class Ioctl(Summed):
         self._lost = dict.fromkeys((*LOSSES, UNREPORTED, LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
-        self._rings = IoctlRings()
+        self._rings = IoctlRings(places=spans is not None)
         self._sharing: Sharing | None = None
         self._reading = threading.Lock()
         self._narrow = NarrowPrograms()
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
+        own = {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
+        return {**own, **self._rings.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
         return {
@@ -160,9 +161,9 @@ class Ioctl(Summed):
             from .sharing import Sharing
             from .spans import Spans
 
-            self._spans = Spans(self._span_options) if self._span_options else None
-            events, rings = self._rings.memory
-            self._sharing = Sharing(events, rings, self._device, self._spans, _LEVEL)
+            self._spans = Spans(self._span_options, _LEVEL) if self._span_options else None
+            events, rings, *places = self._rings.memory
+            self._sharing = Sharing(events, rings, self._device, self._spans, *places)
         return self._sharing
 
     def _device(self, number: int) -> Hashable:
@@ -359,7 +360,7 @@ class Ioctl(Summed):
         from ...converters.model.scheduling import CallName
         from .spans import GoingOn
 
-        going_on = [GoingOn(call.began, call.origin.tid, call.target, _LEVEL) for call in self._open]
+        going_on = [GoingOn(each.began, each.origin, each.target, _LEVEL) for each in self._open]
         return self._spans.finish(lambda number: CallName(self._call(number), "ioctl"), going_on, self._lost[LEFT_OUT])
 
     def losses(self) -> Mapping[str, int]:

@@ -13,31 +13,39 @@ _EVENTS = 1 << 18
 """Calls and waits that were not read yet, of all cores."""
 _FEWEST = 1 << 11
 """… and at least of a core."""
-_EVENT_SIZE, _RING_SIZE = 32, 64
+_EVENT_SIZE, _RING_SIZE, _PLACE_SIZE = 32, 64, 16
 _PLACE = struct.Struct("<2Q")
 _PLACE_OFFSET = 32
 """Of ``first`` and ``slots`` in struct event_ring."""
 
 
 class IoctlRings:
-    """``memory``: of the events and of the rings, once they are open."""
+    """``memory``: of the events, of the rings, and of the events' places, once they are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, places: bool = False) -> None:
+        """``places``: it is kept where the calls were made."""
+        self._places = places
         online = len(perf_events.online_cpus())
         self._slots = max(_FEWEST, 1 << (_EVENTS // (2 * online)).bit_length() - 1)
         self.memory: list[mmap.mmap] = []
 
+    def knobs(self) -> Mapping[str, int]:
+        """See `Measure.knobs`."""
+        return {"record_ioctl_places": 1} if self._places else {}
+
     def sizes(self) -> Mapping[str, int]:
         """See `Measure.sizes`."""
+        events = 2 * len(perf_events.online_cpus()) * self._slots
         return {
-            "ioctl_events": 2 * len(perf_events.online_cpus()) * self._slots,
+            "ioctl_events": events,
             "ioctl_rings": 2 * perf_events.possible_cpus(),
+            **({"ioctl_places": events} if self._places else {}),
         }
 
     def open(self, loaded: Object) -> None:
         """Maps the memory, and divides it among the cores."""
         sizes = self.sizes()
-        for name, size in (("ioctl_events", _EVENT_SIZE), ("ioctl_rings", _RING_SIZE)):
+        for name, size in zip(sizes, (_EVENT_SIZE, _RING_SIZE, _PLACE_SIZE), strict=False):
             self.memory.append(mmap.mmap(loaded.find_map(name).fd, sizes[name] * size))
         places = [2 * cpu + kind for cpu in perf_events.online_cpus() for kind in (0, 1)]
         for i, place in enumerate(places):

@@ -36,6 +36,8 @@ class Open(NamedTuple):
     inner: int
     inner_on_cpu: int
     function: int
+    life: int = 0
+    """Of the thread."""
 
 
 class Inside(NamedTuple):
@@ -75,11 +77,11 @@ def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:
     """The open calls in the values of the map ``call_stacks``, which are given with their threads' ids."""
     found = []
     for tid, value in stacks:
-        depth = HEAD.unpack_from(value)[0]
+        depth, life = HEAD.unpack_from(value)[:2]
         for i in range(min(depth, DEPTH)):
             fields = CALL.unpack_from(value, HEAD.size + i * CALL.size)
             began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie, _bytes, _copy = fields
-            found.append(Open(tid, i, began, ustack, blocked, runnable, inner, on_cpu, cookie & _FUNCTION))
+            found.append(Open(tid, i, began, ustack, blocked, runnable, inner, on_cpu, cookie & _FUNCTION, life))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...converters.model import ValueType
@@ -70,9 +70,10 @@ class Recorded:
     """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``waits``."""
+    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``places``."""
     lives: Sequence[ThreadRecord]
-    waits: Sequence[Row]
+    places: Sequence[Row]
+    """Of waits and of timed calls; without values."""
 
 
 class LockSum(NamedTuple):
@@ -322,15 +323,3 @@ def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
                 values[place] = value
             rows.append(row._replace(values=tuple(values)))
     return rows
-
-
-def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
-    """The recorded events of the measure that has any, with the spans of the others."""
-    measures = list(measures)
-    recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)
-    if not recorded:
-        return None
-    from .spans import with_spans  # needs numpy
-
-    spans = [found for measure in measures if (found := measure.spans())]
-    return replace(recorded, scheduling=with_spans(recorded.scheduling, spans, ended.began))

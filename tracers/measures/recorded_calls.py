@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..kernel.bpfobject import Object
+from ..kernel.records import RUNNING, Origin
 from .open_calls import Open
 from .span_options import SpanOptions
 
@@ -47,7 +48,10 @@ class RecordedCalls:
             self._ring, self._spans = SpanRing(self._loaded.find_map("call_spans")), Spans(self._options)
         found = self._ring.take()
         if len(found):
-            self._spans.add(*(found[name] for name in ("begin", "end", "tid", "number", "level")))
+            self._spans.add(
+                **{name: found[name] for name in ("begin", "end", "tid", "level", "ustack", "life")},
+                name=found["function"],
+            )
 
     def read(self, loaded: Object) -> None:
         self.consume()
@@ -68,7 +72,10 @@ class RecordedCalls:
         from ...converters.model.scheduling import CallName
         from .spans import GoingOn
 
-        still = [GoingOn(call.began, call.tid, call.function, call.depth) for call in going_on]
+        still = [
+            GoingOn(call.began, Origin(call.ustack, 0, 0, call.tid, 0, call.life, RUNNING), call.function, call.depth)
+            for call in going_on
+        ]
         return self._spans.finish(lambda number: CallName(named(number)), still, self._lost)
 
     def remarks(self) -> Iterator[str]:

@@ -304,8 +304,8 @@ def _waits(
     for name in ("begin", "woken", "end", "tid", "state"):
         spans[name] = waits[name]
     tgids = numbers[rows]
-    lives = _alike(waits["life"], ended)
-    _, places, which = np.unique(_mixed(waits["id"], tgids, lives), return_index=True, return_inverse=True)
+    lives = alike(waits["life"], ended)
+    _, places, which = np.unique(mixed(waits["id"], tgids, lives), return_index=True, return_inverse=True)
     where: list[Row] = []
     numbers = np.full(len(places), model.NO_STACK, np.int32)
     for i, place in enumerate(places.tolist()):
@@ -317,18 +317,19 @@ def _waits(
     return spans, where
 
 
-def _alike(lives: Array, ended: Ended) -> Array:
+def alike(lives: Array, ended: Ended) -> Array:
     """For each life one of the same address space, so that equal stacks are of one place."""
     distinct, which = np.unique(lives, return_inverse=True)
-    alike = ended.alike()
-    found: Array = np.array([alike.get(life, life) for life in distinct.tolist()], np.uint32)[which]
+    first = ended.alike()
+    found: Array = np.array([first.get(life, life) for life in distinct.tolist()], np.uint32)[which]
     return found
 
 
-def _mixed(ids: Array, tgids: Array, lives: Array) -> Array:
+def mixed(ids: Array, tgids: Array, lives: Array) -> Array:
+    """Hashes of places in programs: of processes, and of lives as `alike` gives them."""
     who = tgids.astype(np.uint64) | lives.astype(np.uint64) << np.uint64(32)
-    mixed: Array = (ids ^ who * np.uint64(0xC2B2AE3D27D4EB4F)) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed
+    hashes: Array = (ids ^ who * np.uint64(0xC2B2AE3D27D4EB4F)) * np.uint64(0x9E3779B97F4A7C15)
+    return hashes
 
 
 def _open(ended: Ended, where: list[Row], seeded: int) -> Iterable[tuple[int, int, int, int, int, int]]:

@@ -26,6 +26,8 @@ EVENT = np.dtype(
     ]
 )
 """struct ioctl_event of bpf/ioctl.bpf.c."""
+PLACE = np.dtype([("ustack", "<u8"), ("life", "<u4"), ("pad", "<u4")])
+"""struct ioctl_place."""
 _MOST = 1 << 19
 """Events that are kept while a call goes on that began before them; then it is taken as if it ended and began again."""
 _WAITERS = 64
@@ -57,13 +59,15 @@ class Sharing:
         rings: Any,
         device: Callable[[int], Hashable],
         spans: Spans | None = None,
-        level: int = 0,
+        places: Any = b"",
     ) -> None:
         """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``device``: that of the number of a target; a call
-        is alone if no other process is inside any call of its device. ``spans`` gets the calls, with this level."""
+        is alone if no other process is inside any call of its device. ``spans`` gets the calls; for that, ``places`` is
+        a buffer with a `PLACE` for each of ``events``."""
         self._device, self._devices = device, dict[int, Hashable]()
-        self._spans, self._level = spans, level
+        self._spans = spans
         self._events, self._rings = np.frombuffer(events, EVENT), np.frombuffer(rings, RING)
+        self._places = np.frombuffer(places, PLACE)
         self._tails = self._rings["tail"].copy()
         self._fresh: list[Array] = []
         self._states: defaultdict[Hashable, _State] = defaultdict(_State)
@@ -80,21 +84,30 @@ class Sharing:
             tail, count = int(self._tails[ring]), int(heads[ring] - self._tails[ring])
             place = tail & (slots - 1)
             upto = min(place + count, slots)
-            self._add(self._events[first + place : first + upto].copy())
-            self._add(self._events[first : first + count - (upto - place)].copy())
+            self._add(slice(first + place, first + upto))
+            self._add(slice(first, first + count - (upto - place)))
             self._rings["tail"][ring] = self._tails[ring] = heads[ring]
         self.lost = int(self._rings["lost"].sum())
         return sum(map(len, self._fresh))
 
-    def _add(self, events: Array) -> None:
+    def _add(self, which: slice) -> None:
+        events = self._events[which].copy()
         self._fresh.append(events)
         if self._spans:
-            calls = events[events["is_wait"] == 0]
-            self._spans.add(calls["begin"], calls["end"], calls["tid"], calls["number"], self._level)
+            are_calls = events["is_wait"] == 0
+            calls, at = events[are_calls], self._places[which][are_calls]
+            self._spans.add(
+                begin=calls["begin"],
+                end=calls["end"],
+                tid=calls["tid"],
+                name=calls["number"],
+                ustack=at["ustack"],
+                life=at["life"],
+            )
 
     def close(self) -> None:
         """Releases the buffers: nothing is written any more."""
-        self._events, self._rings = np.zeros(0, EVENT), np.zeros(0, RING)
+        self._events, self._rings, self._places = np.zeros(0, EVENT), np.zeros(0, RING), np.zeros(0, PLACE)
 
     def settle(self, now: int, going_on: Mapping[tuple[int, int], int], *, final: bool = False) -> None:
         """Works on the events up to ``now``. To be called after `take`.

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ...converters.model.call_spans import within
-from ...converters.model.scheduling import CALL, OPEN, Array, CallName, Scheduling
+from ...converters.model.scheduling import OPEN, Array, CallName
 from ..kernel.bpfmap import Map
+from ..kernel.records import Origin
 from .span_options import SpanOptions
+
+SPAN = np.dtype(
+    [
+        ("begin", "<i8"),
+        ("end", "<i8"),
+        ("ustack", "<u8"),  # at its begin; 0: not known
+        ("tid", "<i4"),
+        ("name", "<i4"),
+        ("life", "<u4"),
+        ("level", "u1"),
+    ]
+)
+"""Like `CALL`, with the id of its stack and the life of its thread."""
 
 RECORD = np.dtype(
     [
@@ -21,10 +34,11 @@ RECORD = np.dtype(
         ("page", "<u4"),
         ("begin", "<i8"),
         ("end", "<i8"),
+        ("ustack", "<u8"),
         ("tid", "<i4"),
-        ("number", "<u4"),
+        ("function", "<u4"),
         ("level", "<u4"),
-        ("pad", "<u4"),
+        ("life", "<u4"),
     ]
 )
 """struct call_span of bpf/calls.bpf.c, behind the header of the ring buffer."""
@@ -34,17 +48,18 @@ _BLOCK = 1 << 16
 
 
 class GoingOn(NamedTuple):
-    """A call that had not returned; ``begin`` in CLOCK_MONOTONIC ns."""
+    """A call that had not returned; ``begin`` in CLOCK_MONOTONIC ns. Of ``origin``, the thread, its life and the user
+    stack count."""
 
     begin: int
-    tid: int
+    origin: Origin
     number: int
     level: int
 
 
 @dataclass(frozen=True)
 class CallSpans:
-    """Those of one measure. ``calls``: rows of `CALL`; times are CLOCK_MONOTONIC ns, ``name`` is an index of
+    """Those of one measure. ``calls``: rows of `SPAN`; times are CLOCK_MONOTONIC ns, ``name`` is an index of
     ``names``."""
 
     calls: Array
@@ -56,8 +71,9 @@ class CallSpans:
 class Spans:
     """Keeps about ``limit`` of the calls that it gets, the newest or the first; exactly so many in the end."""
 
-    def __init__(self, options: SpanOptions) -> None:
-        self._options = options
+    def __init__(self, options: SpanOptions, level: int = 0) -> None:
+        """``level``: of calls that are added without one."""
+        self._options, self._level = options, level
         self._kept: Literal["newest", "first"] = options.kept
         self._blocks: deque[Array] = deque()
         self._fresh: list[Array] = []
@@ -67,13 +83,14 @@ class Spans:
         self.short = 0
         """Calls that took too little time."""
 
-    def add(self, begins: Array, ends: Array, tids: Array, numbers: Array, levels: Array | int) -> None:
-        """Calls that returned, with equally long columns; ``numbers`` say which function or command."""
-        rows = np.zeros(len(begins), CALL)
-        for name, column in zip(CALL.names or (), (begins, ends, tids, numbers, levels), strict=True):
+    def add(self, **columns: Array | int) -> None:
+        """Calls that returned: the columns of `SPAN`, equally long or one value for all. ``name``: the number of the
+        function or command."""
+        rows = np.zeros(len(np.atleast_1d(columns["begin"])), SPAN)
+        for name, column in {"level": self._level, **columns}.items():
             rows[name] = column
         if self._options.over:
-            long = ends - begins > self._options.over
+            long = rows["end"] - rows["begin"] > self._options.over
             self.short += len(rows) - int(long.sum())
             rows = rows[long]
         if self._kept == "first":
@@ -99,8 +116,11 @@ class Spans:
         """All that was kept, with those that had not returned. ``named``: the name of a number."""
         if self._fresh:
             self._seal()
-        still = [(each.begin, OPEN, each.tid, each.number, each.level) for each in going_on]
-        calls = np.concatenate([*self._blocks, np.array(still, CALL)])
+        still = [
+            (each.begin, OPEN, each.origin.ustack, each.origin.tid, each.number, each.origin.life, each.level)
+            for each in going_on
+        ]
+        calls = np.concatenate([*self._blocks, np.array(still, SPAN)])
         self._blocks.clear()
         # Calls are read core by core; the newest are those that ended last.
         excess = len(calls) - len(still) - self._options.limit
@@ -141,22 +161,3 @@ class SpanRing:
         """Unmaps it; a second call does nothing."""
         self._memory.close()
         self._consumer.close()
-
-
-def with_spans(scheduling: Scheduling, found: Sequence[CallSpans], began: int) -> Scheduling:
-    """The recorded events with calls, within the same time. ``began``: of the recording, CLOCK_MONOTONIC ns."""
-    if not found:
-        return scheduling
-    names: list[CallName] = []
-    parts: list[Array] = []
-    for each in found:
-        calls = each.calls.copy()
-        calls["begin"] -= began
-        calls["end"][calls["end"] != OPEN] -= began
-        calls["name"] += len(names)
-        names += each.names
-        parts.append(calls)
-    calls = within(np.concatenate(parts), scheduling.begin, scheduling.end)
-    more: dict[str, Any] = {"calls_lost": sum(each.lost for each in found)}
-    more["calls_dropped"] = sum(each.dropped for each in found) + sum(map(len, parts)) - len(calls)
-    return replace(scheduling, calls=calls, call_names=names, **more)

@@ -1,4 +1,4 @@
-"""Calls and waits as slices on the threads' tracks, waits with their stacks.
+"""Calls and waits as slices on the threads' tracks, waits with their stacks; and Python functions around calls.
 
 Fields are those of TrackEvent, TrackDescriptor and InternedData of google/perfetto. Its page "Writing TrackEvent
 Protos Synthetically" (docs/reference/synthetic-track-event.md) describes the use: a slice has a beginning and an end,
@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...base.text import printable
-from ...model.call_spans import cut_to_outer, of_threads
+from ...model.around import drawn_calls
+from ...model.call_spans import cut_to_outer
 from ...model.scheduling import NO_STACK, OPEN, Array
 from ..base.wait_names import state_name, wait_name
 from . import wire
@@ -35,7 +36,7 @@ _SLICE = np.dtype(
         ("begin", "<i8"),
         ("end", "<i8"),  # OPEN if it is still to come
         ("thread", "<i4"),
-        ("level", "u1"),
+        ("level", "<i2"),
         ("category", "<i8"),  # this and the following: interned; 0 for none
         ("name", "<i8"),
         ("stack", "<i8"),
@@ -47,12 +48,15 @@ _SLICE = np.dtype(
 def slices(context: Context) -> Iterator[bytes]:
     """Packets: the interned data, the tracks, then the beginnings and ends by time."""
     interned = Interned()
-    spans = np.concatenate([_calls(context, interned), _waits(context, interned)])
+    calls = _calls(context, interned)
+    is_call = calls["level"] >= 0
+    spans = np.concatenate([calls[is_call], _waits(context, interned)])
     if not len(spans):
         return
     end = context.scheduling.end
     spans["end"][spans["end"] == OPEN] = end + 1
     cut_to_outer(spans, spans["thread"])
+    spans = np.concatenate([calls[~is_call], spans])
     spans["end"][spans["end"] > end] = OPEN
     about = interned.annotation("state")
     for i, piece in enumerate(interned.messages()):
@@ -85,18 +89,16 @@ def slices(context: Context) -> Iterator[bytes]:
 
 
 def _calls(context: Context, interned: Interned) -> Array:
-    scheduling = context.scheduling
-    calls, threads = of_threads(scheduling, context.known)
+    calls, names = drawn_calls(context.scheduling, context.known)
     made = np.zeros(len(calls), _SLICE)
-    for name in ("begin", "end", "level"):
+    for name in ("begin", "end", "level", "thread"):
         made[name] = calls[name]
-    made["end"][made["end"] > scheduling.end] = OPEN
-    made["thread"] = threads
+    made["end"][made["end"] > context.scheduling.end] = OPEN
     if len(made):
-        names, which = np.unique(calls["name"], return_inverse=True)
-        called = [scheduling.call_names[number] for number in names.tolist()]
-        made["name"] = np.array([interned.event(printable(each.name)) for each in called])[which]
-        made["category"] = np.array([interned.category(each.kind) for each in called])[which]
+        numbers, which = np.unique(calls["name"], return_inverse=True)
+        drawn = [names[number] for number in numbers.tolist()]
+        made["name"] = np.array([interned.event(printable(each.name)) for each in drawn])[which]
+        made["category"] = np.array([interned.category(each.category) for each in drawn])[which]
     return made
 
 

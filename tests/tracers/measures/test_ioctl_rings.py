@@ -11,5 +11,13 @@ def test_cores_share_the_memory(cores: int, slots: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(perf_events, "possible_cpus", lambda: 600)
     rings = IoctlRings()
     assert rings.sizes() == {"ioctl_events": 2 * cores * slots, "ioctl_rings": 1200}
+    assert rings.knobs() == {}
     rings.close()
     assert rings.memory == []
+
+
+def test_places_are_as_many_as_events() -> None:
+    sizes = IoctlRings(places=True).sizes()
+    assert sizes["ioctl_places"] == sizes["ioctl_events"]
+    assert list(sizes) == ["ioctl_events", "ioctl_rings", "ioctl_places"], "in the order of the memory"
+    assert IoctlRings(places=True).knobs() == {"record_ioctl_places": 1}

@@ -77,7 +77,7 @@ def test_nothing() -> None:
     found = Kernel().finish()
     assert found.scheduling.count() == 0
     assert (found.scheduling.begin, found.scheduling.end, found.scheduling.monotonic) == (0, STOPPED - BEGAN, BEGAN)
-    assert (found.lives, found.waits) == ([], [])
+    assert (found.lives, found.places) == ([], [])
 
 
 def test_every_kind_of_event() -> None:
@@ -104,7 +104,7 @@ def test_every_kind_of_event() -> None:
     assert [(row["tid"], row["tgid"], row["begin"]) for row in events.threads] == [(6, 1, 0), (7, 1, 0), (8, 5, 110)]
     assert [found.lives[row["name"]] for row in events.threads] == lives
     assert events.blocked.tolist() == [(100, 150, 160, 7, 0, 2)]
-    (where,) = found.waits
+    (where,) = found.places
     assert (where.origin.ustack, where.origin.kstack, where.origin.life, where.origin.tgid) == (3, 4, 2, 1)
     assert not where.is_open
 
@@ -193,7 +193,7 @@ def test_waits_of_others_are_left_out() -> None:
     kernel.switch(0, 100, 0, 7, out=BEGAN + 90, wait=1, ustack=4)
     found = kernel.finish()
     assert len(found.scheduling.blocked) == 0
-    assert found.waits == []
+    assert found.places == []
 
 
 def test_waits_that_have_not_ended() -> None:
@@ -213,7 +213,7 @@ def test_waits_that_have_not_ended() -> None:
         (50, 0, OPEN, 7, 0, 1),
         (60, 70, OPEN, 8, NO_STACK, 2),
     ]
-    (where,) = found.waits
+    (where,) = found.places
     assert where.is_open
     assert where.origin.ustack == 6
 
@@ -230,4 +230,4 @@ def test_lives_of_one_id() -> None:
         (8, 1, 0),
     ]
     spans = found.scheduling.blocked
-    assert [found.waits[i].origin.tgid for i in spans["stack"]] == [1, 3]
+    assert [found.places[i].origin.tgid for i in spans["stack"]] == [1, 3]

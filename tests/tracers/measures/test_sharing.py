@@ -11,7 +11,7 @@ from stallscope.converters.model.sharing import SharedCall
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.measures.recorder import RING
-from stallscope.tracers.measures.sharing import EVENT, Sharing
+from stallscope.tracers.measures.sharing import EVENT, PLACE, Sharing
 
 Event = tuple[int, int, int, int, int, int]
 """begin, end, number, process, thread, whether it is a wait."""
@@ -60,6 +60,7 @@ def test_layout_is_that_of_the_probes() -> None:
     try:
         assert opened.find_map("ioctl_events").value_size == EVENT.itemsize
         assert opened.find_map("ioctl_rings").value_size == RING.itemsize
+        assert opened.find_map("ioctl_places").value_size == PLACE.itemsize
     finally:
         opened.close()
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scheduling_traces import rows
-from stallscope.converters.model.scheduling import CALL, OPEN, CallName, Scheduling
+from stallscope.converters.model.scheduling import OPEN, CallName
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.records import Origin
 from stallscope.tracers.measures import spans
 from stallscope.tracers.measures.span_options import SpanOptions
-from stallscope.tracers.measures.spans import RECORD, CallSpans, GoingOn, SpanRing, Spans, with_spans
+from stallscope.tracers.measures.spans import RECORD, CallSpans, GoingOn, SpanRing, Spans
 
 SIZE = 1 << 12
 
 
 def add(to: Spans, *pairs: tuple[int, int]) -> None:
     begins, ends = (np.array(column) for column in zip(*pairs, strict=True))
-    to.add(begins, ends, np.full(len(begins), 7), np.full(len(begins), 3), 0)
+    to.add(begin=begins, end=ends, tid=np.full(len(begins), 7), name=np.full(len(begins), 3), ustack=9, life=5)
 
 
 def begins(found: CallSpans) -> list[int]:
@@ -61,6 +61,12 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.dropped == 975
 
 
+def test_the_level_of_calls_without_one() -> None:
+    kept = Spans(SpanOptions(2), 8)
+    add(kept, (10, 90))
+    assert kept.finish(named, (), 0).calls["level"].tolist() == [8]
+
+
 def test_short_ones_are_counted_and_left_out() -> None:
     kept = Spans(SpanOptions(10, over=5))
     add(kept, (0, 5), (10, 16), (20, 20))
@@ -75,21 +81,9 @@ def test_short_ones_are_counted_and_left_out() -> None:
 def test_calls_that_go_on_are_kept_beyond_the_limit() -> None:
     kept = Spans(SpanOptions(1))
     add(kept, (10, 20), (30, 40))
-    found = kept.finish(named, [GoingOn(5, 7, 9, 2)], 0)
-    assert [tuple(row) for row in found.calls.tolist()] == [(30, 40, 7, 0, 0), (5, OPEN, 7, 1, 2)]
+    found = kept.finish(named, [GoingOn(5, Origin(8, 1, 0, 7, 6, 4, 1), 9, 2)], 0)
+    assert found.calls.tolist() == [(30, 40, 9, 7, 0, 5, 0), (5, OPEN, 8, 7, 1, 4, 2)]
     assert [each.name for each in found.names] == ["function 3", "function 9"]
-
-
-def test_measures_are_put_together() -> None:
-    functions = CallSpans(rows(CALL, begin=[1010, 1500], end=[1050, 1600], tid=[7, 7]), [CallName("f")], 1, 2)
-    ioctls = CallSpans(rows(CALL, begin=[1020], end=[OPEN], tid=[7], level=[8]), [CallName("TCGETS", "ioctl")], 10, 20)
-    empty = Scheduling(100)
-    made = with_spans(empty, [functions, ioctls], 1000)
-    assert made.calls.tolist() == [(10, 50, 7, 0, 0), (20, OPEN, 7, 1, 8)]
-    assert made.call_names == [CallName("f"), CallName("TCGETS", "ioctl")]
-    assert (made.calls_lost, made.calls_dropped) == (11, 23), "one came after the end"
-    assert functions.calls["begin"].tolist() == [1010, 1500], "unchanged"
-    assert with_spans(empty, [], 1000) is empty
 
 
 class Ring:
@@ -105,7 +99,7 @@ class Ring:
 
     def write(self, begin: int, *, busy: bool = False) -> None:
         length = RECORD.itemsize - 8 | (1 << 31 if busy else 0)
-        row = np.array([(length, 0, begin, begin + 1, 7, 3, 0, 0)], RECORD).tobytes()
+        row = np.array([(length, 0, begin, begin + 1, 9, 7, 3, 0, 5)], RECORD).tobytes()
         for i, byte in enumerate(row):  # twice, as the kernel maps it
             place = (self._end + i) % SIZE
             for at in (place, place + SIZE):

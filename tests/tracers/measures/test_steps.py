@@ -28,7 +28,7 @@ def measure() -> Steps:
 def test_spans_are_steps() -> None:
     made = measure()
     made._recorded._spans = Spans(SpanOptions(100))
-    made._recorded._spans.add(*(np.array([value]) for value in (10, 20, 7, 0)), 0)
+    made._recorded._spans.add(begin=np.array([10]), end=20, tid=7, name=0)
     found = made.spans()
     assert found
     assert [tuple(name) for name in found.names] == [("libtrain.so:step", "step")]

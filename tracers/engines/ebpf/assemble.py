@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ....converters.base.collection import no_collection
-from ....converters.model import Labels, Profile, Sample
+from ....converters.model import Labels, Profile, Sample, Stack
+from ...kernel.records import RUNNING
 from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from .capture import Capture
@@ -43,9 +44,9 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     Labels pid, process, tid, thread, state, open, pid-life, tid-life and waker, as the model lists them.
     """
     recorded = capture.recorded
-    given = [*capture.rows, *(recorded.waits if recorded else ())], capture.locks.rows() if capture.locks else []
+    given = [*capture.rows, *(recorded.places if recorded else ())], capture.locks.rows() if capture.locks else []
     completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
-    rows, waits = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
+    rows, places = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
     of_locks = completed[len(given[0]) :]
     stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines, naming.python)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
@@ -66,7 +67,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         if who not in labels:
             labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
-    scheduling = _scheduling(recorded, waits, stacks, names) if recorded else None
+    scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     locks = locks_of(capture, dict(zip(map(id, given[1]), of_locks, strict=True)), stacks, names, wakers)
     stacks.progress.clear()
     lost = losses(capture, stacks)
@@ -99,8 +100,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     )
 
 
-def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
-    """Adds the names of its threads, of which an id can have had several, and the stacks of its ``waits``."""
+def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
+    """Adds the names of its threads, of which an id can have had several, and the stacks of its ``places``."""
     found = recorded.scheduling
     numbers: dict[str, int] = {}
     for thread in found.threads:
@@ -109,4 +110,9 @@ def _scheduling(recorded: Recorded, waits: Sequence[Row], stacks: Stacks, names:
         name = os.fsdecode(record.comm) or names.thread(key.tgid, record.thread.first)
         thread["name"] = numbers.setdefault(name, len(numbers))
         thread["process"] = numbers.setdefault(names.process(key.tgid), len(numbers))
-    return replace(found, names=list(numbers), stacks=[stacks.of(row) for row in waits])
+    return replace(found, names=list(numbers), stacks=[_frames(row, stacks) for row in places])
+
+
+def _frames(row: Row, stacks: Stacks) -> Stack:
+    """Of a wait; or of a call, whose frames and what is missing of them are told by the measure's rows."""
+    return stacks.parts_of(row)[0] if row.origin.state == RUNNING else stacks.of(row)

@@ -19,7 +19,8 @@ from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.offcpu import FOREVER
-from ...measures.protocol import Ended, Measure, columns_of, recorded_by, rows_of
+from ...measures.protocol import Ended, Measure, columns_of, rows_of
+from ...measures.recorded_spans import recorded_by
 from ...symbols.process import NO_PID, ProcessSpaces
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
@@ -349,17 +350,16 @@ class Session:
         engine, measures = self._engine, self._engine.options.measures
         ours = self._own_processes()
         threads = [record for record in threads if record.thread.key.tgid not in ours]
-        execs = sink.execs
         if self._folding:
             threads += self._folding.records()
-            execs = execs + self._folding.lives()
-        lives = Lives(threads, execs, self._spaces)
+        folded = self._folding.lives() if self._folding else ()
+        lives = Lives(threads, [*sink.execs, *folded], self._spaces)
         threads = lives.records(threads)
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = recorded_by(measures, ended)
         locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
-        more = [*(recorded.waits if recorded else ()), *(locks.rows() if locks else ())]
+        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}

@@ -5,6 +5,7 @@ from typing import Any
 
 from perfetto_rules import read
 from scheduling_traces import rows
+from stallscope.converters.model import Frame
 from stallscope.converters.model.scheduling import BLOCKED, CALL, NO_STACK, OPEN, THREAD, CallName, Scheduling
 from stallscope.converters.writers.perfetto import wire
 from stallscope.converters.writers.perfetto.context import CORES, Context, packet
@@ -83,3 +84,34 @@ def test_at_one_time_outer_calls_begin_first() -> None:
     file.seek(0, io.SEEK_END)
     file.writelines(slices(Context(made, 0)))
     assert [each.name for each in read(file.getvalue()).slices] == ["a", "b", "c"]
+
+
+def test_python_functions_are_around_calls_and_waits() -> None:
+    """Two functions, with a wait between the calls of the outer one; the last call goes on."""
+    main, f = Frame("main", "python", file="t.py", line=1), Frame("f\x1b[2J", "python", file="t.py", line=2)
+    blocked = rows(BLOCKED, begin=[15, 50], end=[18, 60], tid=[7, 7], stack=[NO_STACK] * 2)
+    calls = rows(CALL, begin=[10, 12, 30, 70], end=[20, 20, 40, OPEN], tid=[7] * 4, level=[0, 8, 0, 0],
+                 stack=[0, NO_STACK, 0, 1], name=[0, 1, 0, 0])  # fmt: skip
+    made = Scheduling(
+        1_000,
+        threads=rows(THREAD, tid=[7], tgid=[7]),
+        blocked=blocked,
+        names=["one"],
+        calls=calls,
+        call_names=[CallName("c"), CallName("i", "ioctl")],
+        stacks=[(main, f), (main,)],
+    )
+    file = io.BytesIO(packet(CORES, wire.text(6, b"")))
+    file.seek(0, io.SEEK_END)
+    file.writelines(slices(Context(made, 0)))
+    found = [(each.name, each.begin, each.end) for each in read(file.getvalue()).slices]
+    assert found == [
+        ("main", 10, None),
+        ("f\\x1b[2J", 10, 40),
+        ("c", 10, 20),
+        ("i", 12, 20),
+        ("runnable-preempted", 15, 18),
+        ("c", 30, 40),
+        ("runnable-preempted", 50, 60),
+        ("c", 70, None),
+    ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, Stack, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
+from stallscope.converters.model.scheduling import Scheduling
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
@@ -27,6 +28,7 @@ from stallscope.tracers.kernel.records import (
     OTHER_STACKS,
     PREEMPTED,
     RUNNABLE,
+    RUNNING,
     STATES,
     ExecRecord,
     Origin,
@@ -35,7 +37,7 @@ from stallscope.tracers.kernel.records import (
     WaitSum,
 )
 from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Ended, Row, rows_of
+from stallscope.tracers.measures.protocol import Ended, Recorded, Row, rows_of
 from stallscope.tracers.symbols.process import Process, ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 from stallscope.tracers.unwind.loader import Counts
@@ -679,3 +681,12 @@ def test_not_where_two_ways_lead_there() -> None:
 
 def test_not_where_the_wait_was_never_seen() -> None:
     assert waits_in({1: (1,), 20: SEEN[20]}) == {("main", "entry_SYSCALL_64", "do_work")}
+
+
+def test_frames_that_are_missing_around_a_recorded_call_are_told_by_the_rows_alone() -> None:
+    """A call and a wait with the same stack, which was lost."""
+    places = [Row(Origin(5, 0, 0, 0, 7, 8, state), "", ()) for state in (RUNNING, 1)]
+    made = profile(recorded=Recorded(Scheduling(9), [], places))
+    assert made.scheduling
+    assert [[frame.name for frame in stack] for stack in made.scheduling.stacks] == [[], ["[stack lost]"]]
+    assert made.lost["stacks"] == 1
