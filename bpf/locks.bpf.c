@@ -8,6 +8,7 @@
  * A lock of the kernel is told by the tracepoints contention_begin and contention_end. Those of spinlocks fire with any
  * lock of the kernel held, even those of BPF's own maps: for these, nothing is used that takes a lock. */
 #include "futex.bpf.h"
+#include "gil.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -52,6 +53,7 @@ enum lock_kind {
 	LOCK_PI = 2,
 	LOCK_SEVERAL = 4, /* the first one of several */
 	LOCK_MUTEX = 8,	  /* looks like a mutex of glibc */
+	LOCK_GIL = 16,	  /* Python's interpreter lock */
 	LOCK_KERNEL = 128,
 };
 #define KIND_SHIFT 8
@@ -358,7 +360,10 @@ int locks_waits(struct thread *t, const struct futex_call *call)
 	wait->owner = 0;
 	wait->second = 0;
 	wait->lock = 0;
-	read_owner(wait, expected);
+	if (reads_gil(t->key.tgid, address, &wait->owner))
+		wait->kind |= LOCK_GIL;
+	else
+		read_owner(wait, expected);
 	if (kind & LOCK_PRIVATE)
 		return 0;
 	shared.address = address;

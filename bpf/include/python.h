@@ -69,9 +69,14 @@ struct python_space {
 	u8 instruction; /* enum python_instruction */
 	u8 text_ascii;	/* where the text of a string begins, if that is ASCII */
 	u8 text_other;	/* … and if not */
-	/* 1, and one more for each code object that the process has freed; 0: they are not counted. Last, because the
-	 * probes change it. */
-	u32 freed;
+	/* The interpreter lock (GIL) of the main interpreter: where that has the pointer to it, and where the lock itself
+	 * is in it. 0: the interpreter does not have it, or it is not known. The kernel's id of a thread follows
+	 * thread_id. */
+	u32 gil_at;
+	u32 gil_own;
+	/* The probes change what follows. */
+	u32 freed; /* 1, and one more for each code object that the process has freed; 0: they are not counted */
+	u64 gil;   /* address of the lock; 0: not known, or not yet */
 };
 #define NO_STEP 0xffff
 

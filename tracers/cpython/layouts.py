@@ -28,6 +28,8 @@ OLDEST, NEWEST = (3, 8), (3, 14)
 _PUBLISHED = (3, 13)
 """From this version on, the interpreter has its offsets."""
 _COOKIE = b"xdebugpy"
+_GIL_FIELDS, _ID = (8, 16), 8
+"""Of the lock: who took it last, and whether it is held. Bytes of a thread's id."""
 
 
 class Refused(Exception):
@@ -68,6 +70,12 @@ class Layout:
     compact_size: int
     """… and if not."""
     name_hash: int = 24
+    gil: int = 0
+    """The interpreter lock: in the runtime (3.11). 0: in the interpreter, or its holder has no id that is known."""
+    gil_at: int = 0
+    """In the interpreter: of the pointer to the lock; 0: not known."""
+    gil_own: int = 0
+    """… and of the main interpreter's lock itself."""
 
     def pack(self, interpreters: int, salt: int, *, counted: bool = False) -> bytes:
         """A struct python_space. ``interpreters``: address of the pointer to the first one. ``counted``: a probe counts
@@ -82,7 +90,7 @@ class Layout:
             self.frame_in, self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry, frame,
             self.code_line, self.code_name, self.code_file, self.code_lines, self.code_first, code,
             self.code_version, self.name_hash, self.entry, self.instruction, self.ascii_size, self.compact_size,
-            int(counted),
+            self.gil_at, self.gil_own, int(counted), self.gil and interpreters - self.interpreters_head + self.gil,
         )  # fmt: skip
 
 
@@ -105,12 +113,12 @@ _3_11 = Layout(
     frame_code=32, frame_back=48, frame_instruction=56, frame_entry=68,
     code_line=72, code_name=120, code_qualified=128, code_file=112, code_lines=136, code_first=184,
     code_version=NO_STEP,
-    entry=ENTRY_FLAG, instruction=INSTRUCTION_AT, ascii_size=48, compact_size=72,
+    entry=ENTRY_FLAG, instruction=INSTRUCTION_AT, ascii_size=48, compact_size=72, gil=360,
 )  # fmt: skip
 _3_12 = replace(
     _3_11, version=(3, 12), interpreter_threads=72, thread_id=136, frame_in=0,
     frame_code=0, frame_back=8, frame_entry=70, code_line=68, code_first=192, code_version=92,
-    entry=ENTRY_BELOW, ascii_size=40, compact_size=56,
+    entry=ENTRY_BELOW, ascii_size=40, compact_size=56, gil=0, gil_at=384, gil_own=1040,
 )  # fmt: skip
 _TABLES = {
     (3, 8): replace(_3_9, version=(3, 8)),
@@ -161,6 +169,7 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         raise Refused("it is built without the global lock (free-threaded)")
     values = iter(struct.unpack_from(f"<{count}Q", data, head.size))
     found = {part: {name: next(values) for name in names} for part, names in parts.items()}
+    gil_at, gil_own = _gil(found["interpreter"], found["thread"])
     runtimes, interpreter, thread = found["runtime"], found["interpreter"], found["thread"]
     frame, code = found["frame"], found["code"]
     layout = replace(
@@ -172,6 +181,7 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         frame_entry=frame["owner"], code_line=code["firstlineno"], code_name=code["name"],
         code_qualified=code["qualname"], code_file=code["filename"], code_lines=code["linetable"],
         code_first=code["code"], code_version=code["names"] - 4,
+        gil_at=gil_at, gil_own=gil_own,
     )  # fmt: skip
     in_windows = (
         thread["next"], thread["thread_id"], thread["current_frame"], *list(frame.values())[1:6],
@@ -182,6 +192,17 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
     if max(in_windows) > WINDOW - 8 or max(layout.interpreter_next, layout.interpreter_threads) >= 1 << 24:
         raise Refused("its offsets are absurd")
     return layout
+
+
+def _gil(interpreter: dict[str, int], thread: dict[str, int]) -> tuple[int, int]:
+    """Where the interpreter has the pointer to its lock, and its own lock; zeros if the probes would not understand it.
+    They expect the fields of both structures in the order that they have had since 3.11."""
+    own = interpreter["gil"]
+    fields = interpreter["gil_holder"] - own, interpreter["gil_locked"] - own
+    ids = thread["native_thread_id"] - thread["thread_id"]
+    if fields != _GIL_FIELDS or ids != _ID or max(own, interpreter["ceval_gil"]) >= 1 << 24:
+        return 0, 0
+    return interpreter["ceval_gil"], own
 
 
 def check_threads(layout: Layout, runtime: int, memory: Memory) -> None:

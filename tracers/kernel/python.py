@@ -24,15 +24,17 @@ ENTRY_ALWAYS, ENTRY_FLAG, ENTRY_BELOW = range(3)
 """enum python_entry."""
 INSTRUCTION_BYTE, INSTRUCTION_WORD, INSTRUCTION_AT = range(3)
 """enum python_instruction."""
-SPACE = struct.Struct("<QIII18H4BI")
-"""struct python_space. The probes change the last field: see `identity`."""
+SPACE = struct.Struct("<QIII18H4B3IQ")
+"""struct python_space. The probes change the last two fields: see `identity`."""
+_CHANGED = 12
+"""Bytes of these."""
 _MULTIPLIER, _64, _32 = 0xFF51AFD7ED558CCD, (1 << 64) - 1, (1 << 32) - 1
 _MAX_INSTRUCTION = 1 << 31
 
 
 def identity(space: bytes) -> bytes:
     """What stays the same of a struct python_space."""
-    return space[:-4]
+    return space[:-_CHANGED]
 
 
 class Call(NamedTuple):

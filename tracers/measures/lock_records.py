@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 KIND_SHIFT = FLAGS_SHIFT = 8
-PRIVATE, PI, SEVERAL, LOOKS_LIKE_MUTEX, OF_KERNEL = 1, 2, 4, 8, 128
+PRIVATE, PI, SEVERAL, LOOKS_LIKE_MUTEX, OF_PYTHON, OF_KERNEL = 1, 2, 4, 8, 16, 128
 """enum lock_kind."""
 SPIN_FLAG, READ, WRITE, RT, PERCPU, MUTEX = 1, 2, 4, 8, 16, 32
 """LCB_F_… of include/trace/events/lock.h: flags of a lock of the kernel."""

@@ -50,6 +50,33 @@ def test_for_the_probes(python: tuple[str, ...]) -> None:
         assert all(size % 8 == 0 and size <= WINDOW for size in sizes)
 
 
+def test_the_interpreter_lock(python: tuple[str, ...]) -> None:
+    """By the steps that the probes take: the only thread has it, or had it last."""
+    tell = (
+        "import sys, threading\nnative = threading.get_native_id()\nprint(json.dumps([native, sys.version_info[:2]]))"
+    )
+    with running(python, tell) as (pid, (native, version)), memory_of(pid) as memory:
+        _, _, runtime = runtime_in(pid)
+        layout = layout_in(pid, memory)
+        gil_at, gil_own, _, gil = SPACE.unpack(layout.pack(runtime + layout.interpreters_head, 3))[-4:]
+        if version < [3, 11]:
+            assert (gil_at, gil_own, gil) == (0, 0, 0)
+            return
+        if version >= [3, 12]:
+            assert gil == 0
+            interpreter = memory.word(runtime + layout.interpreters_head + 8)
+            gil = memory.word(interpreter + gil_at)
+            assert gil == interpreter + gil_own
+        assert memory.word(memory.word(gil + 8) + layout.thread_id + 8) == native
+        assert memory.word(gil + 16) & 0xFFFFFFFF in (0, 1)
+
+
+def test_an_interpreter_lock_that_is_not_known() -> None:
+    """Its fields are not in the order that the probes expect."""
+    layout = layout_of((3, 13), 0, published(0x030D00F0))
+    assert (layout.gil, layout.gil_at, layout.gil_own) == (0, 0, 0)
+
+
 def published(version: int, free_threaded: int = 0, words: int = 60) -> Memory:
     head = struct.pack("<8sQQ", b"xdebugpy", version, free_threaded)
     return Image(head + struct.pack(f"<{words}Q", *[64] * words))  # type: ignore[return-value]

@@ -56,6 +56,14 @@ int main(void) {{
     assert python.SPACE.unpack(space) == tuple(range(1, len(FIELDS) + 1))
 
 
+def test_what_the_probes_change_is_no_part_of_the_identity() -> None:
+    fields = list(range(1, len(FIELDS) + 1))
+    space = python.SPACE.pack(*fields)
+    assert FIELDS[-2:] == ["freed", "gil"]
+    assert python.identity(python.SPACE.pack(*fields[:-2], 99, 98)) == python.identity(space)
+    assert python.identity(python.SPACE.pack(*fields[:-3], 97, *fields[-2:])) != python.identity(space)
+
+
 def test_compiled_probes_have_the_same_size() -> None:
     compiled = Object(object_path())
     try:

@@ -41,6 +41,7 @@ from ...measures.lock_records import (
     FLAGS_SHIFT,
     LOOKS_LIKE_MUTEX,
     OF_KERNEL,
+    OF_PYTHON,
     PERCPU,
     PI,
     PRIVATE,
@@ -228,7 +229,7 @@ class _Assembling:
 
     def _owner(self, key: Key, holder: LockHolder, kind: str) -> tuple[int, int, str]:
         """Process and thread that had it as the lock says, if that is one that can have it; else zeros."""
-        if kind == GIL:
+        if kind == GIL and not holder.kind & OF_PYTHON:
             return 0, 0, ""  # the word tells who has the mutex that it has inside
         if key[0] == KERNEL:
             return holder.second, holder.owner, OWNER
@@ -304,6 +305,8 @@ def _kind(kind: int, stack: Stack) -> str:
         return kernel_kind(kind >> FLAGS_SHIFT)
     if kind & PI:
         return PI_MUTEX
+    if kind & OF_PYTHON:
+        return GIL
     names = [bare(frame.name) for frame in reversed(stack) if frame.kind != "kernel"]
     if _TAKE_GIL in names or (_DROP_GIL in names and kind & LOOKS_LIKE_MUTEX):
         return GIL

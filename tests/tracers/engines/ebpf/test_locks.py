@@ -14,7 +14,15 @@ from stallscope.tracers.engines.ebpf import locks as module
 from stallscope.tracers.engines.ebpf.locks import kernel_kind, locks_of, numbered
 from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
 from stallscope.tracers.measures.lock_objects import OBJECT, LockObject
-from stallscope.tracers.measures.lock_records import FLAGS_SHIFT, LOOKS_LIKE_MUTEX, OF_KERNEL, PI, PRIVATE, UNREADABLE
+from stallscope.tracers.measures.lock_records import (
+    FLAGS_SHIFT,
+    LOOKS_LIKE_MUTEX,
+    OF_KERNEL,
+    OF_PYTHON,
+    PI,
+    PRIVATE,
+    UNREADABLE,
+)
 from stallscope.tracers.measures.protocol import LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
 
 SLEEP = STATES.index("interruptible")
@@ -121,6 +129,7 @@ def locks(
         (9, PRIVATE | LOOKS_LIKE_MUTEX, "GIL"),
         (9, PRIVATE, "condition"),  # until another thread has taken it
         (6, PRIVATE, "futex"),
+        (6, PRIVATE | OF_PYTHON, "GIL"),  # of an interpreter without names of functions
         (7, PRIVATE, "barrier"),
         (8, 0, "join"),
     ],
@@ -145,6 +154,16 @@ def test_parts_of_pythons_lock_are_one() -> None:
     (lock,) = locks([wait(5), wait(5, address=ADDRESS + 4), mutex], holders, queues=queues)
     assert (lock.kind, lock.time, lock.waits, lock.queue) == ("GIL", 150, 6, 30)
     assert [(each.tid, each.source, each.time) for each in lock.holders] == [(9, WAKER, 100)]
+
+
+def test_holder_of_pythons_lock() -> None:
+    """As the lock says, if that is a thread of the process; else who gave it back."""
+    waits = [wait(5, PRIVATE | OF_PYTHON), wait(5, PRIVATE)]
+    of_python = PRIVATE | OF_PYTHON
+    holders = [holder(8, kind=of_python, waker=GIVER, time=70), holder(8, kind=of_python), holder(waker=GIVER)]
+    (lock,) = locks(waits, [*holders, holder(20, kind=of_python, waker=GIVER, time=5), holder(20, kind=of_python)])
+    assert lock.kind == "GIL"
+    assert [(each.tid, each.source, each.time) for each in lock.holders] == [(8, OWNER, 120), (9, WAKER, 55)]
 
 
 def test_function_that_takes_a_lock_of_the_kernel() -> None:
