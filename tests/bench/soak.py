@@ -86,7 +86,8 @@ def problems_of(profile: Profile) -> list[str]:
         off[thread.pid, thread.tid] += thread.wall - thread.on_cpu
     waits = sum(sample.values[0] for sample in profile.samples)
     if abs(waits - sum(off.values())) > MS and not profile.lost.get(WITHOUT_ACCOUNT):
-        found.append(f"rows have {waits / 1e9:.3f} s, accounts {sum(off.values()) / 1e9:.3f} s")
+        told = "; ".join(comment for comment in profile.comments if "inexact" in comment) or "nothing tells of it"
+        found.append(f"rows have {waits / 1e9:.3f} s, accounts {sum(off.values()) / 1e9:.3f} s ({told})")
     return found
 
 
