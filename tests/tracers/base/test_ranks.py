@@ -61,8 +61,13 @@ def test_only_so_many_files_are_looked_at(files: Path, monkeypatch: pytest.Monke
 
 def test_a_process() -> None:
     with subprocess.Popen(
-        [sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE, env={"RANK": "5", "HOME": "/secret"}
+        [sys.executable, "-I", "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"RANK": "5", "HOME": "/secret"},
     ) as process:
+        assert process.stdout
+        process.stdout.readline()  # the kernel shows the environment once the program has begun
         data = Path(f"/proc/{process.pid}/environ").read_bytes()
         assert gpus_of(process.pid) == {}
         process.kill()

@@ -144,7 +144,8 @@ def test_probes_are_told_once(traced: Traced) -> None:
 
 
 def counted(space: bytes) -> int:
-    return int.from_bytes(space[-4:], "little")
+    """`freed`, behind which is the address of the interpreter lock."""
+    return int.from_bytes(space[-12:-8], "little")
 
 
 def test_freed_functions_are_counted_by_one_probe_per_file(traced: Traced, attached: list[Any]) -> None:
@@ -160,7 +161,8 @@ def test_freed_functions_are_counted_by_one_probe_per_file(traced: Traced, attac
         assert traced.links == ["a link"]
         # The probes count; what they know of the process stays the same.
         key = pid.to_bytes(4, "little")
-        traced.table.content[key] = traced.space(pid)[:-4] + (7).to_bytes(4, "little")
+        before = traced.space(pid)
+        traced.table.content[key] = before[:-12] + (7).to_bytes(4, "little") + before[-8:]
         traced.spaces.adopt(pid)
         traced.interpreters.poll()
         assert traced.generations == [1]
