@@ -26,9 +26,9 @@ BPF_OBJECT := bpf/stallscope.bpf.o
 CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libshares many_library cuda_calls
+WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libshares many_library cuda_calls topk_ranks
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 cuda_calls cuda_late cuda_static)
+STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 cuda_calls cuda_late cuda_static nvidia/topk_ranks)
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
 TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
@@ -41,11 +41,14 @@ UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror 
 	-fasynchronous-unwind-tables -fvisibility=hidden
 $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h)
+# Tests that trace or measure time: one after the other. The others run on all cores.
+TIMED := tests/diagnoses tests/live tests/vm tests/workloads
+
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c)
 
 .PHONY: help build demo tutorial tutorial-pictures test lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
-	userland-test vm-test vm-test-all packages-build packages-lint packages-test packages-bench packages-userland \
+	userland-test vm-test vm-test-all python-versions packages-build packages-lint packages-test packages-bench packages-userland \
 	packages-vm packages-vm-kernel FORCE
 
 help: ## this list
@@ -72,13 +75,25 @@ tutorial-pictures: build workloads
 	@$(SUDO) $(BIN)/python tests/workloads/tutorial_pictures.py --publish
 
 test: build dev workloads test-workloads speedscope-schema | packages-test packages-vm ## all tests; those that trace need root
+	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true # as most hosts do
+ifdef PYTEST_ARGS
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+else
+	@status=0; \
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(TIMED:%=--ignore=%) || status=$$?; \
+	$(BIN)/python -m pytest $(TIMED) || status=$$?; \
+	exit $$status
+endif
 
 vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set
 	$(BIN)/python tests/vm/lane.py $(VM_ARGS)
 
 vm-test-all: build dev workloads test-workloads | packages-vm $(if $(KERNEL_SRC),packages-vm-kernel) ## all kernels, all checks; writes docs/kernels.md
 	KERNEL_SRC=$(KERNEL_SRC) $(BIN)/python tests/vm/lane.py --all
+
+python-versions: build dev workloads test-workloads | packages-test ## the live tests of Python on each version; writes docs/python-versions.md
+	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true
+	$(SUDO) env PYTHONPATH=tests/vm:tests/workloads $(BIN)/python tests/versions/python_versions.py
 
 userland-test: speedscope-schema $(if $(filter jammy noble,$(USERLANDS)),wheel) | packages-userland ## build, tests, demo and wheel in USERLANDS, other releases of Debian
 	@$(SUDO) $(PYTHON) tests/userlands/other_userlands.py $(if $(USERLAND_MIRROR),--mirror $(USERLAND_MIRROR)) \
@@ -198,6 +213,17 @@ build/workloads/cuda_late: build/workloads/cuda_late.o
 build/workloads/cuda_static build/workloads/cuda_calls build/workloads/cuda_late: build/workloads/%: build/workloads/held_device.o build/workloads/workload.o build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
 	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) $(if $(filter cuda_calls,$*),build/workloads/libcudart.so.12) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 
+# The same libraries without frame pointers, for a driver's device: see topk_ranks.c.
+build/workloads/nvidia/%.o: tests/workloads/%.c Makefile | packages-build
+	@mkdir -p $(@D)
+	gcc -std=gnu11 $(UNWIND_CFLAGS) -fno-optimize-sibling-calls -MMD -MP -c $< -o $@
+
+build/workloads/nvidia/libcuda.so.1 build/workloads/nvidia/libcudart.so.12: build/workloads/nvidia/libcuda.o build/workloads/nvidia/libcudart.o
+	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ $(@D)/$(firstword $(subst ., ,$(@F))).o
+
+build/workloads/nvidia/topk_ranks: build/workloads/nvidia/topk_ranks.o build/workloads/workload.o build/workloads/nvidia/libcuda.so.1 build/workloads/nvidia/libcudart.so.12
+	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) $(@D)/libcudart.so.12 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
+
 # Lazily bound, as most programs are: calls go through the PLT.
 build/workloads/cpp_frames: build/workloads/cpp_frames.o build/workloads/workload.o
 	g++ -pthread -Wl,-z,lazy -o $@ $^
@@ -242,4 +268,4 @@ speedscope-schema:
 	tar -xzf build/npm/speedscope-*.tgz -C $(SPEEDSCOPE) --strip-components=1 package/package.json package/dist/release
 
 .SECONDARY:
--include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS) cpp_frames exec_chain_other)
+-include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS) cpp_frames exec_chain_other) $(wildcard build/workloads/nvidia/*.d)

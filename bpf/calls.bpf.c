@@ -130,6 +130,12 @@ struct call_copy {
 	u64 blocked;
 	u64 runnable;
 };
+/* Calls that were too short to count. */
+struct call_fast {
+	u64 count;
+	u64 total;
+};
+
 /* Tables that are nearly full are taken out. All but those of times have this many times fewer entries. */
 #define CALL_KINDS 8
 
@@ -137,6 +143,7 @@ DEFINE_SUM_TABLES(call_times, sizeof(struct origin), sizeof(struct call_time));
 DEFINE_SUM_TABLES(call_sums, sizeof(struct call_key), sizeof(struct call_sum));
 DEFINE_SUM_TABLES(call_failures, sizeof(struct call_failure), sizeof(u64));
 DEFINE_SUM_TABLES(call_ioctls, sizeof(struct call_ioctl_key), sizeof(struct call_ioctl));
+DEFINE_SUM_TABLES(call_fast, sizeof(struct call_copy_key), sizeof(struct call_fast));
 DEFINE_SUM_TABLES(call_copies, sizeof(struct call_copy_key), sizeof(struct call_copy));
 
 /* Never written: initial values, too large for the BPF stack. */
@@ -174,6 +181,7 @@ enum call_loss {
 	CALL_PROBES,	  /* how often the programs ran */
 	CALL_PROBES_TIME, /* … and for how long */
 	CALL_STACKS_CUT, /* stacks of waits and ioctls that begin at the call, because their walks ended inside of it */
+	LOST_FAST_CALLS, /* no room: a call that was too short to count is not told of */
 	CALL_LOSSES,
 };
 
@@ -219,6 +227,8 @@ struct call_span_counts {
 struct call_span_counts call_span_counts SEC(".maps");
 
 const volatile bool record_call_spans;
+const volatile u64 call_over;	   /* ns; only calls that take longer count. 0: all */
+const volatile bool calls_judged;  /* whether a call counts is known when it returns, also if `call_over` is 0 */
 const volatile u64 call_span_over; /* ns; those that do not take longer are only counted. 0: none */
 
 static __always_inline void tally(enum call_loss which, u64 number)
@@ -719,6 +729,95 @@ static __always_inline void refine_copy(struct open_call *outer, const struct op
 	}
 }
 
+static __always_inline bool judged(void)
+{
+	return call_over || calls_judged;
+}
+
+static __always_inline bool counts(u64 ns)
+{
+	return !call_over || ns > call_over;
+}
+
+/* The waits of a call that does not count are those of the call around it. */
+static __always_inline void pass_waits(struct open_call *outer, const struct open_call *call)
+{
+	outer->blocked += call->blocked;
+	outer->runnable += call->runnable;
+	if (call->longest > outer->longest) {
+		outer->longest = call->longest;
+		outer->longest_ustack = call->longest_ustack;
+		outer->longest_kstack = call->longest_kstack;
+		outer->longest_state = call->longest_state;
+	}
+}
+
+/* The innermost call is too short to count: its time is that of the call around it, which may be slow. */
+__weak int drop_fast(struct call_stack *stack)
+{
+	struct open_call *call, *outer;
+	u32 last;
+
+	if (!stack)
+		return 0;
+	last = stack->depth - 1;
+	if (last >= CALL_DEPTH)
+		return 0;
+	stack->depth = last;
+	if (!last)
+		return 0;
+	call = call_at(stack, last);
+	outer = call_at(stack, last - 1);
+	pass_waits(outer, call);
+	return 0;
+}
+
+/* Adds up the calls that are too short to count. */
+__weak int add_fast(struct thread *t, struct open_call *call, u64 total)
+{
+	struct call_fast one = { 1, total }, *sum;
+	struct call_copy_key key = {};
+	void *table;
+
+	if (!t || !call)
+		return 0;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	key.function = call->cookie & COOKIE_FUNCTION;
+	table = table_of(&call_fast);
+	sum = table ? bpf_map_lookup_elem(table, &key) : NULL;
+	if (sum) {
+		sum->count++;
+		sum->total += total;
+	} else if (!table || bpf_map_update_elem(table, &key, &one, BPF_NOEXIST)) {
+		tally(LOST_FAST_CALLS, 1);
+	} else {
+		count_new_calls(CALL_KINDS);
+	}
+	return 0;
+}
+
+/* The waits of a call that counts, if that is known at its return, without those of inner ones that counted: all are at the place of the longest. */
+__weak int add_slow_waits(struct thread *t, struct open_call *call)
+{
+	struct call_time waited = {};
+	struct origin key = {};
+
+	if (!t || !call || !call->longest)
+		return 0;
+	waited.blocked = call->blocked - call->slow_blocked;
+	waited.runnable = call->runnable - call->slow_runnable;
+	key.ustack = call->longest_ustack;
+	key.kstack = call->longest_kstack;
+	key.state = call->longest_state;
+	key.tid = t->key.tid;
+	key.tgid = t->key.tgid;
+	key.life = t->key.life;
+	add_call_time(&key, &waited);
+	return 0;
+}
+
 /* The innermost call has returned. */
 __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 result)
 {
@@ -734,8 +833,12 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	if (last >= CALL_DEPTH)
 		return 0;
 	call = call_at(stack, last);
-	stack->depth = last;
 	total = now - call->began;
+	if (!counts(total)) {
+		add_fast(t, call, total);
+		return drop_fast(stack);
+	}
+	stack->depth = last;
 	on_cpu = total - call->blocked - call->runnable;
 	add_call(t, call, total);
 	if (record_call_spans)
@@ -746,6 +849,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	key.life = t->key.life;
 	done.on_cpu = on_cpu - call->inner_on_cpu;
 	add_call_time(&key, &done);
+	if (judged())
+		add_slow_waits(t, call);
 	if (call->cookie & COOKIE_ERRORS && (u32)result)
 		add_call_failure(t, call->cookie & COOKIE_FUNCTION, result);
 	else if (call->copy & COPY_COUNTS)
@@ -755,6 +860,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	outer = call_at(stack, last - 1);
 	outer->blocked += call->blocked;
 	outer->runnable += call->runnable;
+	outer->slow_blocked += call->blocked;
+	outer->slow_runnable += call->runnable;
 	outer->inner += total;
 	outer->inner_on_cpu += on_cpu;
 	refine_copy(outer, call);
@@ -778,7 +885,9 @@ __weak int find_call(struct call_stack *stack, u64 sp, u64 cookie)
 	return CALL_DEPTH;
 }
 
-static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
+/* `asked`: questions about it were answered before, see ask_return(). */
+static __always_inline void on_call_return(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted,
+					   bool asked)
 {
 	struct call_stack *stack;
 	struct thread *t;
@@ -801,35 +910,34 @@ static __always_inline void on_call_return(struct call_context *ctx, u64 cookie,
 	for (i = 0; i < CALL_DEPTH && stack->depth > at + 1; i++)
 		left_call(t, stack);
 	works(stack, 1);
-	now = bpf_ktime_get_ns();
+	now = asked ? stack->returned : bpf_ktime_get_ns();
 	end_call(t, stack, now, ctx->ax);
 	works(stack, 0);
 	stack->probes++;
 	stack->probes_time += bpf_ktime_get_ns() - now;
 }
 
+/* The calls that a thread is in; NULL: it made none in this life. */
+static __always_inline struct call_stack *calls_of(struct thread *t)
+{
+	u32 tid = t->key.tid;
+	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
+
+	return stack && stack->life == t->key.life ? stack : NULL;
+}
+
 int calls_inside(struct thread *t)
 {
-	struct call_stack *stack;
-	u32 tid;
+	struct call_stack *stack = t ? calls_of(t) : NULL;
 
-	if (!t)
-		return 0;
-	tid = t->key.tid;
-	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	return stack && stack->depth && stack->life == t->key.life;
+	return stack && stack->depth;
 }
 
 u64 calls_stack(struct thread *t)
 {
-	struct call_stack *stack;
-	u32 tid, last;
+	struct call_stack *stack = t ? calls_of(t) : NULL;
+	u32 last = stack ? stack->depth - 1 : CALL_DEPTH;
 
-	if (!t)
-		return 0;
-	tid = t->key.tid;
-	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	last = stack && stack->life == t->key.life ? stack->depth - 1 : CALL_DEPTH;
 	if (last >= CALL_DEPTH)
 		return 0;
 	tally(CALL_STACKS_CUT, 1);
@@ -870,14 +978,10 @@ static __always_inline void add_open_times(struct thread *t, struct call_stack *
 /* None of the thread's calls will return: it executes another program. */
 int calls_left(struct thread *t)
 {
-	struct call_stack *stack;
-	u32 tid, i;
+	struct call_stack *stack = t ? calls_of(t) : NULL;
+	u32 i;
 
-	if (!t)
-		return 0;
-	tid = t->key.tid;
-	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack || stack->life != t->key.life)
+	if (!stack)
 		return 0;
 	for (i = 0; i < CALL_DEPTH && stack->depth; i++)
 		left_call(t, stack);
@@ -897,7 +1001,14 @@ int calls_gone(struct thread *t, u64 now)
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
 	if (!stack)
 		return 0;
+	for (i = 0; call_over && i < CALL_DEPTH && stack->depth - 1 < CALL_DEPTH; i++) {
+		if (counts(now - call_at(stack, stack->depth - 1)->began))
+			break;
+		drop_fast(stack);
+	}
 	for (i = 0; i < CALL_DEPTH && i < stack->depth; i++) {
+		if (judged() && stack->life == t->key.life)
+			add_slow_waits(t, call_at(stack, i));
 		key = key_of(t, call_at(stack, i));
 		sum = sum_of(&key);
 		if (!sum)
@@ -989,6 +1100,23 @@ int calls_ioctl(struct origin *of, u64 began, u64 now)
 	return 0;
 }
 
+/* Remembers the place of the longest wait, of one in which the thread was blocked if there is any. */
+__weak int note_wait(struct open_call *call, struct origin *at, struct call_time *what)
+{
+	u64 weight;
+
+	if (!call || !at || !what)
+		return 0;
+	weight = what->blocked ? what->blocked | 1ULL << 62 : what->runnable;
+	if (weight <= call->longest)
+		return 0;
+	call->longest = weight;
+	call->longest_ustack = at->ustack;
+	call->longest_kstack = at->kstack;
+	call->longest_state = at->state;
+	return 0;
+}
+
 /* See wait_ended() in sched.bpf.c. The user stack is that of the wait, or of the ioctl in which it was, or else of the
  * call: its function is always there. */
 int calls_waited(struct thread *t, u64 now, u64 waits)
@@ -998,13 +1126,12 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	struct ioctl_call *ioctl;
 	struct open_call *call;
 	struct origin key;
-	u32 tid, last;
+	u32 last;
 
 	if (!t || !t->out)
 		return 0;
-	tid = t->key.tid;
-	stack = bpf_map_lookup_elem(&call_stacks, &tid);
-	if (!stack || stack->life != t->key.life || stack->working)
+	stack = calls_of(t);
+	if (!stack || stack->working)
 		return 0;
 	last = stack->depth - 1;
 	if (last >= CALL_DEPTH)
@@ -1019,7 +1146,7 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	key = t->key;
 	if (t->late_out == t->out)
 		key.ustack = t->late_ustack;
-	ioctl = ioctl_at(tid, t->out);
+	ioctl = ioctl_at(t->key.tid, t->out);
 	if (ioctl && ioctl->began >= call->began) {
 		if (stack->ioctl != ioctl->began) {
 			stack->ioctl = ioctl->began;
@@ -1033,7 +1160,9 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	} else if ((t->late_out == t->out ? t->late_end : t->end) == WALK_IN_CALL) {
 		key.ustack = calls_stack(t);
 	}
-	add_call_time(&key, &waited);
+	if (!judged())
+		return add_call_time(&key, &waited);
+	note_wait(call, &key, &waited);
 	return 0;
 }
 
@@ -1045,7 +1174,7 @@ static __always_inline int on_session(struct call_context *ctx, struct task_stru
 	/* At the return, the function's address is no longer where the thread is. */
 	if (bpf_get_func_ip(ctx) == ctx->ip)
 		return !on_call(ctx, cookie, task, trusted);
-	on_call_return(ctx, cookie, task, trusted);
+	on_call_return(ctx, cookie, task, trusted, false);
 	return 0;
 }
 
@@ -1065,7 +1194,7 @@ int calls_enter(struct call_context *ctx)
 SEC("uprobe")
 int calls_return(struct call_context *ctx)
 {
-	on_call_return(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
+	on_call_return(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true, false);
 	return 0;
 }
 
@@ -1085,6 +1214,9 @@ int calls_enter_raw(struct call_context *ctx)
 SEC("uprobe")
 int calls_return_raw(struct call_context *ctx)
 {
-	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
+	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false, false);
 	return 0;
 }
+
+#include "kernel_calls.bpf.h"
+#include "questions.bpf.h"

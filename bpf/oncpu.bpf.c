@@ -86,12 +86,15 @@ static __always_inline int on_sample(struct sample_context *ctx, struct task_str
 	struct stack_record *record;
 	u32 slot = CONTEXT_SAMPLE;
 	struct thread *t;
+	u64 now;
 
 	if (!running())
 		return 0;
 	t = find_thread(task, trusted);
 	if (!t || t->phase == PHASE_GONE)
 		return 0;
+	/* Before the walk, which takes time: when the thread was interrupted. */
+	now = bpf_ktime_get_ns();
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return 0;
@@ -103,6 +106,8 @@ static __always_inline int on_sample(struct sample_context *ctx, struct task_str
 	if (kernel_stacks && !in_user_code(ctx))
 		key.kstack = kernel_stack(ctx, record);
 	add_sample(&key, ctx->period);
+	if (measure_timeline && timeline_samples)
+		timeline_sample(&key, now);
 	return 0;
 }
 

@@ -22,6 +22,8 @@ static __always_inline void wait_ended(struct thread *t, struct task_struct *tas
 		wakeup_ended(t, wakeups_of(task, trusted, false), now, waits);
 	if (measure_locks && waits == 1 && t->key.state == WAIT_INTERRUPTIBLE)
 		locks_waited(t, wakeups_of(task, trusted, false), now);
+	if (measure_gil && waits == 1 && t->key.state == WAIT_INTERRUPTIBLE)
+		gil_ended(t, now);
 	if (measure_offcpu)
 		offcpu_ended(t, now, waits);
 	if (measure_ioctl)
@@ -178,6 +180,8 @@ static __always_inline void send_thread(struct thread *t, struct task_struct *ta
 		calls_gone(t, now);
 	if (measure_locks)
 		locks_gone(t);
+	if (measure_gil)
+		gil_gone(t);
 	send_record(t, task, RECORD_EXIT, now);
 }
 
@@ -377,7 +381,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			if (measure_offcpu || measure_wakeup || measure_timeline ||
 			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
-			if (measure_locks && t->key.state == WAIT_INTERRUPTIBLE)
+			if ((measure_locks || (measure_gil && python_generation)) && t->key.state == WAIT_INTERRUPTIBLE)
 				waits_on_futex(prev, trusted, t);
 		}
 	}

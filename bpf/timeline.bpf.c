@@ -4,7 +4,7 @@
  *
  * A kernel ring buffer takes a lock and calls user space for each record. Here every core has its own ring in one
  * array, which user space maps and reads in bulk; there are no wake-ups. All writers run with interrupts off, under the
- * lock of a run queue, so that none interrupts another. */
+ * lock of a run queue or in the interrupt of a timer, so that none interrupts another. */
 #include "maps.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
@@ -111,6 +111,28 @@ int timeline_wakeup(struct thread *t, u64 now, u64 where)
 	event->other = t->waker;
 	event->prio = where;
 	event->kind = WOKEN;
+	written(ring, event, cpu);
+	return 0;
+}
+
+int timeline_sample(struct origin *of, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct event_ring *ring = ring_with_room(cpu, 1);
+	struct sched_event *event;
+
+	if (!ring || !of)
+		return 0;
+	event = next_slot(ring);
+	if (!event)
+		return 0;
+	event->time = now;
+	event->out = 0;
+	event->ustack = of->ustack;
+	event->kstack = of->kstack;
+	event->tid = of->tid;
+	event->what = of->life;
+	event->kind = SAMPLED;
 	written(ring, event, cpu);
 	return 0;
 }

@@ -10,13 +10,13 @@ build) packages=(clang llvm 'libbpf1|libbpf1t64' libbpf-dev 'libelf1|libelf1t64'
 lint) packages=(clang-format) ;;
 test)
 	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb g++ rustc)
-	packages+=('?redis-tools' '?graphviz' '?musl-tools' '?gcc-multilib' '?golang-go')
+	packages+=('?redis-tools' '?graphviz' '?musl-tools' '?gcc-multilib' '?golang-go' '?python3-bpfcc')
 	;;
 bench)
-	packages=(libbpf-tools bpftrace 'linux-perf|linux-tools-generic' gdb)
+	packages=(libbpf-tools bpftrace bpfcc-tools 'linux-perf|linux-tools-generic' gdb)
 	packages+=('?musl-tools' '?gcc-multilib' '?golang-go' '?default-jdk-headless' '?nodejs')
 	;;
-vm) packages=(qemu-system-x86 busybox-static cpio kmod lz4 debian-archive-keyring 'virtiofsd|qemu-system-common' libbpf-tools) ;;
+vm) packages=(qemu-system-x86 busybox-static cpio kmod lz4 debian-archive-keyring 'virtiofsd|qemu-system-common' libbpf-tools systemtap) ;;
 vm-kernel) packages=(flex bison bc libelf-dev libssl-dev dwarves) ;;
 npm) packages=(npm) ;;
 userland) packages=(debootstrap debian-archive-keyring) ;;

@@ -132,6 +132,18 @@ def two_spinners_on_one_core() -> Profile:
     return profile
 
 
+def many_places(pids: int) -> Profile:
+    """Processes that wait at a dozen places each."""
+    profile = empty()
+    profile.comments = ["a note", "another note"]
+    for pid in range(1, pids + 1):
+        tracee = Tracee(profile, pid, f"p{pid}", pid, "main").run(SECOND)
+        for i in range(12):
+            stack = (*user(EXE, "main", f"a_function_whose_name_is_longer_than_one_line_allows_{i}"), *MUTEX)
+            tracee.wait(stack, "uninterruptible", 700 * MS, 10)
+    return profile
+
+
 def hostile() -> Profile:
     """Names that try to steer a terminal, to be markup, to break JSON or a line."""
     profile = empty()

@@ -8,6 +8,7 @@ from ..converters.base import cli
 from .command import options
 from .command.api_options import api_options, make_wanted
 from .command.call_options import call_options
+from .command.engine_options import engine_options
 from .command.run import run
 from .measures.calls import Calls
 from .measures.ioctl import Ioctl
@@ -27,7 +28,7 @@ from .measures.ioctl import Ioctl
 @call_options("function")
 @options.span_options
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 def main(**given: Any) -> int:
     """Times calls of CUDA's runtime and driver, without a change to the programs: which function, how long, whether it

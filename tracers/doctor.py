@@ -14,7 +14,10 @@ from ..converters.base.text import printable
 if TYPE_CHECKING:
     from .engines.ebpf.health import Finding
 
-_COMMANDS = ("trace-offcpu", "trace-oncpu", "trace-wall", "trace-ioctl")
+_COMMANDS = (
+    *("trace-offcpu", "trace-oncpu", "trace-wall", "trace-wakeup"),
+    *("trace-ioctl", "trace-cuda", "trace-func"),
+)
 
 
 @cli.command(
@@ -44,6 +47,7 @@ def main(btf: Path | None, verbose: bool, prepare: bool, what: tuple[str, ...]) 
         return _prepare(what)
     if what:
         raise click.UsageError(f"what is {what[0]!r} for? PID and FILE go with --prepare")
+    from .command import survey
     from .engines.ebpf.health import check_all
 
     able, cannot = True, set[str]()
@@ -53,13 +57,18 @@ def main(btf: Path | None, verbose: bool, prepare: bool, what: tuple[str, ...]) 
             click.echo(f"      {printable(line)}")
         able = able and (finding.ok or not finding.needed)
         cannot.update(() if finding.ok else finding.lacking)
-    click.echo(_verdict(able, cannot))
+    engines = list(survey.survey(btf))
+    for finding in engines:
+        click.echo(_line(finding))
+    click.echo(_line(survey.questions()))
+    click.echo(_verdict(able, cannot, others=any(finding.ok for finding in engines)))
     return 0 if able else 1
 
 
-def _verdict(able: bool, cannot: set[str]) -> str:
+def _verdict(able: bool, cannot: set[str], *, others: bool) -> str:
     if not able:
-        return f"{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
+        with_which = "with the engine libbpf, " if others else ""
+        return f"{with_which}{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
     can = _listed([name for name in _COMMANDS if name not in cannot])
     without = _listed([name for name in _COMMANDS if name in cannot])
     return f"{can} can run here" + (f", {without} cannot" if without else "")

@@ -7,6 +7,7 @@ from typing import Any
 from ..converters.base import cli
 from .command import options
 from .command.call_options import call_options
+from .command.engine_options import engine_options
 from .command.run import run
 from .measures.ioctl import Ioctl
 
@@ -24,7 +25,7 @@ from .measures.ioctl import Ioctl
 @call_options("command and device")
 @options.span_options
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 def main(**given: Any) -> int:
     """Times every ioctl call: on which device, which command, how long, whether it failed, and whether the thread ran,

@@ -10,6 +10,7 @@ from ..converters import graph_options
 from ..converters.base import cli
 from ..converters.model.states import BLOCKED, RUNNABLE_STATES
 from .command import options
+from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
 from .measures.offcpu import OffCpu
@@ -46,7 +47,7 @@ _STATE_NAMES = (*_GROUPS, *_GROUPS["blocked"], *_GROUPS["runnable"])
 @options.timeline_options
 @step_option
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 @graph_options.options
 def main(**given: Any) -> int:

@@ -8,6 +8,7 @@ import click
 
 from ..converters.base import cli
 from .command import options
+from .command.engine_options import engine_options
 from .command.run import run
 from .measures.oncpu import CLOCK, EVENTS, OnCpu
 
@@ -32,7 +33,7 @@ from .measures.oncpu import CLOCK, EVENTS, OnCpu
     help=f"Sample by this event instead of a clock, if the machine has it: {', '.join(EVENTS)}.",
 )
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 def main(**given: Any) -> int:
     """Samples the user and kernel stacks of threads that are on a CPU, and draws where their time went.

@@ -10,6 +10,7 @@ from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
 from .command.critical_options import critical_option, make_events
+from .command.engine_options import engine_options
 from .command.run import run
 from .measures.locks import Locks
 from .measures.wakeup import MAX_DEPTH, WakeUp
@@ -41,7 +42,7 @@ from .measures.wakeup import MAX_DEPTH, WakeUp
 @critical_option
 @click.option("--no-locks", is_flag=True, help="Do not tell which locks threads wait for, and who has them.")
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 @graph_options.options
 def main(**given: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
+from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
 from .measures.offcpu import OffCpu
@@ -29,7 +30,7 @@ from .measures.wakeup import WakeUp
 @options.timeline_options
 @step_option
 @options.naming_options
-@options.engine_options
+@engine_options
 @options.output_options
 @graph_options.options
 def main(**given: Any) -> int:
@@ -40,5 +41,6 @@ def main(**given: Any) -> int:
     Ctrl-C."""
     scope = options.make_scope(given)
     wakers = (WakeUp(alone=False),) if given["wakers"] else ()
-    measures = OffCpu(time="wall"), OnCpu(given["frequency"], time="wall"), *wakers, *make_steps(given)
+    running = OnCpu(given["frequency"], time="wall", one_by_one=bool(given["steps"]))
+    measures = OffCpu(time="wall"), running, *wakers, *make_steps(given)
     return run(given, scope, measures, stem="wall", what="Wall-clock time")

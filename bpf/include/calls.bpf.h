@@ -25,6 +25,13 @@ struct open_call {
 	u64 cookie;	  /* which function: see calls.bpf.c */
 	u64 bytes;	  /* that it copies, if `copy` has COPY_SIZE */
 	u64 copy;	  /* enum copy_direction, and COPY_… */
+	/* If whether a call counts is known when it returns: */
+	u64 slow_blocked; /* of `blocked`, in inner calls that counted */
+	u64 slow_runnable;
+	u64 longest; /* its longest wait, or that of inner calls that did not count … */
+	u64 longest_ustack;
+	u64 longest_kstack;
+	u64 longest_state;
 };
 
 struct call_stack {
@@ -36,6 +43,8 @@ struct call_stack {
 	u64 ioctl;	   /* begin of the ioctl in which the last wait was */
 	u64 ioctl_blocked; /* … and its waits */
 	u64 ioctl_runnable;
+	u64 duration; /* ns, of the call that returns and is asked about; mirrored in tracers/questions/helpers.h */
+	u64 returned; /* … and when it did */
 	struct open_call calls[CALL_DEPTH];
 	u64 arguments[CALL_ARGUMENTS]; /* of the innermost call, from 1 on: the BPF stack has no room */
 };

@@ -14,6 +14,8 @@
 #define NR_FUTEX_WAIT 455
 #define NR32_FUTEX 240
 
+#define GIL_TRIES 6 /* to read what another thread does, which may change it meanwhile */
+
 struct futex_call {
 	u64 number; /* of the system call, as in 64-bit programs */
 	u64 first;  /* its arguments */
@@ -21,6 +23,19 @@ struct futex_call {
 	u64 third;
 	bool narrow; /* a 32-bit program's */
 };
+
+static __always_inline void gil_wait_begins(struct thread *t, const struct futex_call *call)
+{
+	int waits = gil_waits(t, call);
+	u32 i;
+
+	if (waits == GIL_OTHER)
+		return;
+	for (i = 0; i < GIL_TRIES && waits == GIL_HELD; i++)
+		if (!gil_reads(t))
+			break;
+	gil_begins(t);
+}
 
 static __always_inline void waits_on_futex(struct task_struct *task, bool trusted, struct thread *t)
 {
@@ -50,7 +65,10 @@ static __always_inline void waits_on_futex(struct task_struct *task, bool truste
 		call.second = task_regs ? regs->si : BPF_CORE_READ(regs, si);
 		call.third = task_regs ? regs->dx : BPF_CORE_READ(regs, dx);
 	}
-	locks_waits(t, &call);
+	if (measure_locks)
+		locks_waits(t, &call);
+	if (measure_gil && !call.narrow)
+		gil_wait_begins(t, &call);
 }
 
 #endif

@@ -11,16 +11,12 @@
 
 #define GIL_BYTES 208
 #define GIL_HOLDER 8
+/* Where glibc's struct pthread has the kernel's id of the thread (nptl/descr.h). */
+#define PTHREAD_TID 0x2d0
 
 struct gil_state {
 	u64 holder; /* address of a thread state */
 	s32 locked; /* 1: held; 0: not; negative: not set up */
-};
-
-/* Of a thread state: its thread for the C library, and for the kernel (in the process's pid namespace). */
-struct gil_thread {
-	u64 self;
-	u64 native;
 };
 
 /* Address of the lock; 0: not known. It stays where it is, and is read once. */
@@ -40,30 +36,74 @@ static __always_inline u64 gil_of(struct python_space *space)
 	return gil;
 }
 
+/* Address of the lock if the present thread, which waits for this word, waits for it; else 0. */
+static __always_inline u64 gil_waited(struct python_space *space, u64 address)
+{
+	u64 gil = gil_of(space);
+
+	return gil && address >= gil && address - gil < GIL_BYTES ? gil : 0;
+}
+
+/* The state of the thread that holds the lock; 0: none does. */
+static __always_inline u64 gil_holder(u64 gil)
+{
+	struct gil_state state = {};
+
+	if (bpf_probe_read_user(&state, sizeof(state), (void *)(gil + GIL_HOLDER)) || state.locked != 1)
+		return 0;
+	return state.holder;
+}
+
+/* The present thread's id in the innermost namespace that it is in. */
+static __always_inline u32 inner_tid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level), nr = 0;
+	u64 at = (u64)pid + bpf_core_field_offset(pid->numbers) + (u64)level * bpf_core_type_size(struct upid);
+
+	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)at);
+	return nr;
+}
+
+/* The kernel's id of the thread with this state, as its process sees it; 0: not known, or the present thread. */
+static __always_inline u32 gil_thread(const struct python_space *space, u64 state)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 self = 0, own = BPF_CORE_READ(task, thread.fsbase);
+	u32 tid = 0;
+
+	if (bpf_probe_read_user(&self, sizeof(self), (void *)(state + space->thread_id)) || self == own)
+		return 0;
+	if (space->thread_native != NO_STEP) {
+		bpf_probe_read_user(&tid, sizeof(tid), (void *)(state + space->thread_native));
+		return tid;
+	}
+	/* Another C library has something else there. */
+	if (bpf_probe_read_user(&tid, sizeof(tid), (void *)(own + PTHREAD_TID)) || tid != inner_tid(task))
+		return 0;
+	if (bpf_probe_read_user(&tid, sizeof(tid), (void *)(self + PTHREAD_TID)))
+		return 0;
+	return tid;
+}
+
 /* Whether the present thread, which waits for this word, waits for the lock. `owner`: the id of the thread that holds it;
  * stays as it is if there is none, or if it is the present one. */
 static __always_inline bool reads_gil(u32 tgid, u64 address, u32 *owner)
 {
-	struct gil_thread thread = {};
-	struct gil_state state = {};
 	struct python_space *space;
-	struct task_struct *task;
-	u64 gil;
+	u64 gil, holder;
+	u32 tid;
 
 	if (!python_frames || !python_generation)
 		return false;
 	space = bpf_map_lookup_elem(&python_spaces, &tgid);
-	gil = space ? gil_of(space) : 0;
-	if (!gil || address < gil || address - gil >= GIL_BYTES)
+	gil = space ? gil_waited(space, address) : 0;
+	if (!gil)
 		return false;
-	if (bpf_probe_read_user(&state, sizeof(state), (void *)(gil + GIL_HOLDER)) || state.locked != 1 ||
-	    !state.holder)
-		return true;
-	if (bpf_probe_read_user(&thread, sizeof(thread), (void *)(state.holder + space->thread_id)))
-		return true;
-	task = (void *)bpf_get_current_task();
-	if (thread.self != BPF_CORE_READ(task, thread.fsbase))
-		*owner = thread.native;
+	holder = gil_holder(gil);
+	tid = holder ? gil_thread(space, holder) : 0;
+	if (tid)
+		*owner = tid;
 	return true;
 }
 

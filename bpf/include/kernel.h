@@ -31,6 +31,7 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -75,6 +76,15 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	unsigned int __state;
 	int on_cpu;
@@ -88,6 +98,7 @@ struct task_struct {
 	struct sched_entity se;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct pid *thread_pid;
 	struct thread_struct thread;
 };
 

@@ -129,7 +129,8 @@ enum context {
 	CONTEXT_SAMPLE, /* of a timer or a counter; may interrupt the others */
 	CONTEXT_CALL,	/* at the entry or the return of a function */
 	CONTEXT_SYSCALL,
-	CONTEXT_LOCK, /* where the kernel has waited for a lock, and may sleep */
+	CONTEXT_LOCK,  /* where the kernel has waited for a lock, and may sleep */
+	CONTEXT_EVENT, /* at what the user named; its program says whether the memory is free */
 	CONTEXTS,
 };
 

@@ -12,6 +12,10 @@ SHARED const volatile bool measure_offcpu;
 SHARED const volatile bool measure_timeline;
 SHARED const volatile bool measure_wakeup;
 SHARED const volatile bool measure_locks;
+SHARED const volatile bool measure_gil;
+
+/* Samples are also recorded one by one, beside the scheduler's events. */
+SHARED const volatile bool timeline_samples;
 
 /* Waits that are not shorter, not longer, and in these states (bit per enum wait_state) count. */
 SHARED const volatile u64 min_wait;
@@ -48,10 +52,25 @@ extern int locks_waited(struct thread *t, struct wakeups *w, u64 now);
 /* The thread is about to exit. */
 extern int locks_gone(struct thread *t);
 
+/* The same for waits for Python's interpreter lock. If it is one, gil_begins() has to follow; if another thread has the
+ * lock, gil_reads() before, as long as it returns 1. */
+enum gil_waits {
+	GIL_OTHER, /* no wait for that lock */
+	GIL_FREE,
+	GIL_HELD,
+};
+extern int gil_waits(struct thread *t, const struct futex_call *call);
+extern int gil_reads(struct thread *t);
+extern int gil_begins(struct thread *t);
+extern int gil_ended(struct thread *t, u64 now);
+extern int gil_gone(struct thread *t);
+
 /* A core switches threads. `comes`: tid | prio << 32 of the next thread; `next`: its entry, if it is traced. */
 extern int timeline_switch(struct thread *next, u64 now, u64 comes, u32 leaves, u32 left);
 /* A thread is woken. `where`: its prio | core << 32. */
 extern int timeline_wakeup(struct thread *t, u64 now, u64 where);
+/* What a thread runs at `now`. Only from an interrupt that comes never while interrupts are off: no NMI. */
+extern int timeline_sample(struct origin *of, u64 now);
 
 /* Like offcpu_ended(), for a wait inside an ioctl. */
 extern int ioctl_waited(struct thread *t, u64 now);

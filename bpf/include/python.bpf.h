@@ -74,16 +74,19 @@ struct python_code_caches {
 SHARED struct python_code_caches python_code_caches SEC(".maps");
 
 enum python_stage {
-	PYTHON_CACHED, /* the thread's state that was found before */
+	PYTHON_SEVERAL, /* the newest interpreter and the main one */
+	PYTHON_CACHED,	/* the thread's state that was found before */
 	PYTHON_INTERPRETER,
 	PYTHON_THREADS,
 	PYTHON_THREAD,
+	PYTHON_NEXT,  /* the state after one without functions */
 	PYTHON_INNER, /* what the thread's state points to instead of a frame */
 	PYTHON_FRAME,
 	PYTHON_OBJECT, /* the code object */
 	PYTHON_NAME,
-	PYTHON_FILE, /* the name of its file */
-	PYTHON_PATH, /* … the last part of its text */
+	PYTHON_FILE,  /* the name of its file */
+	PYTHON_PATH,  /* … the last part of its text */
+	PYTHON_OTHER, /* another thread's state */
 };
 
 #define STRING_LENGTH 16
@@ -143,13 +146,15 @@ static __always_inline int cut_python(struct unwind_walk *walk, struct stack_rec
 {
 	put_python(walk, record, PYTHON_CUT | end);
 	walk->python.hash = python_mix(walk->python.hash, end);
-	count(end == PYTHON_TOO_DEEP ? PYTHON_STACKS_CUT : PYTHON_STACKS_FAILED);
+	if (!walk->python.other)
+		count(end == PYTHON_TOO_DEEP ? PYTHON_STACKS_CUT : PYTHON_STACKS_FAILED);
 	return WALK_DONE;
 }
 
 static __always_inline int search_python(struct python_walk *python)
 {
-	return python_reads(python, python->space.interpreters, sizeof(u64), PYTHON_INTERPRETER);
+	python->thread = 0;
+	return python_reads(python, python->space.interpreters, 2 * sizeof(u64), PYTHON_SEVERAL);
 }
 
 /* Notes the result of a search; `state`: 0 for none. */
@@ -172,6 +177,20 @@ static __always_inline int next_python_thread(struct python_walk *python, u64 ne
 	}
 	return python_reads(python, python->interpreter + python->space.interpreter_next, sizeof(u64),
 			    PYTHON_INTERPRETER);
+}
+
+/* `interpreter`: 0 if there are no more. */
+static __always_inline int next_interpreter(struct unwind_walk *walk, u64 interpreter)
+{
+	struct python_walk *python = &walk->python;
+
+	if (!interpreter) {
+		if (!python->found)
+			note_python(walk, 0);
+		return WALK_DONE;
+	}
+	python->interpreter = interpreter;
+	return python_reads(python, interpreter + python->space.interpreter_threads, sizeof(u64), PYTHON_THREADS);
 }
 
 /* Whether these bytes are in the window of the native stack. */
@@ -217,20 +236,39 @@ static __always_inline int to_frame(struct unwind_walk *walk, struct stack_recor
 	return WALK_READS;
 }
 
+/* The state runs no Python function. In another interpreter the thread may have another state, which does: an interpreter
+ * that a thread made, and does not use at present, keeps one. */
+static __always_inline int without_function(struct python_walk *python)
+{
+	if (!python->searching)
+		return WALK_DONE;
+	return python_reads(python, python->thread + python->space.thread_next, sizeof(u64), PYTHON_NEXT);
+}
+
+/* Up to 3.11, an interpreter that one thread has made may be used by another one, with the same state. In 3.11 and 3.12,
+ * what the state points to is on the stack of the thread that uses it. */
+static __always_inline bool is_of_other(const struct unwind_walk *walk, u64 at)
+{
+	if (walk->python.space.frame_in == NO_STEP)
+		return false;
+	/* The C library puts a thread's control block at the end of its stack; that of the main thread is elsewhere. */
+	return at < walk->start || (walk->python.fs > walk->start && at >= walk->python.fs);
+}
+
 static __always_inline int enter_python(struct unwind_walk *walk, struct stack_record *record)
 {
 	struct python_walk *python = &walk->python;
 	u64 frame = python_word(python, python->space.thread_frame), at;
 
-	if (!frame) /* it runs no Python function */
-		return WALK_DONE;
+	if (!frame || (python->several && is_of_other(walk, frame)))
+		return without_function(python);
 	if (python->space.frame_in == NO_STEP)
 		return to_frame(walk, record, frame);
 	at = frame + python->space.frame_in;
 	if (!on_native_stack(walk, at, sizeof(u64)) || (at & 7))
 		return python_reads(python, at, sizeof(u64), PYTHON_INNER);
 	frame = walk->word[((at - walk->window) >> 3) & WINDOW_MASK];
-	return frame ? to_frame(walk, record, frame) : WALK_DONE;
+	return frame ? to_frame(walk, record, frame) : without_function(python);
 }
 
 static __always_inline u64 code_guard(const struct unwind_walk *walk, u64 checksum)
@@ -276,7 +314,8 @@ static __always_inline int python_function(struct unwind_walk *walk, struct stac
 
 	walk->python.last_code = walk->python.code;
 	walk->python.last_checksum = python_mix(walk->python.checksum, last);
-	if (code) {
+	/* What another thread's frame refers to may have been no function any more. */
+	if (code && !walk->python.other) {
 		code->checksum = walk->python.last_checksum;
 		code->guard = code_guard(walk, code->checksum);
 	}
@@ -290,6 +329,9 @@ static __always_inline int python_frame(struct unwind_walk *walk, struct stack_r
 	u32 last, entry;
 	u64 at, checksum;
 
+	/* Up to 3.10 a frame is an object, with the count of its references in front: one that was freed leads elsewhere. */
+	if (python->other && python->space.entry == ENTRY_ALWAYS && !frame_word(walk, 0))
+		return cut_python(walk, record, PYTHON_UNREADABLE);
 	python->back = frame_word(walk, python->space.frame_back);
 	python->entry = python->space.entry == ENTRY_ALWAYS;
 	if (python->space.entry != ENTRY_ALWAYS) {
@@ -407,26 +449,31 @@ __weak int python_step(struct unwind_walk *walk, struct stack_record *record)
 	python = &walk->python;
 	word = python->word[0];
 	switch (python->stage) {
+	case PYTHON_SEVERAL:
+		/* The thread may have a state in each. */
+		python->several = word != python->word[1];
+		if (python->thread && !python->several)
+			return python_reads(python, python->thread, python->space.thread_bytes, PYTHON_CACHED);
+		python->searching = 1;
+		return next_interpreter(walk, word);
 	case PYTHON_CACHED:
 		if (python_word(python, python->space.thread_id) != python->fs)
 			return search_python(python);
 		return enter_python(walk, record);
 	case PYTHON_INTERPRETER:
-		if (!word) {
-			note_python(walk, 0);
-			return WALK_DONE;
-		}
-		python->interpreter = word;
-		return python_reads(python, word + python->space.interpreter_threads, sizeof(u64), PYTHON_THREADS);
+		return next_interpreter(walk, word);
 	case PYTHON_THREADS:
 		return next_python_thread(python, word);
 	case PYTHON_THREAD:
 		if (python_word(python, python->space.thread_id) != python->fs)
 			return next_python_thread(python, python_word(python, python->space.thread_next));
 		note_python(walk, python->thread);
+		python->found = 1;
 		return enter_python(walk, record);
+	case PYTHON_NEXT:
+		return next_python_thread(python, word);
 	case PYTHON_INNER:
-		return word ? to_frame(walk, record, word) : WALK_DONE;
+		return word ? to_frame(walk, record, word) : without_function(python);
 	case PYTHON_FRAME:
 		return python_frame(walk, record);
 	case PYTHON_OBJECT:
@@ -437,6 +484,8 @@ __weak int python_step(struct unwind_walk *walk, struct stack_record *record)
 		return python_file(walk, record);
 	case PYTHON_PATH:
 		return python_path(walk, record, 0);
+	case PYTHON_OTHER:
+		return enter_python(walk, record);
 	}
 	return WALK_DONE;
 }
@@ -448,6 +497,8 @@ __weak int python_fault(struct unwind_walk *walk, struct stack_record *record)
 		return WALK_DONE;
 	if (walk->python.stage == PYTHON_CACHED)
 		return search_python(&walk->python);
+	if (walk->python.stage == PYTHON_SEVERAL)
+		return WALK_DONE;
 	/* The name may be at the end of the memory that is there. */
 	if (walk->python.stage == PYTHON_FILE && walk->python.bytes > STRING_HEAD)
 		return python_reads(&walk->python, walk->python.file, STRING_HEAD, PYTHON_FILE);
@@ -456,6 +507,27 @@ __weak int python_fault(struct unwind_walk *walk, struct stack_record *record)
 		return WALK_DONE;
 	}
 	return cut_python(walk, record, PYTHON_UNREADABLE);
+}
+
+/* A walk begins behind the frames that are in the record. */
+static __always_inline void start_python(struct unwind_walk *walk, struct stack_record *record,
+					 const struct python_space *space)
+{
+	struct python_walk *python = &walk->python;
+
+	python->space = *space;
+	python->words = 0;
+	python->hash = 0;
+	python->functions = 0;
+	python->last_code = 0;
+	python->last_file = 0;
+	python->block_bytes = 0;
+	python->block = 0;
+	python->more = 0;
+	python->several = 0;
+	python->searching = 0;
+	python->found = 0;
+	put_python(walk, record, PYTHON_PROCESS | walk->tgid);
 }
 
 /* Whether the process of the walk has an interpreter, and this thread may be in it. `fs`: of the thread. The native
@@ -476,23 +548,20 @@ __weak int begin_python(struct unwind_walk *walk, struct stack_record *record, u
 	space = bpf_map_lookup_elem(&python_spaces, &id);
 	if (!space)
 		return WALK_DONE;
-	python->space = *space;
 	python->fs = fs;
-	python->functions = 0;
 	python->searches = 0;
-	python->last_code = 0;
-	python->last_file = 0;
-	python->block_bytes = 0;
-	python->block = 0;
-	python->more = 0;
-	put_python(walk, record, PYTHON_PROCESS | id);
+	python->other = 0;
+	start_python(walk, record, space);
 	id = walk->tid;
 	known = bpf_map_lookup_elem(&python_threads, &id);
 	if (!known || known->fs != fs)
 		return search_python(python);
 	python->searches = known->searches;
-	if (known->state)
-		return python_reads(python, known->state, python->space.thread_bytes, PYTHON_CACHED);
+	if (known->state) {
+		search_python(python);
+		python->thread = known->state;
+		return WALK_READS;
+	}
 	if (known->searches > PYTHON_EAGER && bpf_ktime_get_ns() - known->looked < PYTHON_PAUSE)
 		return WALK_DONE;
 	return search_python(python);

@@ -65,13 +65,13 @@ struct python_space {
 	u16 code_bytes;
 	u16 code_version; /* a number that no other one has had (from 3.12 on); NO_STEP: it has none */
 	u16 name_hash;
-	u8 entry;	/* enum python_entry */
-	u8 instruction; /* enum python_instruction */
-	u8 text_ascii;	/* where the text of a string begins, if that is ASCII */
-	u8 text_other;	/* … and if not */
+	u16 thread_native; /* the kernel's id of the thread (from 3.11 on); NO_STEP: the C library has it */
+	u8 entry;	   /* enum python_entry */
+	u8 instruction;	   /* enum python_instruction */
+	u8 text_ascii;	   /* where the text of a string begins, if that is ASCII */
+	u8 text_other;	   /* … and if not */
 	/* The interpreter lock (GIL) of the main interpreter: where that has the pointer to it, and where the lock itself
-	 * is in it. 0: the interpreter does not have it, or it is not known. The kernel's id of a thread follows
-	 * thread_id. */
+	 * is in it. 0: the interpreter does not have it, or it is not known. */
 	u32 gil_at;
 	u32 gil_own;
 	/* The probes change what follows. */

@@ -115,6 +115,7 @@ enum record_type {
 	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
 	RECORD_CHAIN, /* of wakers: struct chain_record */
 	RECORD_LOCK,  /* a lock in memory that processes may share: struct lock_record */
+	RECORD_STEP,  /* a Python function is called or returns, perhaps: struct step_hit */
 };
 
 struct stack_record {
@@ -200,11 +201,11 @@ struct sched_event {
 	u64 time;
 	u64 out;   /* SWITCHED: start of the wait of `tid` that ends now; 0: none. WOKEN: core of `other`. MADE: when */
 	u64 woken; /* … its wake-up. Others: the core where `tid` is going to run */
-	u64 ustack; /* … its stacks */
+	u64 ustack; /* … its stacks. SAMPLED: what it runs */
 	u64 kstack;
-	u32 tid;   /* thread that gets the core, is woken, or is new */
+	u32 tid;   /* thread that gets the core, is woken, is new, or runs */
 	u32 other; /* thread that leaves it, wakes or creates */
-	u32 what;  /* SWITCHED: struct origin's life. MADE: the process */
+	u32 what;  /* SWITCHED, SAMPLED: struct origin's life. MADE: the process */
 	u32 lost;  /* events of this core lost just before this one */
 	s16 prio;  /* of `tid` */
 	u16 cpu;
@@ -218,6 +219,7 @@ enum sched_event_kind {
 	SWITCHED,
 	WOKEN,
 	MADE, /* and woken for the first time */
+	SAMPLED,
 };
 
 #define LEFT_FOR_EVER (RUNNING + 1)
@@ -276,8 +278,10 @@ enum counter {
 	LOST_WAKEUPS, /* no room for a new key */
 	NEW_WAKEUPS,
 	NEW_LOCKS,	      /* … of waits for locks */
+	NEW_EVENTS,	      /* … of events that the user named */
 	PYTHON_STACKS_CUT,    /* with more functions than MAX_PYTHON */
 	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
+	NEW_GIL_WAITS,	      /* … of waits for Python's interpreter lock */
 	COUNTERS,
 };
 

@@ -149,9 +149,13 @@ struct python_walk {
 	u32 text; /* bytes of a text that are in its hash */
 	u8 stage; /* enum python_stage */
 	u8 entry;
-	u8 on_stack; /* … or in the window of the native stack */
-	u8 to_block; /* what is read belongs there */
-	u8 more;     /* the next step needs no read */
+	u8 on_stack;  /* … or in the window of the native stack */
+	u8 to_block;  /* what is read belongs there */
+	u8 more;      /* the next step needs no read */
+	u8 other;     /* they are another thread's, which may run meanwhile */
+	u8 several;   /* interpreters */
+	u8 searching; /* the thread's state */
+	u8 found;     /* at least one */
 	struct python_space space;
 	u64 word[PYTHON_WORDS]; /* an object; the block of frames from PYTHON_BLOCK_AT on */
 };

@@ -135,7 +135,7 @@ def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int
         status = _invoke(command, list(sys.argv[1:] if arguments is None else arguments))
     except StallscopeError as error:
         status = error.exit_code
-        _report(name, error.cause, error.remedy)
+        _report(name, error.cause, error.remedy, error.excerpt)
     except click.UsageError as error:
         status = error.exit_code
         _report_usage(command, error)
@@ -188,8 +188,9 @@ def _discard_output() -> None:
         return
 
 
-def _report(name: str, cause: str, remedy: str = "") -> None:
-    lines = [f"{name}: {printable(cause)}"] + ([printable(remedy)] if remedy else [])
+def _report(name: str, cause: str, remedy: str = "", excerpt: Sequence[str] = ()) -> None:
+    lines = [f"{name}: {printable(cause)}", *(f"  {printable(line)}" for line in excerpt)]
+    lines += [printable(remedy)] if remedy else []
     _to_stderr("\n".join(lines) + "\n")
 
 

@@ -133,6 +133,14 @@ def lower_bound(bucket: int) -> int:
     return (PARTS + bucket % PARTS) << (bucket // PARTS + SHIFT - 2) if bucket else 0
 
 
+def bucket_of(latency: int) -> int:
+    """The bucket of a latency in ns."""
+    octave = latency.bit_length() - 1
+    if octave < SHIFT:
+        return 0
+    return min((octave - SHIFT) * PARTS + (latency >> octave - 2) % PARTS, BUCKETS - 1)
+
+
 def quantile(latencies: Sequence[int], share: float, least: int, most: int) -> int | None:
     """Latency in ns, interpolated in its bucket; never outside ``least`` … ``most``. None without calls."""
     wanted = share * sum(latencies)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .answers import Answer
 from .call_ioctls import CallIoctls
 from .calls import CallTimes
 from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
+from .gil import GilTimes
 from .locks import LockTimes
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
 from .sharing import SharedCall
+from .steps import Steps
 from .timeline import Timeline
 
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ class Profile:
     """Other data from another program's pprof file."""
     default_value: str = ""
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
+    steps: list[Steps] = field(default_factory=list)
+    """Of functions that the user named; dropped when samples are left out."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)
@@ -79,8 +84,12 @@ class Profile:
     """What the calls of functions among ``calls`` made; dropped with them."""
     copies: list[Copies] = field(default_factory=list)
     """The same."""
+    answers: list[Answer] = field(default_factory=list)
+    """To what the user asked about calls; dropped with them."""
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
+    gil: list[GilTimes] = field(default_factory=list)
+    """Waits for Python's interpreter lock by process, likewise."""
     critical: CriticalPath | None = None
     """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)

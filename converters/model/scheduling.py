@@ -80,6 +80,9 @@ CALL = np.dtype(
 """A timed call of a thread, from its begin to its return. A call with a higher ``level`` can be inside one with a lower
 level."""
 
+SAMPLE = np.dtype([("time", "<i8"), ("tid", "<i4"), ("stack", "<i4")])
+"""What a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks, NO_STACK."""
+
 OPEN = -1
 NO_STACK = -1
 
@@ -90,6 +93,8 @@ class CallName(NamedTuple):
 
     name: str
     kind: Literal["call", "ioctl", "step"] = "call"
+    unwatched: tuple[tuple[int, int, int], ...] = ()
+    """Of a step: processes, with begin and end of times in which its calls were not seen; ns, as those of events."""
 
 
 LOSS = np.dtype([("time", "<i8"), ("count", "<i8"), ("cpu", "<u2")])
@@ -136,6 +141,7 @@ class Scheduling:
     """Number of dropped events."""
     lost_outside: int = 0
     """Number of lost events in times that were dropped."""
+    samples: Array = field(default_factory=lambda: np.zeros(0, SAMPLE))
 
     def count(self) -> int:
         """Number of switches, wake-ups, creations and exits."""
@@ -159,7 +165,7 @@ class Scheduling:
 
 def in_order(scheduling: Scheduling) -> Scheduling:
     """A copy with all arrays sorted by time; the sort is stable."""
-    keys = {"switches": "time", "wakeups": "time", "created": "time", "exited": "time", "losses": "time"}
+    keys = dict.fromkeys((*_EVENTS, "losses", "samples"), "time")
     changed = {}
     for name, key in {**keys, "blocked": "begin"}.items():
         array = getattr(scheduling, name)
@@ -212,8 +218,10 @@ def _without_what_is_outside(scheduling: Scheduling, exited: Array) -> Schedulin
     used = np.unique(np.concatenate([scheduling.switches["prev_tid"], scheduling.switches["next_tid"], spans["tid"]]))
     gone &= ~np.isin(threads["tid"], used) & (threads["tid"] != threads["tgid"])
     gone |= threads["begin"] > end
-    losses = scheduling.losses[lost]
-    return replace(scheduling, blocked=spans, losses=losses, lost_outside=outside, threads=threads[~gone])
+    losses, times = scheduling.losses[lost], scheduling.samples["time"]
+    samples = scheduling.samples[(times >= begin) & (times <= end)]
+    left = {"blocked": spans, "losses": losses, "threads": threads[~gone], "samples": samples}
+    return replace(scheduling, lost_outside=outside, **left)
 
 
 class Threads:

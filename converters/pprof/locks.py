@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from ..model.gil import GilThread, GilTimes
 from ..model.locks import LockPlace, LockThread, LockTimes
 
 _MOST = 1 << 64
 _MOST_ENTRIES = 1 << 10
-_T = TypeVar("_T")
+_T = TypeVar("_T", LockTimes, LockThread, LockPlace, GilTimes, GilThread)
 
 
 def decoded(entry: Any) -> LockTimes:
     """The lock that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
-    lists: dict[str, Any] = {"waiters": LockThread, "holders": LockThread, "places": LockPlace}
+    return _with_lists(LockTimes, entry, {"waiters": LockThread, "holders": LockThread, "places": LockPlace})
+
+
+def decoded_gil(entry: Any) -> GilTimes:
+    """The same of a process's waits for Python's interpreter lock."""
+    return _with_lists(GilTimes, entry, {"waiters": GilThread, "holders": GilThread})
+
+
+def _with_lists(kind: type[_T], entry: Any, lists: Mapping[str, Any]) -> _T:
     parts = entry if isinstance(entry, dict) else {}
-    made: dict[str, Any] = {
-        key: [_object(kind, each) for each in _entries(parts.get(key))] for key, kind in lists.items()
-    }
-    return _object(LockTimes, {**parts, **made}, lists)
+    made: dict[str, Any] = {key: [_object(of, each) for each in _entries(parts.get(key))] for key, of in lists.items()}
+    return _object(kind, {**parts, **made}, lists)
 
 
 def _object(kind: type[_T], entry: Any, made: Collection[str] = ()) -> _T:
-    known = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]  # they are dataclasses
-    needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
+    known = {field.name: field.type for field in fields(kind)}
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
     if not isinstance(entry, dict) or not needed <= entry.keys() <= known.keys():
         raise ValueError("lock")
     return kind(**{name: entry[name] if name in made else _value(known[name], entry[name]) for name in entry})

@@ -3,11 +3,11 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies`` and ``locks`` (those of CallIoctls, Copies and LockTimes; omitted if there are none), ``scripts`` and
-``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the
-fields with a default, of those that have other values; omitted if none has), ``value_types`` (``[name, unit,
-aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and
-``foreign`` (whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``gil`` and ``steps`` (those of CallIoctls, Copies, Answer, LockTimes, GilTimes and
+Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
+threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
+has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
+people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -19,13 +19,14 @@ from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
 from ..model import Profile, ThreadTimes, ValueType
+from ..model.answers import Answer
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
-from . import locks
+from . import locks, steps
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -77,16 +78,13 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         lives["processes"] = _taken_out(meta["processes"], _PROCESS_LIVES)
     if any(lives.values()):
         meta["lives"] = lives
-    if profile.calls:
-        meta["calls"] = [asdict(call) for call in profile.calls]
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    if profile.call_ioctls:
-        meta["call_ioctls"] = [asdict(each) for each in profile.call_ioctls]
-    if profile.copies:
-        meta["copies"] = [asdict(each) for each in profile.copies]
-    if profile.locks:
-        meta["locks"] = [asdict(lock) for lock in profile.locks]
+    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil"):
+        if entries := getattr(profile, name):
+            meta[name] = [asdict(each) for each in entries]
+    if profile.steps:
+        meta["steps"] = [steps.encoded(each) for each in profile.steps]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -146,7 +144,10 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
+    profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
+    profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
+    profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
@@ -245,6 +246,29 @@ def _flat(kind: type[_Flat], entry: Any) -> _Flat:
     _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
     read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
+
+
+def _answer(entry: Any) -> Answer:
+    _require(isinstance(entry, dict), "an answer expected")
+    entry = {"values": [], "others": 0, **entry}  # which files of older versions lack
+    _require(entry.keys() == {field.name for field in fields(Answer)}, "an answer expected")
+    ask, text, name, library = (_text(entry[key]) for key in ("ask", "text", "name", "library"))
+    buckets = []
+    for bucket in _list(entry["buckets"]):
+        _require(isinstance(bucket, list) and len(bucket) == 3, "a bucket expected")
+        low, high, number = bucket
+        buckets.append((_signed(low), _signed(high), _figure(number)))
+    values = []
+    for value in _list(entry["values"]):
+        _require(isinstance(value, list) and len(value) == 2, "a value expected")
+        values.append((_text(value[0]), _figure(value[1])))
+    count, total, others = _figure(entry["count"]), _signed(entry["sum"]), _figure(entry["others"])
+    return Answer(ask, text, name, library, count, total, buckets, values, others)
+
+
+def _signed(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST, "number expected")
+    return int(value)
 
 
 def _limit(entry: Any) -> CpuLimit:

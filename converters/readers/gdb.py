@@ -65,7 +65,7 @@ _MAX_DUMP = 1 << 16
 
 def sniff(head: bytes) -> bool:
     """Whether the first lines include an innermost frame."""
-    return any(line.startswith(b"#0  ") and _parse(line, False) for line in head.splitlines()[:_SNIFFED])
+    return any(line.startswith(b"#0  ") and parse_frame(line, False) for line in head.splitlines()[:_SNIFFED])
 
 
 def read(source: Source, options: ReadOptions) -> Profile:
@@ -156,7 +156,7 @@ class _Dumps:
 
     def _is_whole(self, line: bytes, *, partial: bool) -> bool:
         """Whether a stack may end with the frame of this line. ``partial``: the line has no line end."""
-        frames = _parse(line, self._options.addrs)
+        frames = parse_frame(line, self._options.addrs)
         if not frames:
             return False
         name = frames[0].name
@@ -216,9 +216,9 @@ class _Dumps:
         words = line.split(None, 2)
         usual = len(words) == 3 and line[:1] == b"#" and words[0][1:].isdigit() and words[1].startswith(b"0x")
         if self._options.addrs or not usual or len(line) > _MAX_KEPT:
-            return _parse(line, self._options.addrs)
+            return parse_frame(line, self._options.addrs)
         known = self._functions.get(words[2])
-        if known is None and (known := _parse(line, addrs=False)):
+        if known is None and (known := parse_frame(line, addrs=False)):
             if len(self._functions) >= _MAX_FUNCTIONS:
                 self._functions.clear()
             self._functions[words[2]] = known
@@ -302,7 +302,7 @@ def _is_unfinished(text: bytes) -> bool:
     return len(numbers) > 1 and numbers[0] == numbers[1] + 1 and numbers[1] > 1
 
 
-def _parse(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
+def parse_frame(line: bytes, addrs: bool) -> tuple[Frame, ...] | None:
     """The frame of one line, () for a line between frames, None for any other."""
     if line.startswith(_INNER):
         return ()

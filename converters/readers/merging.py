@@ -43,6 +43,8 @@ def merge(profiles: Sequence[Profile], value: str = "") -> Profile:
         merged.shared += profile.shared
         merged.call_ioctls += profile.call_ioctls
         merged.copies += profile.copies
+        merged.steps += profile.steps
+        merged.answers += profile.answers
         merged.locks += profile.locks
         merged.comments += [text for text in profile.comments if text not in merged.comments]
         for kind, count in profile.lost.items():

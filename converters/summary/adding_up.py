@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
+from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
 from .runtimes import Parked
 from .shared_frames import Shared, shared_frames
 from .wait_kinds import is_placeholder, kind_of
-from .wait_sites import Site, Sites
+from .wait_sites import Sites
 from .wakers import Waker, Wakers
 
 _TIMES = ("wall", "off-cpu", "blocked")

@@ -11,11 +11,13 @@ from ..base.units import plural, share
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
+from .functions_at_work import by_function
+from .gil import gil_sentence, held_up_main
 from .identity import kernel_id
 from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
-from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
+from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, TAKE_GIL, THREAD, user_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores (`trouble.Trouble`)."""
@@ -78,11 +80,15 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
     words = Phrases(findings.threads)
     choices = _choices(summary, findings, troubles, words)
     still = _still_sentence(findings, choices[0].told if choices else frozenset())
+    if not findings.deadlocks() and (held := held_up_main(summary.gil)):
+        others = (choice.say() for choice in choices if not _is_of_gil(choice, held.pid))
+        told = tuple(filter(None, (held.sentence, next(others, ""), still)))
+        return Answer(told, LOCK, explained=True, victim=kernel_id(held.pid))
     if not choices:
         return _without_choice(summary, findings, still, words)
     first = choices[0]
     second = _second(first, choices[1:])
-    if not second and first.finding:
+    if not second and first.finding and not (_is_of_gil(first, *first.pids) and gil_sentence(summary.gil)):
         second = beside_lock(first.finding, findings, summary.duration_ns)
     if summary.weight and first.finding and first.finding.kind == CPU and (work := _work_sentence(summary)):
         second = work
@@ -90,6 +96,14 @@ def answer(summary: Summary, findings: Findings, troubles: Sequence[Trouble] = (
     kind = first.finding.kind if first.finding else NO_WAIT
     victim = _victim(first.finding, findings) if first.finding else 0
     return Answer(sentences, kind, first.explained, bool(findings.deadlocks()), victim)
+
+
+def _is_of_gil(choice: _Choice, *pids: int) -> bool:
+    """Whether it tells that threads of these processes wait for Python's interpreter lock."""
+    if not choice.finding or choice.finding.kind != LOCK or choice.finding.pids != set(pids):
+        return False
+    sites = [place.site for place in choice.finding.places]
+    return all(user_lock(site.frames, site.kernel) == TAKE_GIL for site in sites)
 
 
 def _victim(finding: Finding, findings: Findings) -> int:
@@ -262,7 +276,8 @@ def _busy_sentence(summary: Summary, busy: Sequence[Finding], words: Phrases) ->
     times, everyone = summary.active, summary.times.threads
     whom = _everyone(everyone)
     if times.threads != everyone:
-        whom = f"{times.threads} of {plural(everyone, 'thread')} (the others only wait)"
+        others = "the other one only waits" if everyone - times.threads == 1 else "the others only wait"
+        whom = f"{times.threads} of {plural(everyone, 'thread')} ({others})"
     return f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 
@@ -300,19 +315,23 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
 def _work_sentence(summary: Summary) -> str:
     """What most of the weight is spent on; "" when nothing stands out."""
     total = sum(work.weight for work in summary.running)
-    top = next((work for work in summary.running if work.samples and work.weight >= SIGNIFICANT * total), None)
+    works = by_function(summary.running)
+    top = next((work for work in works if work.samples and work.weight >= SIGNIFICANT * total), None)
     if top is None or summary.weight is None:
         return ""
     what = "time on cores" if summary.weight.unit == "nanoseconds" else summary.weight.name
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"
-    much = share(top.weight, top.threads_weight)
-    return f"{much} of the {what} of {_subject(top)} is in {where} ({plural(top.samples, 'sample')})."
+    much = share(top.weight, top.whose.threads_weight)
+    details = plural(top.samples, "sample")
+    if top.mostly:
+        details += f"; {share(top.mostly_weight, top.weight)} of it in {top.mostly}"
+    return f"{much} of the {what} of {_subject(top.whose)} is in {where} ({details})."
 
 
 def _everyone(threads: int) -> str:
-    return "the thread" if threads == 1 else f"all {threads} threads"
+    return {1: "the thread", 2: "both threads"}.get(threads, f"all {threads} threads")
 
 
 def _subject(work: Running) -> str:

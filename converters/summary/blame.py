@@ -22,7 +22,7 @@ from ..model.waits_for import (
 )
 from ..model.wakers import has_waker, own_part
 from .blamed import Blamed
-from .figures import thread_pattern
+from .thread_names import thread_pattern
 from .wait_kinds import LOCK, kind_of
 from .wait_sites import Sites
 from .wakers import Wakers

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
-from ..model import Profile, ThreadTimes
+from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import LEFT, CallTimes, together
 from ..model.states import BLOCKED
 from . import call_ioctls
@@ -21,6 +21,11 @@ from .wait_sites import site
 CALLS = {"calls"}
 """Columns of calls beside their time."""
 _API = "api"
+_NUMBER = ValueType("calls", "count")
+_KERNEL = "kernel"
+"""The "device" of functions of the kernel."""
+_PLACES, _CALLERS = 3, 4
+"""How many places of a function are kept, and how many functions of a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class Calls:
     """Of a function: those in its calls."""
     ranks: Mapping[int, int] = field(default_factory=dict)
     """Of processes that are ranks of a job, by pid."""
+    places: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """Of a function: from where it was called most often, the caller last (names are hostile), and how often."""
 
     @property
     def time(self) -> int:
@@ -48,6 +55,8 @@ class Calls:
     @property
     def place(self) -> str:
         """``of libcuda.so.1`` or ``on /dev/nvidiactl``."""
+        if self.total.device == _KERNEL:
+            return "of the kernel"
         return f"of {self.total.library}" if self.total.library else f"on {self.total.device}"
 
     @property
@@ -112,7 +121,7 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         groups[call.name, call.where].append(call)
     blocked = _blocked_in(profile) if groups else {}
     ended = _numbers_of_sums(profile) if groups else {}
-    ioctls, ranks = made_by_calls(profile), ranks_of(profile)
+    ioctls, ranks, callers = made_by_calls(profile), ranks_of(profile), _callers(profile) if groups else {}
     made = []
     for (name, where), calls in groups.items():
         each = sorted(calls, key=lambda call: (-call.total - call.open_time, call.pid))
@@ -120,7 +129,9 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
         number, made_here = sum(ended.get(call.pid, 1) for call in each), ioctls.get((name, where), ())
-        made.append(Calls(together(each), tuple(each), longest, places.get(longest, 0), number, made_here, ranks))
+        from_here = tuple(callers[name].most_common(_PLACES)) if each[0].library and name in callers else ()
+        known = longest, places.get(longest, 0), number, made_here, ranks, from_here
+        made.append(Calls(together(each), tuple(each), *known))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
 
 
@@ -143,6 +154,20 @@ def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
         kernel = site(sample.stack).kernel
         for name in set(names) if kernel else ():
             found[name][kernel] += sample.values[0]
+    return found
+
+
+def _callers(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
+    """By function: the functions around its calls that returned, and how many these were."""
+    column = next((i for i, each in enumerate(profile.value_types) if each == _NUMBER), -1)
+    found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for sample in profile.samples if column >= 0 else ():
+        if not (number := sample.values[column]):
+            continue
+        at = next((i for i in range(len(sample.stack) - 1, -1, -1) if sample.stack[i].kind == _API), 0)
+        around = tuple(frame.name for frame in sample.stack[max(at - _CALLERS, 0) : at] if frame.kind != "other")
+        if around:
+            found[sample.stack[at].name][around] += number
     return found
 
 

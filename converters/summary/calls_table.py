@@ -34,7 +34,7 @@ def calls_table(calls: Sequence[Calls], width: int, top: int, view: CallsView = 
     found, wide = rows(calls, view), width >= _WIDE
     shown = found[: view.rows or top]
     columns = _Columns(found, len(shown), wide=wide)
-    names = [_call(row, wide=wide) for row in shown]
+    names = [_call(row, wide=wide, places=view.places) for row in shown]
     if len(shown) < len(found):
         from rich.text import Text
 
@@ -119,7 +119,7 @@ def _stacked(columns: _Columns, names: Sequence[Text]) -> RenderableType:
     return Group(*parts)
 
 
-def _call(row: Row, *, wide: bool) -> Text:
+def _call(row: Row, *, wide: bool, places: bool) -> Text:
     """Name, device and who called it, and under it what has no column, the errors and the processes."""
     from rich.text import Text
 
@@ -130,6 +130,9 @@ def _call(row: Row, *, wide: bool) -> Text:
         text.append(f"  {printable(row.who)}", style="not dim not bold")
     elif row.of.blocked_in:
         text.append(f" │ {printable(row.of.blocked_in)}", style="not dim not bold cyan")
+    for callers, number in row.of.places if places and not row.who else ():
+        told = f"{count(number)} of {count(call.count)} from {' → '.join(map(printable, callers))}"
+        text.append(f"\n{told}", style="not bold dim")
     details = _details(row, wide=wide)
     for line in (["; ".join(details)] if details else []) + ([] if row.who else lines(row.of.ioctls)):
         text.append(f"\n{line}", style="not bold dim")

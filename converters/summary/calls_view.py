@@ -44,6 +44,10 @@ class CallsView:
     sort: str = "self"
     by: By = "function"
     rows: int | None = None
+    histograms: int | None = None
+    """Of how many calls the latencies are shown as a histogram; None: as many as the summary has room for."""
+    places: bool = False
+    """Whether each function is shown with the places that call it."""
 
 
 USUAL = CallsView()

@@ -12,6 +12,7 @@ from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
+from .thread_names import thread_pattern
 from .wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD, kind_of
 from .wait_sites import Sites
 
@@ -32,6 +33,9 @@ class Contribution:
     frames: tuple[str, ...]
     time: int
     segments: int
+    kind: str = ""
+    """What threads like this one are called; "" for the thread whose path it is, and for threads of which only the id
+    is known: these are not put together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def critical_of(profile: Profile) -> Critical | None:
         return None
     sites = Sites()
     sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
+    rows: dict[tuple[str, int], int] = {}
     for segment in path.segments:
         frames: tuple[str, ...] = ()
         if segment.stack >= 0:
@@ -85,11 +90,45 @@ def critical_of(profile: Profile) -> Critical | None:
         total = sums.setdefault(key, [0, 0])
         total[0] += segment.time
         total[1] += 1
-    parts = [Contribution(*key, *total) for key, total in sums.items()]
-    parts.sort(key=lambda part: (-part.time, part.thread, part.tid, part.state, part.frames))
+        rows[key[:2]] = segment.thread
+    kinds = {who: "" if row in (path.thread, -1) else _kind(scheduling, row) for who, row in rows.items()}
+    parts = [Contribution(*key, time, segments, kinds[key[:2]]) for key, (time, segments) in sums.items()]
+    parts.sort(key=_order)
     tid = int(scheduling.threads["tid"][path.thread])
     name, last = thread_name(scheduling, path.thread), _unfinished(scheduling, path, sites)
     return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last)
+
+
+def _kind(scheduling: Scheduling, row: int) -> str:
+    """``cc1plus`` for main threads, ``train (loader-*)`` for others."""
+    thread = scheduling.threads[row]
+    process = thread_pattern(scheduling.names[thread["process"]], main=False)
+    if thread["tid"] == thread["tgid"]:
+        return process
+    return f"{process} ({thread_pattern(scheduling.names[thread['name']], main=False)})"
+
+
+def with_alike(critical: Critical) -> tuple[Contribution, ...]:
+    """The parts; what several threads of one kind did in one place is one part, of ``12 × cc1plus`` with tid 0."""
+    members: dict[str, set[int]] = {}
+    for part in critical.parts:
+        members.setdefault(part.kind, set()).add(part.tid)
+    sums: dict[tuple[str, int, str, tuple[str, ...], str], list[int]] = {}
+    for part in critical.parts:
+        alike = len(members[part.kind]) if part.kind else 1
+        who = (f"{alike} × {part.kind}", 0) if alike > 1 else (part.thread, part.tid)
+        total = sums.setdefault((*who, part.state, part.frames, part.kind), [0, 0])
+        total[0] += part.time
+        total[1] += part.segments
+    made = [
+        Contribution(thread, tid, state, frames, time, segments, kind)
+        for (thread, tid, state, frames, kind), (time, segments) in sums.items()
+    ]
+    return tuple(sorted(made, key=_order))
+
+
+def _order(part: Contribution) -> tuple[int, str, int, str, tuple[str, ...]]:
+    return -part.time, part.thread, part.tid, part.state, part.frames
 
 
 def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Contribution | None:
@@ -106,10 +145,11 @@ def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Con
 def critical_sentence(critical: Critical) -> str:
     """``61.2 % of the 1.82 s of train-7 goes to train (loader)-9: 902 ms waiting for a core, 186 ms running.``
 
-    "" for an empty path. Names are unescaped (hostile)."""
+    Threads of one kind count together. "" for an empty path. Names are unescaped (hostile)."""
     threads: Counter[tuple[str, int]] = Counter()
     last = critical.unfinished
-    for part in critical.parts:
+    parts = with_alike(critical)
+    for part in parts:
         threads[part.thread, part.tid] += part.time
     if last:
         threads[last.thread, last.tid] -= last.time
@@ -119,7 +159,7 @@ def critical_sentence(critical: Critical) -> str:
     if last and last.time >= most:
         return _unfinished_sentence(critical, last)
     does: Counter[str] = Counter()
-    for part in critical.parts:
+    for part in parts:
         if (part.thread, part.tid) == (thread, tid):
             does[_does(part)] += part.time
     if last and (thread, tid) == (last.thread, last.tid):

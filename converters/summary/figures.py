@@ -6,30 +6,34 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.text import json_text
 from ..model import ValueType
+from ..model.answers import Answer
 from ..model.copies import Copies
 from ..model.locks import LockTimes
-from . import copies
+from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
 from .calls_view import USUAL, CallsView
 from .contention import Contention
 from .critical import Critical
+from .events import Counted
+from .gil import GilShare
 from .identity import kernel_ids
 from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
+from .steps_told import steps_json
+from .thread_names import thread_pattern
 from .wait_kinds import CORE
-from .wakers import Waker, WokenBy
+from .wakers import WokenBy, waker_json
 
 if TYPE_CHECKING:
-    from .steps import Steps  # it needs numpy
+    from ..model.steps import Steps
 
 SCHEMA_VERSION = 2
 
@@ -40,12 +44,6 @@ TIDS = 4
 """Maximum number of thread ids kept per thread name."""
 QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
 """A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
-_NUMBER = re.compile(r"(?<=[-_./:# ])\d+$|(?<=\D)\d{2,}$")
-
-
-def thread_pattern(name: str, main: bool) -> str:
-    """Common name of numbered threads: ``pool-*`` for ``pool-17``, ``main`` for main threads."""
-    return "main" if main else _NUMBER.sub("*", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +226,7 @@ class Summary:
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
     """Calls that were timed one by one, by time."""
+    events: tuple[Counted, ...] = ()
     inner_calls: tuple[Calls, ...] = ()
     """Calls whose time is part of that of others: ioctls of functions' calls."""
     outside_ioctls: tuple[tuple[str, int], ...] = ()
@@ -235,10 +234,13 @@ class Summary:
     call_times: tuple[CallTime, ...] = ()
     """What the calling threads wait for, by process."""
     copies: tuple[Copies, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    """To what the user asked about calls."""
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
     locks: tuple[LockTimes, ...] = ()
     """Locks that were waited for, by time."""
+    gil: tuple[GilShare, ...] = ()
     critical: Critical | None = None
     """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
@@ -281,14 +283,17 @@ class Summary:
             "running": [_running_json(each, sum(r.weight for r in self.running)) for each in self.running],
             "running_value": {"name": self.weight.name, "unit": self.weight.unit} if self.weight else None,
             "calls": [entry for each in (*self.calls, *self.inner_calls) for entry in each.to_json()],
+            **({"events": [entry for each in self.events for entry in each.to_json()]} if self.events else {}),
             "call_times": [each.to_json() for each in self.call_times],
             "copies": copies.to_json(self.copies),
+            **({"answers": answers.to_json(self.answers)} if self.answers else {}),
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"gil": [each.to_json() for each in self.gil]} if self.gil else {}),
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
-            **({"steps": [each.to_json() for each in self.steps]} if self.steps else {}),
+            **({"steps": [steps_json(each) for each in self.steps]} if self.steps else {}),
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(comment) for comment in self.comments],
@@ -333,7 +338,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "who": _who_json(wait.who),
         **(_core_json(wait) if wait.runnable else {}),
         **({"idle_by": wait.idle_by} if wait.idle_by else {}),
-        **({"woken_by": [_waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
+        **({"woken_by": [waker_json(waker, time) for waker, time in wait.woken_by]} if wait.woken_by else {}),
     }
 
 
@@ -351,15 +356,6 @@ def _takers_json(takers: Takers) -> dict[str, Any]:
         "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
         "cores": takers.cores,
         "cgroup": json_text(takers.cgroup),
-    }
-
-
-def _waker_json(waker: Waker, time: int) -> dict[str, Any]:
-    return {
-        "process": json_text(waker.process),
-        "thread": json_text(waker.thread or waker.process),
-        "frames": [json_text(frame) for frame in waker.frames],
-        "time_ns": time,
     }
 
 

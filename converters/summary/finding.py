@@ -28,6 +28,9 @@ class Finding:
     runnable: int = 0
     """For `CPU`: the part of ``time`` spent waiting for a core."""
 
+    most: int = 0
+    """For waits: the part of ``time`` of the first thread; 0 if there is no other one."""
+
     @property
     def pids(self) -> frozenset[int]:
         return frozenset(pid for pid, _ in self.threads)

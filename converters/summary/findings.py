@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sum, Sums, Thread
 from .causes import Key, effect_cause, held_cause
 from .coordinators import coordinators
-from .figures import thread_pattern
 from .finding import CPU, Finding
 from .standing import Standing
+from .thread_names import thread_pattern
 from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, user_lock
 
 SIGNIFICANT = 0.05
@@ -30,10 +31,8 @@ _SLIGHT = 0.02
 """Share of a core that a process must use to matter on a whole host."""
 _HERD, _SHORT, _OFTEN = 8, 20_000, 100
 """A herd: minimum number of similar threads, maximum ns on a core per wake-up, minimum wake-ups a second."""
-
 _TELLING = 10
 """Places below 1/this of a finding's time are not named."""
-
 _NOWHERE: Mapping[Place, Sum] = {}
 
 
@@ -238,7 +237,8 @@ class Findings:
         places = telling or list(together)
         places.sort(key=lambda place: (-together[place], place))
         threads = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
-        return Finding(kind, threads, total.time, self._wall(threads), tuple(places), total.count, total.max)
+        made = Finding(kind, threads, total.time, self._wall(threads), tuple(places), total.count, total.max)
+        return replace(made, most=times[threads[0]]) if len(threads) > 1 else made
 
     def _single(self, kind: str, thread: Thread, place: Place, least: float) -> Finding | None:
         total, wall = self._sums[thread][place], self.threads[thread].wall

@@ -12,10 +12,12 @@ from ..model import Profile, ThreadTimes, ValueType
 from .call_ioctls import Made
 from .call_places import NO_TIME, Places, Times, times_of
 from .calls import Calls
-from .figures import thread_pattern
 from .identity import number_of, processes_of
 from .sharing import Shared
+from .thread_names import thread_pattern
 
+_Who = tuple[Any, Any]
+"""pid and tid."""
 _NEARLY = 0.9
 """Threads of one name are named from this share of the call's time on."""
 _MOSTLY = 0.5
@@ -77,7 +79,8 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     )
     found = accounts[name]
     ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
-    told = f"{_share(profile, found)} is in {name}{_figures(calls, name)}"
+    part, threads = _share(profile, found)
+    told = f"{part} is in {name}{_figures(calls, name, threads)}"
     if not ioctl or found.by_ioctl[ioctl].sum < _MOSTLY * found.all.sum:
         return f"{told}: {_parts(found.all, found.kernel(''))}."
     inside = found.by_ioctl[ioctl]
@@ -135,7 +138,7 @@ def _outermost(profile: Profile) -> dict[str, _Outer]:
     return outer
 
 
-def _share(profile: Profile, function: _Outer) -> str:
+def _share(profile: Profile, function: _Outer) -> tuple[str, set[_Who] | None]:
     """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
     function's time is that of threads of one name, of the time of these."""
     time = function.time
@@ -145,14 +148,16 @@ def _share(profile: Profile, function: _Outer) -> str:
     callers = [thread for thread in profile.threads if (thread.pid, thread.tid) in ids]
     if sum(thread.wall for thread in callers) < time or len({(one.pid, one.tid) for one in callers}) != len(ids):
         whole = sum(sample.values[0] for sample in samples)
-        return f"{share(time, whole)} of the time in all calls"
+        return f"{share(time, whole)} of the time in all calls", None
+    everybody = len(callers)
     callers, kind = _mostly_of(callers, function)
     time = sum(function.by_thread.get((thread.pid, thread.tid), 0) for thread in callers)
     names = {thread.process for thread in callers}
     whose = f" of {names.pop()}" if len(names) == 1 else ""
     threads, processes = number_of(callers), processes_of(callers)
     who = plural(threads, f"{kind} thread") + (f" in {plural(processes, 'process')}" if processes > 1 else "")
-    return f"{share(time, sum(thread.wall for thread in callers))} of the time of {who}{whose}"
+    told = f"{share(time, sum(thread.wall for thread in callers))} of the time of {who}{whose}"
+    return told, {(one.pid, one.tid) for one in callers} if len(callers) < everybody else None
 
 
 def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[ThreadTimes], str]:
@@ -171,10 +176,20 @@ def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[Threa
     return kinds[most], most[1]
 
 
-def _figures(calls: Sequence[Calls], name: str) -> str:
-    total = next((each.total for each in calls if each.total.name == name), None)
-    if total is None:
+def _figures(calls: Sequence[Calls], name: str, threads: set[_Who] | None) -> str:
+    """``threads``: of these; None: of all."""
+    called = next((each for each in calls if each.total.name == name), None)
+    if called is None:
         return ""
+    total = called.total
+    if threads is not None:
+        own = [one for each in called.each for one in each.threads if (each.pid, one.tid) in threads]
+        number = sum(one.count for one in own)
+        if not number or len(own) < len(threads):
+            return ""
+        mean = sum(one.total + one.earlier for one in own) // number
+        longest = max(one.max for one in own)
+        return f" ({plural(number, 'call')}, mean {duration(mean)}, max {duration(longest)})"
     if not total.count:
         return f" ({plural(total.open_count, 'call')} had not ended)"
     return f" ({plural(total.count, 'call')}, mean {duration(total.mean)}, max {duration(total.max)})"

@@ -10,7 +10,7 @@ from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
 from .finding import CPU
 from .identity import kernel_ids
-from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, THREAD
+from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 
 _FEW = 4
 """Maximum number of processes given by id."""
@@ -26,6 +26,8 @@ _WHO_WAKES = "who wakes whom, and when"
 _WHO_ENDS = "who ends these waits"
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 """Kinds of waits that somebody ends who can be named."""
+_BESIDE_SLEEP = 0.2
+"""Who ends other waits is asked from this share of their threads' time on, even if the threads sleep for longer."""
 _BY_IDS = re.compile(r"(-p \d+(?:,\d+)*)( --children)?")
 """A choice of processes by ids alone."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
@@ -62,7 +64,7 @@ def next_command(
         return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
     if told.kind in (CPU, NO_WAIT) and not has_samples:
         return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
-    if told.kind in _FOR_OTHERS:
+    if told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits)):
         return NextStep(whom.asked("trace-wakeup", "-d 5"), _WHO_ENDS)
     return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
 
@@ -85,6 +87,17 @@ def after_wakers(
         return NextStep(_with_others(whom, untraced), "what those do who end these waits")
     whose = "command" if whom.command else str(victim or min(pids))  # parents come before their children
     return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
+
+
+def after_samples(
+    step: NextStep | None, told: Answer, target: str, processes: Sequence[Process], chosen: Whom | None
+) -> NextStep | None:
+    """What to recommend instead of ``step`` if it is known what runs. ``target``: the function that most of the running
+    time is in (`hot_function.hot_function`); "" if there is none."""
+    if not step or not target or told.kind not in (CPU, "") or step.tells != _WHO_WAKES:
+        return step
+    whom = scope_of(processes, chosen)
+    return NextStep(whom.asked(f"trace-func {target}", "-d 5"), "how often it is called, and how long each call takes")
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
@@ -126,6 +139,12 @@ def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:
     if not longest or not longest.takers or longest.time < much * longest.threads_wall:
         return False
     return longest.takers.kind in (OTHERS, UNCLEAR)
+
+
+def _waits_for_others(waits: Sequence[Wait]) -> bool:
+    """Whether threads that are not idle wait for much of their time for somebody who can be named."""
+    wanted = [wait for wait in waits if wait.kind in _FOR_OTHERS and wait.kind != EVENTS]
+    return any(not (wait.idle or wait.still) and wait.time >= _BESIDE_SLEEP * wait.threads_wall > 0 for wait in wanted)
 
 
 def _scope(processes: Sequence[Process]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from ..model import ThreadTimes
 from .contention import Contention, together
-from .figures import TIDS, Who, thread_pattern
+from .figures import TIDS, Who
 from .identity import is_sum, number_of, processes_of
+from .thread_names import thread_pattern
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:

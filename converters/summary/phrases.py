@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from ..base.units import count, duration, plural, share
 from ..model import ThreadTimes
 from .adding_up import Thread
-from .figures import Who, thread_pattern
+from .figures import Who
 from .finding import CPU, Finding
 from .identity import is_sum, number_of, shown_id
 from .people import alike_of
-from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD, user_lock
+from .thread_names import thread_pattern
+from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, TAKE_GIL, THREAD, user_lock
 from .wait_sites import GAP
 
 _FOR_WHOM = {
@@ -21,9 +22,11 @@ _FOR_WHOM = {
     EVENTS: ("events", "events"),
 }
 """For one thread, and for several."""
-_KNOWN_LOCKS = {"take_gil": "Python's interpreter lock (GIL)", "ProcSleep": "a lock of PostgreSQL"}
+_KNOWN_LOCKS = {TAKE_GIL: "Python's interpreter lock (GIL)", "ProcSleep": "a lock of PostgreSQL"}
 _TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
+_MOST, _FAIR = 0.6, 1.6
+"""One of several threads is named if it has this share of their time, and so many times its fair share."""
 
 
 def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
@@ -47,7 +50,8 @@ class Phrases:
         if finding.kind == CPU:
             text = on_cores(whom, finding.time - finding.runnable, finding.runnable, finding.wall)
         else:
-            text = f"{much} of the time of {whom} is {_spent(finding)} ({_counts(finding)})"
+            details = f"{_counts(finding)}{_alone(finding)}".removeprefix("; ")
+            text = f"{much} of the time of {whom} is {_spent(finding)}" + (f" ({details})" if details else "")
         if not meanwhile:
             return f"{text}."
         return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}."
@@ -164,6 +168,16 @@ def _counts(finding: Finding) -> str:
         mean = duration(finding.time // finding.count)
         details += [plural(finding.count, "wait"), f"mean {mean}", f"max {duration(finding.max)}"]
     return ", ".join(details)
+
+
+def _alone(finding: Finding) -> str:
+    """The one of several threads that has most of the time: ``; 75.9 % of it in pid 8943 alone``."""
+    pid, tid = finding.threads[0]
+    is_most = finding.most >= max(_MOST, _FAIR / len(finding.threads)) * finding.time > 0
+    if not is_most or is_sum(tid):
+        return ""
+    whose = f"pid {shown_id(pid)}" if pid == tid else f"tid {shown_id(tid)}"
+    return f"; {share(finding.most, finding.time)} of it in {whose} alone"
 
 
 def people(who: Sequence[Who], *, apart: bool = False) -> str:

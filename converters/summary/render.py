@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import os
 import re
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from . import contention_table, outside_ioctls
+from .answers_table import answer_blocks
 from .blocking_table import blocking_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .contention import Contention
 from .copies_table import copies_table
 from .critical_table import critical_table
+from .events_table import events_table
 from .figures import Process, Summary
 from .fitting import FEW, LINES, MORE_LINES, TOP, Parts, for_few, for_many, in_any, in_height, left_out
 from .identity import shown_id
@@ -75,6 +78,31 @@ def render(
     file.write(_encodable(text, file.encoding))
 
 
+def render_interval(summary: Summary, file: TextIO) -> None:
+    """Writes when an interval of a trace began, the table of its calls or events, and what is missing. Width and colour
+    as in `render`."""
+    from rich.text import Text
+
+    terminal = file.isatty()
+    buffer = io.StringIO()
+    width = _terminal_size(file)[0] if terminal else _ENDLESS
+    console = _console(buffer, width, terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+    when = time.strftime("%H:%M:%S", time.localtime(summary.start_ns / 1e9))
+    head = Text(f"{when}, {duration(summary.duration_ns)}", style="bold")
+    blocks: list[RenderableType]
+    if summary.events:
+        blocks = [head, events_table(summary.events, summary.duration_ns, TOP, summary.view)]
+    elif summary.calls:
+        blocks = [head, calls_table(summary.calls, console.width, TOP, summary.view)]
+    else:
+        blocks = [head.append(": nothing was seen", style="not bold")]
+    if any(number for kind, number in summary.lost.items() if not _INCOMPLETE.match(kind)):
+        blocks.append(_lost_line(summary))
+    for block in [*blocks, Text()]:
+        console.print(block)
+    file.write(_encodable(_TRAILING.sub("", buffer.getvalue()), file.encoding))
+
+
 def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
     """As much as fits; at last the least. ``height`` is 0 if it is not known."""
     text = ""
@@ -87,7 +115,7 @@ def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
 
 def _parts_that_may_fit(summary: Summary, height: int) -> list[tuple[Parts, int]]:
     """Each with the number of lines that it may have."""
-    number, calls = len(_pids(summary)), bool(summary.calls or summary.steps)
+    number, calls = len(_pids(summary)), bool(summary.calls or summary.events or summary.steps)
     few: list[Parts] = []
     if number <= (1 if calls else FEW):
         few = for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls)
@@ -198,10 +226,15 @@ def _calls_blocks(summary: Summary, width: int, parts: Parts) -> list[Renderable
     from rich.text import Text
 
     blocks: list[RenderableType] = []
+    if summary.events:
+        blocks += [Text(), events_table(summary.events, summary.duration_ns, parts.top, summary.view)]
     if summary.calls:
         blocks += [Text(), calls_table(summary.calls, width, parts.top, summary.view)]
         blocks += [Text(outside_ioctls.line(summary.outside_ioctls))] if summary.outside_ioctls else []
-        blocks += [block for each in summary.calls[: parts.calls] for block in (Text(), histogram(each))]
+        number = parts.calls if summary.view.histograms is None else summary.view.histograms
+        timed = [each for each in summary.calls if each.total.count]
+        blocks += [block for each in timed[:number] for block in (Text(), histogram(each))]
+    blocks += answer_blocks(summary.answers, parts.top)
     if summary.copies:
         blocks += [Text(), copies_table(summary.copies, parts.top)]
     if len(summary.call_times) > 1 or (summary.call_times and parts.notes):

@@ -1,117 +1,32 @@
 """Steps told apart: how long each takes, what its thread does in it, and what is between one and the next.
 
 A step is a call of a function that the user named, on one thread. A call inside another one of the same function is a
-part of that one. Times are those of the call's begin and end, and of the scheduler's events: nothing is sampled.
+part of that one. Times are those of the call's begin and end, and of the scheduler's events. Only what a thread ran
+while it was on a core is known from samples.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from ..base.text import json_text
-from ..base.units import duration, plural, share
 from ..model.call_spans import of_threads
-from ..model.scheduling import NO_STACK, Array, Scheduling, Threads
+from ..model.scheduling import NO_STACK, Array, CallName, Scheduling, Threads
+from ..model.sites import Site
+from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from ..model.thread_clocks import ThreadClocks
-from .identity import kernel_id
-from .wait_sites import Site, Sites
+from .hot_sites import hot_site
+from .slow_steps import slow_steps
+from .wait_sites import GAP, Sites
 
 SLOWEST = 5
 """Steps of a thread that are told one by one."""
 _WAITS = 8
-"""Places of waits of a thread that are kept apart."""
+"""Places of waits of a thread, and of what it runs, that are kept apart."""
 NOWHERE = Site((), "")
-
-
-class StepWait(NamedTuple):
-    """What was blocked in one place; ns."""
-
-    site: Site
-    time: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Times in ns of ``count`` steps, or of what is between them: wall = on_cpu + blocked + runnable."""
-
-    count: int
-    wall: int
-    on_cpu: int
-    blocked: int
-    waits: tuple[StepWait, ...] = ()
-    """The longest first; those of less time than these are left out."""
-
-    @property
-    def runnable(self) -> int:
-        return self.wall - self.on_cpu - self.blocked
-
-    @property
-    def mean(self) -> int:
-        """0 without any."""
-        return self.wall // self.count if self.count else 0
-
-
-class Step(NamedTuple):
-    """One step. ``begin``: ns since the trace began; ``before``: ns since the step before ended, None for the first."""
-
-    number: int
-    begin: int
-    spent: Spent
-    before: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Those of a function and a thread that began and ended during the recording. Names are hostile."""
-
-    name: str
-    process: str
-    pid: int
-    thread: str
-    tid: int
-    steps: Spent
-    between: Spent
-    """From the end of a step to the begin of the thread's next one."""
-    median: int
-    max: int
-    span: int
-    """ns from the begin of the first one to that of the last one."""
-    slowest: tuple[Step, ...]
-    not_whole: int = 0
-    """Steps that had begun before the recording, or that had not ended."""
-
-    @property
-    def per_second(self) -> float | None:
-        """None for less than two steps."""
-        return (self.steps.count - 1) * 1e9 / self.span if self.steps.count > 1 and self.span else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Times in ns, shares as fractions of 1, null when unknown."""
-        loop = self.steps.wall + self.between.wall
-        return {
-            "name": json_text(self.name),
-            "process": json_text(self.process),
-            "pid": kernel_id(self.pid) or None,
-            "thread": json_text(self.thread),
-            "tid": kernel_id(self.tid) or None,
-            "steps_per_second": self.per_second,
-            "median_ns": self.median,
-            "max_ns": self.max,
-            "not_whole": self.not_whole,
-            "steps": _spent_json(self.steps),
-            "between": _spent_json(self.between),
-            "between_share": self.between.wall / loop if loop else None,
-            "slowest": [
-                {"number": each.number, "begin_ns": each.begin, "before_ns": each.before, **_spent_json(each.spent)}
-                for each in self.slowest
-            ],
-        }
 
 
 def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
@@ -131,7 +46,7 @@ def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
         own = own[_outer(calls["begin"][own], calls["end"][own])]
         whole = own[(calls["end"][own] <= scheduling.end) & ~cut[own]]
         thread = _Thread(scheduling, clocks, places, row)
-        made = thread.steps(scheduling.call_names[name].name, calls["begin"][whole], calls["end"][whole])
+        made = thread.steps(scheduling.call_names[name], calls["begin"][whole], calls["end"][whole])
         found.append(replace(made, not_whole=len(own) - len(whole)))
     return tuple(sorted(found, key=lambda each: (-each.steps.wall, each.name, each.tid)))
 
@@ -150,18 +65,45 @@ def _outer(begins: Array, ends: Array) -> Array:
     return found
 
 
+def _inside(times: Array, begins: Array, ends: Array) -> Array:
+    """Which of the times are in one of the windows, which are sorted and apart."""
+    if not len(begins):
+        return np.zeros(len(times), bool)
+    window = np.searchsorted(begins, times, side="right") - 1
+    found: Array = (window >= 0) & (times < ends[np.maximum(window, 0)])
+    return found
+
+
 class _Places:
-    """Where waits are, found out once per stack."""
+    """Where waits are, and what samples run, found out once per stack."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         self._stacks, self._sites = scheduling.stacks, Sites()
         self._known: dict[int, Site] = {NO_STACK: NOWHERE}
+        self._hot: dict[int, tuple[str, ...]] = {NO_STACK: ()}
+        samples = scheduling.samples
+        self._rows = Threads(scheduling.threads).rows(samples["tid"], samples["time"])
+        self._samples = samples
 
     def of(self, stack: int) -> Site:
         """``stack``: an index, or `NO_STACK`."""
         if stack not in self._known:
             self._known[stack] = self._sites.of(self._stacks[stack])
         return self._known[stack]
+
+    def samples(self, row: int) -> Array:
+        """Those of a thread, in their order."""
+        found: Array = self._samples[self._rows == row]
+        return found
+
+    def running(self, stack: int) -> tuple[str, ...]:
+        """What a sample with this stack runs. Without what has no name, such as an interpreter, if its caller has."""
+        if stack not in self._hot:
+            frames = hot_site(self._stacks[stack], self._sites).frames
+            while len(frames) > 1 and (frames[-1] == GAP or frames[-1].startswith("[")):
+                frames = frames[:-1]
+            self._hot[stack] = frames
+        return self._hot[stack]
 
 
 class _Thread:
@@ -171,28 +113,49 @@ class _Thread:
         self._scheduling, self._clocks, self._places, self._row = scheduling, clocks, places, row
         self._begins, ends, self._stacks = clocks.waits(row)
         self._lengths = ends - self._begins
+        self._samples = places.samples(row)
 
-    def steps(self, name: str, begins: Array, ends: Array) -> Steps:
+    def steps(self, called: CallName, begins: Array, ends: Array) -> Steps:
         thread = self._scheduling.threads[self._row]
+        seen = self._follow(called, begins, ends)
         names = self._scheduling.names
         walls = ends - begins
         order = np.lexsort((begins, -walls))[:SLOWEST]
         return Steps(
-            name,
+            called.name,
             names[thread["process"]],
             int(thread["tgid"]),
             names[thread["name"]],
             int(thread["tid"]),
             self._spent(begins, ends),
-            self._spent(ends[:-1], begins[1:]),
+            self._spent(ends[:-1][seen], begins[1:][seen]),
             int(np.median(walls)) if len(walls) else 0,
             int(walls.max(initial=0)),
-            int(begins[-1] - begins[0]) if len(begins) else 0,
-            tuple(self._step(int(i), begins, ends) for i in order),
+            int(np.diff(begins)[seen].sum()),
+            tuple(self._step(int(i), begins, ends, bool(i and seen[i - 1])) for i in order),
+            # A period is one of all steps.
+            slow=self._slow(begins, ends) if seen.all() else None,
         )
 
-    def _step(self, i: int, begins: Array, ends: Array) -> Step:
-        before = int(begins[i] - ends[i - 1]) if i else None
+    def _follow(self, called: CallName, begins: Array, ends: Array) -> Array:
+        """For each step but the first: whether all calls since the one before were seen."""
+        process = int(self._scheduling.threads[self._row]["tgid"])
+        seen = np.ones(max(len(begins) - 1, 0), bool)
+        for pid, begin, end in called.unwatched:
+            if pid == process:
+                seen &= (begins[1:] <= begin) | (ends[:-1] >= end)
+        return seen
+
+    def _slow(self, begins: Array, ends: Array) -> SlowSteps | None:
+        found = slow_steps(ends - begins)
+        if not found:
+            return None
+        others = np.setdiff1d(np.arange(len(begins)), found.places)
+        spent, rest = (self._spent(begins[places], ends[places]) for places in (found.places, others))
+        return SlowSteps(spent, rest, int(found.places[0]) + 1, found.every)
+
+    def _step(self, i: int, begins: Array, ends: Array, is_next: bool) -> Step:
+        before = int(begins[i] - ends[i - 1]) if is_next else None
         return Step(i + 1, int(begins[i]), self._spent(begins[i : i + 1], ends[i : i + 1]), before)
 
     def _spent(self, begins: Array, ends: Array) -> Spent:
@@ -203,14 +166,22 @@ class _Thread:
         )
         # Events that were lost can make a part longer than the whole.
         on_cpu = min(on_cpu, wall)
-        return Spent(len(begins), wall, on_cpu, min(blocked, wall - on_cpu), tuple(self._waits(begins, ends)))
+        waits = tuple(self._waits(begins, ends))
+        return Spent(len(begins), wall, on_cpu, min(blocked, wall - on_cpu), waits, *self._ran(begins, ends))
+
+    def _ran(self, begins: Array, ends: Array) -> tuple[int, tuple[StepRun, ...]]:
+        """The number of samples in these windows, and what they show."""
+        inside = _inside(self._samples["time"], begins, ends)
+        counts: dict[tuple[str, ...], int] = defaultdict(int)
+        stacks, numbers = np.unique(self._samples["stack"][inside], return_counts=True)
+        for stack, number in zip(stacks.tolist(), numbers.tolist(), strict=True):
+            counts[self._places.running(stack)] += number
+        most = sorted(counts, key=lambda frames: (-counts[frames], frames))[:_WAITS]
+        return int(inside.sum()), tuple(StepRun(frames, counts[frames]) for frames in most)
 
     def _waits(self, begins: Array, ends: Array) -> Iterator[StepWait]:
         """A thread that waits neither begins nor ends a step meanwhile, so that a wait is in one window or in none."""
-        if not len(begins):
-            return iter(())
-        window = np.searchsorted(begins, self._begins, side="right") - 1
-        inside = (window >= 0) & (self._begins < ends[np.maximum(window, 0)])
+        inside = _inside(self._begins, begins, ends)
         times: dict[Site, int] = defaultdict(int)
         counts: dict[Site, int] = defaultdict(int)
         stacks, which = np.unique(self._stacks[inside], return_inverse=True)
@@ -223,41 +194,3 @@ class _Thread:
             counts[site] += number
         longest = sorted(times, key=lambda site: (-times[site], site))[:_WAITS]
         return (StepWait(site, times[site], counts[site]) for site in longest)
-
-
-def sentence(found: Sequence[Steps]) -> str:
-    """What is to be said of the function and thread with the longest time; "" without a whole step."""
-    if not found or not found[0].steps.count:
-        return ""
-    first = found[0]
-    spent, between = first.steps, first.between
-    text = f"{plural(spent.count, 'step')} of {first.name} take {duration(spent.mean)} in the mean"
-    text += f" in thread {first.tid} of {first.process}: {share(spent.on_cpu, spent.wall)} of it on a core"
-    text += f", {share(spent.blocked, spent.wall)} blocked"
-    if spent.waits and spent.waits[0].site.frames:
-        most = spent.waits[0]
-        text += f" ({share(most.time, spent.wall)} in {' → '.join(most.site.frames)})"
-    if between.count:
-        loop = spent.wall + between.wall
-        text += f"; {duration(between.mean)} are between two steps, {share(between.wall, loop)} of the loop"
-    return f"{text}."
-
-
-def _spent_json(spent: Spent) -> dict[str, Any]:
-    return {
-        "count": spent.count,
-        "wall_ns": spent.wall,
-        "mean_ns": spent.mean,
-        "on_cpu_ns": spent.on_cpu,
-        "blocked_ns": spent.blocked,
-        "runnable_ns": spent.runnable,
-        "waits": [
-            {
-                "frames": [json_text(frame) for frame in wait.site.frames],
-                "kernel_wait": json_text(wait.site.kernel),
-                "time_ns": wait.time,
-                "count": wait.number,
-            }
-            for wait in spent.waits
-        ],
-    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
-from .steps import Spent, Steps, StepWait
+from ..model.steps import Spent, Steps, StepWait
+from .steps_told import each_function, sentences
 from .tables import table
 
 if TYPE_CHECKING:
@@ -15,12 +17,15 @@ if TYPE_CHECKING:
 
 _THREADS = 3
 """Threads whose waits and slowest steps are shown."""
+_WIDTH = 160
+"""Characters of a line of text."""
 _MINOR = 100
 """Waits of less than 1/this of the loop are not shown."""
 
 
 def steps_tables(found: Sequence[Steps], top: int) -> list[Table]:
     """A row per function and thread; then for the longest of these their waits, and their slowest steps."""
+    found = each_function(found)
     made = [_overview(found, top)]
     for each in found[:_THREADS]:
         if each.steps.waits or each.between.waits:
@@ -30,10 +35,26 @@ def steps_tables(found: Sequence[Steps], top: int) -> list[Table]:
     return made
 
 
+def text_of(found: Sequence[Steps], top: int, width: int = _WIDTH) -> Iterator[str]:
+    """The lines of the sentence and of the tables, in ``width`` characters."""
+    from rich.console import Console
+
+    yield from map(printable, sentences(found))
+    for each in steps_tables(found, top):
+        console = Console(
+            file=io.StringIO(), width=width, color_system=None, markup=False, emoji=False, highlight=False
+        )
+        with console.capture() as captured:
+            console.print(each)
+        yield ""
+        yield from (line.rstrip() for line in captured.get().splitlines())
+
+
 def _overview(found: Sequence[Steps], top: int) -> Table:
     last = "Step: shares of the steps' time; between: from one to the next, and its share of the loop"
     made = table("Steps", "Per s", "Mean", "Median", "Max", "On CPU", "Blocked", "No core", last=last)
-    for each in found[:top]:
+    shown = max(top, len({each.name for each in found}))
+    for each in found[:shown]:
         spent = each.steps
         shares = (share(part, spent.wall) for part in (spent.on_cpu, spent.blocked, spent.runnable))
         times = map(duration, (spent.mean, each.median, each.max))
@@ -44,8 +65,8 @@ def _overview(found: Sequence[Steps], top: int) -> Table:
         if each.not_whole:
             text += f"; {plural(each.not_whole, 'step')} not whole, and not counted"
         made.add_row(count(spent.count), _per_second(each.per_second), *times, *shares, text)
-    if len(found) > top:
-        made.add_row(*[""] * 8, plural(len(found) - top, "more thread"))
+    if len(found) > shown:
+        made.add_row(*[""] * 8, f"{count(len(found) - shown)} more: these functions in other threads")
     return made
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
 from ..model import Profile, ThreadTimes
+from ..model.locks import GIL, LockTimes
+from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..model.waits_for import has_wakers
 from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
-from .answer import answer, with_blame
+from .answer import Answer, answer, with_blame
 from .blockers import Blockers
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
@@ -23,13 +26,26 @@ from .causes import row_of
 from .contention import contention_of
 from .core_takers import Cores
 from .critical import critical_of, critical_sentence
-from .figures import NAMELESS, Process, Summary, Times, Wait, Who, thread_pattern
+from .events import EVENTS, answer_of_events, counted_events
+from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .findings import Findings
+from .gil import gil_sentence, gil_shares, held_up_main
+from .hot_function import hot_function
 from .identity import is_sum, number_of, processes_of, with_own_ids
 from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .locks import holder_sentence
-from .next_command import MINOR_CALLS, Whom, after_calls, after_path, after_wakers, next_command, scope_of, victim_of
+from .next_command import (
+    MINOR_CALLS,
+    Whom,
+    after_calls,
+    after_path,
+    after_samples,
+    after_wakers,
+    next_command,
+    scope_of,
+    victim_of,
+)
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
@@ -37,13 +53,11 @@ from .running import ON_CPU, add_up_running
 from .scripts import with_scripts
 from .sharing import serialised, shared_calls
 from .standing import Standing, standing
+from .steps_told import sentences as sentences_of_steps
+from .thread_names import thread_pattern
 from .trouble import pools_of_libraries, trouble
 from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
-from .wait_sites import Site
 from .wakers import longest
-
-if TYPE_CHECKING:
-    from .steps import Steps  # it needs numpy
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -62,7 +76,7 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     among them they are unknown, never guessed.
     """
     names = {value_type.name for value_type in profile.value_types}
-    if not (names >= _OFF_CPU or names >= ON_CPU or names >= CALLS):
+    if not (names >= _OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
         raise StallscopeError(
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
@@ -103,46 +117,54 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
         calls=calls,
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
+        answers=tuple(profile.answers),
         locks=tuple(profile.locks),
+        gil=gil_shares(profile.gil, profile.threads),
         critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
         blocking=blockers.blocking(idle) if blockers else None,
-        steps=_steps(profile),
+        steps=tuple(profile.steps),
     )
     own = [process for process in summary.processes if not process.in_kernel]
+    if EVENTS in names:
+        events = counted_events(profile)
+        return replace(summary, calls=(), events=events, answer=answer_of_events(events, profile.duration_ns))
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, findings, troubles)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
+    if running:
+        step = after_samples(step, told, hot_function(profile), own, chosen)
     # A lock that says who has it knows more than who ended the wait.
-    blamed = ""
+    blamed, of_gil = "", _of_gil(summary, told)
     if blockers:
         others = blockers.blamed(idle)
-        blamed = holder_sentence(given.locks, given.threads, blockers.does) or others.sentence
+        blamed = (
+            holder_sentence(_beside(given.locks, gil_sentence(summary.gil)), given.threads, blockers.does)
+            or others.sentence
+        )
         if profile.critical is None:
             step = after_wakers(step, own, chosen, victim_of(told, others.victim), others.untraced)
         else:
             step = after_path(step, own, chosen)
     path = critical_sentence(summary.critical) if summary.critical else ""
-    sentences = (*((path,) if path else ()), *with_blame(told.sentences, blamed), *_of_steps(summary))
+    # The user asked for steps.
+    sentences = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
+    sentences = tuple(filter(None, sentences))
     return replace(summary, answer=sentences, next_step=step)
 
 
-def _steps(profile: Profile) -> tuple[Steps, ...]:
-    if profile.scheduling is None:
-        return ()
-    from .steps import steps_of  # it needs numpy
-
-    return steps_of(profile.scheduling)
+def _beside(locks: Sequence[LockTimes], of_gil: str) -> list[LockTimes]:
+    """The locks that no other sentence tells of."""
+    return [lock for lock in locks if not (of_gil and lock.kind == GIL)]
 
 
-def _of_steps(summary: Summary) -> tuple[str, ...]:
-    if not summary.steps:
-        return ()
-    from .steps import sentence
-
-    told = sentence(summary.steps)
-    return (told,) if told else ()
+def _of_gil(summary: Summary, told: Answer) -> str:
+    """What ``told`` does not tell of Python's interpreter lock already."""
+    held = held_up_main(summary.gil)
+    if not held or held.sentence not in told.sentences:
+        return gil_sentence(summary.gil)
+    return gil_sentence(tuple(each for each in summary.gil if each.gil.pid != held.pid))
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:

@@ -63,7 +63,8 @@ def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
     for i, wait in enumerate(shown):
         made.add_row(*cells[i], *(_statistics(wait) if wide else ()), _where(wait, with_statistics=not wide))
     for i, (name, waits) in enumerate(folded, len(shown)):
-        made.add_row(*cells[i], *((count(sum(wait.count for wait in waits)), "", "") if wide else ()), name)
+        number = sum(wait.count for wait in waits)
+        made.add_row(*cells[i], *((count(number) if number else "-", "", "") if wide else ()), name)
     return made
 
 
@@ -136,6 +137,8 @@ def _cells(summary: Summary, parts: list[int], scale: Scale) -> list[str]:
 
 
 def _statistics(wait: Wait) -> tuple[str, str, str]:
+    if not wait.count:  # of an engine that samples waits, and does not count them
+        return "-", "-", "-"
     return count(wait.count), duration(wait.mean), duration(wait.max)
 
 
@@ -155,7 +158,7 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
     details = printable(people(wait.who, apart=wait.threads < wait.threads_alike))
     if wait.threads_wall:
         details += f" {share(wait.time, wait.threads_wall)}"
-    if with_statistics:
+    if with_statistics and wait.count:
         details += f", {count(wait.count)} × {duration(wait.mean)}, max {duration(wait.max)}"
     if wait.mostly[1] >= _OFTEN * wait.time and wait.mostly[0]:
         details += f", {share(wait.mostly[1], wait.time)} of it in {' → '.join(map(printable, wait.mostly[0]))}"

@@ -12,8 +12,8 @@ from ..base.units import duration, share
 from ..model import Profile, ThreadTimes
 from ..model.processes import OTHER_NAMES, THREAD_VARIABLES, CpuLimit
 from .contention import SECOND, Contention, together
-from .figures import thread_pattern
 from .people import by_name
+from .thread_names import thread_pattern
 
 _MOST = 2
 """Maximum of sentences per kind."""

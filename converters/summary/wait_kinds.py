@@ -58,9 +58,11 @@ _KERNEL_LOCKS = re.compile(
     r"_*(rt_)?(mutex_lock|rwsem_down_|down_(read|write|interruptible|killable|timeout)?|rwbase_|rtmutex|percpu_rwsem|"
     r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"
 )
+TAKE_GIL = "take_gil"
+"""CPython's function that waits for its interpreter lock (Python/ceval_gil.h)."""
 _USER_LOCKS = (
     *("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait", "std::mutex::", "std::shared_mutex::"),
-    *("take_gil", "ObjectMonitor::EnterI", "ObjectMonitor::enter"),
+    *(TAKE_GIL, "ObjectMonitor::EnterI", "ObjectMonitor::enter"),
 )
 """User functions whose futex wait is for a lock with a holder."""
 
@@ -70,13 +72,22 @@ _LOCKS_BY_EVENTS = frozenset(("ProcSleep",))
 _CONNECTIONS = frozenset(("accept", "accept4"))
 _OF_PEER = re.compile(r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)", re.DOTALL)
 """Functions that wait with poll for what one other end does."""
+_LIBPQ = re.compile(r"PQ[a-z]\w*|pq[A-Z]\w*")
+"""Functions of PostgreSQL's client library, which waits with poll for its one server (interfaces/libpq/fe-misc.c)."""
+_SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
+"""Functions of Python's multiprocessing and subprocess that do it with a selector."""
 FEW_EVENTS_CALLS = frozenset(("poll", "ppoll", "select", "pselect6"))
 """The system calls that wait for one of a few files (`FEW_EVENTS`)."""
 
 
 def is_of_peer(frame: str) -> bool:
     """Whether a function, given by its label, waits with poll for what one other end does."""
-    return bool(_OF_PEER.match(without_line(frame)))
+    return bool(_OF_PEER.match(without_line(frame)) or _LIBPQ.fullmatch(frame)) or selects_for_peer(frame)
+
+
+def selects_for_peer(frame: str) -> bool:
+    """Whether a function of Python, given by its label, waits with a selector for what one other end does."""
+    return bool(_SELECTS_FOR_PEER.fullmatch(frame))
 
 
 def is_placeholder(frame: str) -> bool:

@@ -14,12 +14,13 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
+from ..model.sites import Site
 from .frame_names import bare, function_name, is_named, label, located
 from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
 from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
-from .wait_kinds import FEW_EVENTS_CALLS, is_of_peer
+from .wait_kinds import FEW_EVENTS_CALLS, is_of_peer, selects_for_peer
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
@@ -69,8 +70,10 @@ _NOTIFIED = ("sem_", "new_sem_", "old_sem_", "do_futex_wait", "pthread_cond_", "
 it, such as `Queue.get` or `Condition.wait`, tells more."""
 
 _PYTHON = re.compile(r"/(lib)?python3[^/]*$")
+_SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
+"""Functions of Python's library that wait for whatever they are given: their caller tells for what."""
 _KIND_OF = attrgetter("kind")
-_INNERMOST = 3
+_INNERMOST = 4
 """So many functions may wait for a peer, each in the next one: ``sock_recv → sock_call → sock_call_ex``."""
 
 
@@ -92,13 +95,14 @@ class _Told:
 
     __slots__ = (
         *("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "located", "mark", "origin"),
-        "waits_itself",
+        *("selects", "waits_itself"),
     )
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
         self.is_script = frame.kind in ("python", "jit")
         self.is_own = is_own(frame)
         self.waits_itself = frame.kind == "python" and not self.is_own
+        self.selects = bool(frame.kind == "python" and _SELECTS.search(f"{frame.file}:{frame.name}"))
         self.is_named = is_named(frame)
         self.is_plumbing = _is_plumbing(frame)
         self.is_library = self.is_named and _in_library(frame)
@@ -111,15 +115,6 @@ class _Told:
 
 _Own = tuple[_Told, int]
 """What a frame tells, and its depth in the stack."""
-
-
-class Site(NamedTuple):
-    """Where a thread waits. Waits with equal sites are the same wait, in any thread or process."""
-
-    frames: tuple[str, ...]
-    """Outermost first: caller, API, and the system call; empty if only the kernel is known. Names are bare."""
-    kernel: str
-    """Innermost kernel function that is not the scheduler's, "" when unknown."""
 
 
 class Sites:
@@ -187,9 +182,13 @@ class Sites:
         """The function that waits for one other end: ``sock_recv_into`` of ``Session.get → … → SocketIO.readinto →
         sock_recv_into``; "" if there is none. Of the innermost functions, and none outside of a script's."""
         named = (told for told in map(self._tell, reversed(frames)) if told.is_named and not told.is_plumbing)
+        selects = False
         for told in islice(named, _INNERMOST):
-            if is_of_peer(told.label):
+            if selects_for_peer(told.label) or (is_of_peer(told.label) and not selects):
                 return told.label
+            selects = selects or told.selects
+            if told.selects:
+                continue
             if told.is_script:
                 break
         return ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..base.text import json_text
 from ..model import Frame, Sample, Stack
 from ..model.kinds import kind_of_module
+from ..model.sites import Site
 from ..model.wakers import links, own_part
-from .wait_sites import Site, Sites
+from .wait_sites import Sites
 
 MOST = 8
 """Maximum number kept per wait."""
@@ -88,3 +90,13 @@ def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
     """Those with the most time."""
     ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))
     return tuple(WokenBy(waker, time) for waker, time in ordered[:MOST])
+
+
+def waker_json(waker: Waker, time: int) -> dict[str, Any]:
+    """Plain data for ``json.dumps``; ``time`` in ns."""
+    return {
+        "process": json_text(waker.process),
+        "thread": json_text(waker.thread or waker.process),
+        "frames": [json_text(frame) for frame in waker.frames],
+        "time_ns": time,
+    }

@@ -177,6 +177,7 @@ def path_profile(profile: Profile, path: CriticalPath) -> Profile:
         calls=[],
         shared=[],
         locks=[],
+        gil=[],
         critical=path,
     )
 

@@ -67,6 +67,10 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
         changed.calls = [_simpler_call(call) for call in profile.calls]
         changed.call_ioctls = [replace(each, process=_without_numbers(each.process)) for each in profile.call_ioctls]
         changed.copies = [replace(each, process=_without_numbers(each.process)) for each in profile.copies]
+        changed.steps = [
+            replace(each, process=_without_numbers(each.process), thread=_without_numbers(each.thread))
+            for each in profile.steps
+        ]
     return changed
 
 

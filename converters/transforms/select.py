@@ -77,7 +77,10 @@ def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
         shared=[],
         call_ioctls=[],
         copies=[],
+        steps=[],
+        answers=[],
         locks=[],
+        gil=[],
     )
 
 

@@ -113,7 +113,7 @@ def format_of(path: str | Path, format_name: str = "") -> str:
         return format_name
     raise StallscopeError(
         f"{printable(str(path)) or 'an empty path'} has a suffix that stands for no format",
-        f"--to FORMAT says which; or use one of: {', '.join(_SUFFIXES)}, or - for standard output",
+        f"use one of: {', '.join(_SUFFIXES)}, or - for standard output; trace-convert takes --to FORMAT, too",
         exit_code=2,
     )
 

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from stallscope.converters.flame.tree import build
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.converters.writers.svg import writer as svg
+from svg_graphs import Graph
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+    from stallscope.converters.model import Profile
 
 
 @pytest.fixture
@@ -49,3 +54,17 @@ def open_file(chromium: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert not faults
+
+
+@pytest.fixture
+def show_graph(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Graph]:
+    """``show_graph(profile, fragment="", wanted=None, **context options)``: the profile's SVG, opened."""
+
+    def show(profile: Profile, fragment: str = "", wanted: WriteOptions | None = None, **options: Any) -> Graph:
+        wanted = wanted or WriteOptions()
+        path = tmp_path / "graph.svg"
+        with path.open("wb") as file:
+            svg.write(profile, file, wanted)
+        return Graph(open_file(path, fragment, **options), build(profile, wanted))
+
+    return show

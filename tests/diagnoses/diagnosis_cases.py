@@ -17,6 +17,8 @@ class Case(NamedTuple):
     command: str = "trace-offcpu"
     needs: str = ""
     """A variable of the environment with the Python that runs it; without it the case is skipped."""
+    rows: int | None = None
+    """Of places; None: as many as a screen has. On a busy machine the waits for a core take one of them."""
 
     @property
     def name(self) -> str:
@@ -66,6 +68,7 @@ CASES = (
         "idle_threads",
         (MAIN + "idle_threads .* rebuild_index → fdatasync",),
         ("idle: accept_clients → accept", "idle: close_files → pthread_cond_wait"),
+        rows=6,
     ),
     Case(
         "gloo_straggler",

@@ -113,7 +113,7 @@ def traced(case: Case, pids: list[int]) -> tuple[dict[str, Any], str]:
     done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     screen = io.StringIO()
-    render(summarize(load(profile)), screen, width=SCREEN[0])
+    render(summarize(load(profile)), screen, width=SCREEN[0], top=case.rows)
     (BUILD / f"{case.name}.txt").write_text(screen.getvalue())
     told: dict[str, Any] = json.loads(done.stdout)
     return told, screen.getvalue()

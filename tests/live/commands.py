@@ -271,6 +271,18 @@ def alive(pid: int) -> bool:
         return False
 
 
+def control_groups() -> dict[str, Path]:
+    """Mount points of control groups, by version: all of version 2, and one of version 1 that no rule guards."""
+    found = {}
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            found["v2"] = Path(mount)
+        elif kind == "cgroup" and {"pids", "freezer"} & set(options.split(",")):
+            found["v1"] = Path(mount)
+    return found
+
+
 @contextlib.contextmanager
 def new_group(parent: Path) -> Iterator[Path]:
     """A control group in ``parent``, removed with the one ``below`` when their processes are gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,10 +30,13 @@ pytestmark = pytest.mark.usefixtures("live")
 MANY = SpanOptions(1 << 16)
 ROUNDS = 15
 """Of the workload."""
+FIRST = next(iter(interpreters().values()))
 
 
-def usleep() -> Targets:
-    maps = Path("/proc/self/maps").read_text().split()
+def usleep(python: Sequence[str] = FIRST) -> Targets:
+    """Of the C library of this interpreter."""
+    ask = [*python, "-c", "import ctypes; ctypes.CDLL('libc.so.6'); print(open('/proc/self/maps').read())"]
+    maps = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split()
     (libc,) = {part for part in maps if part.endswith("/libc.so.6")}
     return Targets.of([Target.parse(f"{libc}:usleep")])
 
@@ -61,16 +65,16 @@ def check_functions(traced: Traced, *functions: str) -> None:
     assert Counter(name for name, category, _, _ in found if category == CATEGORY)["main"] == 1
 
 
-def run(*measures: Measure, python: Sequence[str] = (), **options: Any) -> Traced:
-    command = python or next(iter(interpreters().values()))
-    with Workload("python_calls", ROUNDS, linger=True, python=command) as workload:
+def run(*measures: Measure, python: Sequence[str] = FIRST, **options: Any) -> Traced:
+    with Workload("python_calls", ROUNDS, linger=True, python=python) as workload:
         scope = Scope(tgids={workload.pid})
         return run_traced(workload, ProbeOptions(scope, (*measures, Timeline()), **{"python": True, **options}), None)
 
 
 @pytest.mark.parametrize("version", list(interpreters()))
 def test_functions_are_around_their_calls(version: str, tmp_path: Path) -> None:
-    traced = run(Calls(usleep(), spans=MANY), python=interpreters()[version])
+    python = interpreters()[version]
+    traced = run(Calls(usleep(python), spans=MANY), python=python)
     check_functions(traced, "load", "train", "step")
     writers.write_all(traced.profile, [str(tmp_path / "x.pftrace")])
     slices = perfetto_rules.read((tmp_path / "x.pftrace").read_bytes()).slices

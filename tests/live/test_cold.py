@@ -20,8 +20,10 @@ from commands import (
     Tracer,
     alive,
     command_line,
+    control_groups,
     environment,
     load,
+    new_group,
     open_folder_of,
     run,
     sudo,
@@ -32,14 +34,11 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.unwind.cache import TableCache
 from stallscope.tracers.unwind.sections import find_sections
-from test_scopes import _hierarchies, new_group
+from waiting_for_tables import COMPLETE, CUT_SHORT, began, compilers, compiling, complete
 
 pytestmark = pytest.mark.usefixtures("live")
 
-COMPLETE = 95
-"""Percent of the off-CPU time in user code: with tables that came too late it was 29 to 84."""
 LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
-CUT_SHORT = "in stacks cut short: unwind tables were still being compiled; run it again"
 THREADS = [SYSTEM_PYTHON, str(Path(__file__).parents[1] / "workloads" / "python_threads.py")]
 BUSY = "import time; end = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 
@@ -90,39 +89,11 @@ def workload() -> Iterator[Workload]:
         yield made
 
 
-def complete(profile: Profile) -> float:
-    """Percent of the time in user code that is in complete stacks, as the summary says it."""
-    shares = [re.match(r"([\d.]+)% of the time in user code is in complete stacks", each) for each in profile.comments]
-    (share,) = [float(found[1]) for found in shares if found] or [100.0]
-    return share
-
-
-def compilers(pid: int) -> list[int]:
-    """The processes that compile for a tracer."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return [child for child in found if alive(child) and _comm(child) == "unwind tables"]
-
-
-def _comm(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
-
-
-def compiling(tracer: Tracer) -> bool:
-    """Whether it says that it waits for the C library."""
-    return b", libc.so.6 \xe2\x80\xa6" in tracer._tty
-
-
-def began(tracer: Tracer) -> bool:
-    return b"tracing " in tracer._tty
-
-
 @pytest.mark.parametrize("scope", ["-p", "-t", "-n", "--cgroup"])
 def test_first_trace_is_complete(
     scope: str, workload: Workload, cache: Path, traced: Callable[..., tuple[Finished, Profile]]
 ) -> None:
-    with new_group(next(iter(_hierarchies().values()))) as group:
+    with new_group(next(iter(control_groups().values()))) as group:
         (group / "cgroup.procs").write_text(str(workload.pid))
         aims = {"-p": workload.pid, "-t": workload.tids[1], "-n": "python_threads[.]py", "--cgroup": group}
         finished, profile = traced(scope, aims[scope], "-d", 1)

@@ -177,7 +177,10 @@ def test_doctor() -> None:
     command = [str(Path(TRACE_OFFCPU).with_name("trace-doctor"))]
     able = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert able.returncode == 0, able.stdout
-    assert able.stdout.splitlines()[-1] == "trace-offcpu, trace-oncpu, trace-wall and trace-ioctl can run here"
+    assert (
+        able.stdout.splitlines()[-1]
+        == "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda and trace-func can run here"
+    )
     unable = subprocess.run([*OTHER_USER, *command], capture_output=True, text=True, env=environment(), check=False)
     assert unable.returncode == 1
     assert "Traceback" not in unable.stderr

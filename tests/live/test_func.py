@@ -90,13 +90,11 @@ def test_functions_of_cpp_by_a_pattern(shop: Path) -> None:
 
 
 def test_without_the_option_for_cpp(shop: Path, tmp_path: Path) -> None:
-    """A path is refused; of a name, the functions are left out when a process maps the file."""
-    target = "libshop.so.1:shop::*"
-    cause, remedy = run(f"{tmp_path}/{target}", "--", shop, command=TRACE_FUNC).check_failed(2, "trace-func")
-    assert "could end the program" in cause
-    assert "--cpp" in remedy
-    done = run(target, "-o", tmp_path / "x.svg", "--", shop, command=TRACE_FUNC, cwd="/").check_succeeded()
-    assert "libshop.so.1: left out 3 functions that a probe on the return could end the program of: shop::" in done.out
+    """Refused before the trace, by a path and by the name of a file that the command needs."""
+    for target in (f"{tmp_path}/libshop.so.1:shop::*", "libshop.so.1:shop::*"):
+        cause, remedy = run(target, "--", shop, command=TRACE_FUNC, cwd="/").check_failed(2, "trace-func")
+        assert "could end the program" in cause
+        assert "--cpp" in remedy
 
 
 def test_a_running_process_by_the_library_name(shop: Path, tmp_path: Path) -> None:
@@ -138,3 +136,78 @@ def test_a_thousand_functions_by_one_pattern(require: Callable[[bool, str], None
     }
     assert "probes were on 1,000 functions of 1 file" in done.out
     assert "left out" not in done.out
+
+
+RECURSION = """
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+static long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+__attribute__((noinline)) long fall(int n) {
+    long begin = now();
+    usleep(20000);
+    if (n) fall(n - 1);
+    printf("%ld %d %ld\\n", (long)syscall(SYS_gettid), n, now() - begin);
+    return n;
+}
+static void *work(void *rounds) { for (int i = 0; i < (long)rounds; i++) fall(5); return NULL; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, (void *)2);
+    work((void *)1);
+    pthread_join(thread, NULL);
+    return 0;
+}
+"""
+
+
+def test_only_slow_calls_count(require: Callable[[bool, str], None], tmp_path: Path) -> None:
+    """Of a function that calls itself, by thread. What is fast inside of a slow call is a part of it."""
+    gcc, out, over = shutil.which("gcc"), tmp_path / "x.pb.gz", 70_000_000
+    require(gcc is not None, "there is no gcc")
+    (tmp_path / "fall.c").write_text(RECURSION)
+    program = tmp_path / "fall"
+    flags = "-O1", "-g", "-fno-optimize-sibling-calls", "-pthread"
+    subprocess.run([str(gcc), *flags, "-o", program, tmp_path / "fall.c"], check=True)
+    done = run(f"{program}:fall", "--over", "70ms", "-o", out, "--", program, command=TRACE_FUNC).check_succeeded()
+    lines = [list(map(int, line.split())) for line in done.out.splitlines() if re.fullmatch(r"\d+ \d \d+", line)]
+    assert len(lines) == 18
+    profile, slack = load(out), 2_000_000
+    (call,) = profile.calls
+    assert len(call.threads) == 2
+    for thread in call.threads:
+        mine = [ns for tid, _, ns in lines if tid == thread.tid]
+        sure, perhaps = sum(ns > over + slack for ns in mine), sum(ns > over - slack for ns in mine)
+        assert sure <= thread.count <= perhaps
+        longest = [ns for tid, n, ns in lines if tid == thread.tid and n == 5]
+        assert sum(longest) <= thread.own <= sum(longest) + len(longest) * slack + thread.runnable
+    assert sum(sample.values[0] for sample in profile.samples) == sum(thread.own for thread in call.threads)
+    column = next(i for i, each in enumerate(profile.value_types) if each.unit == "count")
+    assert sum(sample.values[column] for sample in profile.samples) == call.count
+    waited = sum(sample.values[0] for sample in profile.samples if sample.label("state") != "running")
+    assert waited >= 0.9 * call.own
+    assert any(sample.label("state") == "interruptible" for sample in profile.samples)
+    (said,) = [comment for comment in profile.comments if comment.startswith("only calls of more than 70.0 ms count")]
+    assert f"{18 - call.count} other calls took" in said
+    assert re.search(r"\d+ of \d+ from .*fall", done.out), "where the slow calls come from"
+
+
+def test_calls_that_go_on_are_slow_or_not(tmp_path: Path) -> None:
+    """At the end of the trace: main is, what it does right then is not."""
+    out = tmp_path / "x.pb.gz"
+    program = FOLDER / "sleeps"
+    options = [f"{program}:main", f"{program}:sleep_*", "--over", "400ms", "-d", 1, "-o", out]
+    run(*options, "--", program, 1000, command=TRACE_FUNC).check_succeeded()
+    profile = load(out)
+    by_name = {call.name: call for call in profile.calls if call.open_count or call.count}
+    assert by_name.keys() == {"main"}
+    main = by_name["main"]
+    assert (main.count, main.open_count) == (0, 1)
+    times = sum(sample.values[0] for sample in profile.samples)
+    assert abs(times - main.open_time) <= 1_000_000, (times, main)

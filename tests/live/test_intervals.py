@@ -35,10 +35,10 @@ def check_interval(profile: Profile) -> None:
         assert thread.on_cpu + thread.runnable + sum(thread.blocked.values()) == thread.wall
         assert thread.wall <= profile.duration_ns
         off[thread.pid, thread.tid] += thread.wall - thread.on_cpu
-    rows: Counter[tuple[int, int]] = Counter()
+    rows: Counter[tuple[object, object]] = Counter()
     for sample in profile.samples:
         if sample.label("state") != "running":
-            rows[sample.label("pid"), sample.label("tid")] += sample.values[0]  # type: ignore[index]
+            rows[sample.label("pid"), sample.label("tid")] += sample.values[0]
     assert {who: time for who, time in rows.items() if time} == {who: time for who, time in off.items() if time}
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,11 +37,9 @@ def python(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return interpreters()[request.param]
 
 
-def test_enough_interpreters() -> None:
+def test_enough_interpreters(require: Callable[[bool, str], None]) -> None:
     versions = {tuple(version.split(".")[:2]) for version in interpreters()}
-    if len(versions) < ENOUGH and os.environ.get("REQUIRE_LIVE") != "1":
-        pytest.skip(f"only {len(versions)} versions of Python here")
-    assert len(versions) >= ENOUGH, interpreters()
+    require(len(versions) >= ENOUGH, f"there are only {len(versions)} versions of Python")
 
 
 def options(pid: int) -> ProbeOptions:

@@ -9,7 +9,8 @@ import perfetto_rules
 import pytest
 from commands import run
 from runner import FOLDER
-from stallscope.converters.summary.steps import Steps, steps_of
+from stallscope.converters.model.steps import Steps
+from stallscope.converters.summary.steps import steps_of
 from stallscope.tracers.apis.steps import StepFunction, StepFunctions
 from stallscope.tracers.apis.wanted import Library
 from stallscope.tracers.measures import steps as measure
@@ -24,6 +25,7 @@ COUNT = 60
 CLOCK = 100_000
 """ns by which a step may differ: the program's clocks also run while the probes and their traps do."""
 WORKLOAD = FOLDER / "steps"
+WALL, CONVERT = (str(Path(sys.executable).with_name(name)) for name in ("trace-wall", "trace-convert"))
 
 
 def measured(trace: Trace, *arguments: int, function: str = "train_step") -> tuple[Steps, Traced]:
@@ -81,6 +83,19 @@ def test_as_a_user_sees_them(command: str, tmp_path: Path) -> None:
     assert any(sentence.startswith("30 steps of steps:train_step take ") for sentence in told["answer"])
     slices = perfetto_rules.read(out.read_bytes()).slices
     assert len([each for each in slices if each.name == "steps:train_step"]) == 30
+
+
+def test_a_saved_profile_has_them(tmp_path: Path) -> None:
+    saved = tmp_path / "run.pb.gz"
+    arguments = "-o", saved, "--step", f"{WORKLOAD}:train_step", "--", WORKLOAD, 30
+    said = " ".join(run(*arguments, command=WALL).check_succeeded().out.split())
+    table = run(saved, "--form", "steps", "-o", "-", command=CONVERT).check_succeeded().out
+    assert "30 steps of steps:train_step take" in table
+    rows = [
+        " ".join(line.split()) for line in table.splitlines() if "nanosleep" in line or "steps:train_step in" in line
+    ]
+    assert len(rows) >= 5
+    assert all(row[:60] in said for row in rows), rows
 
 
 def test_a_function_that_is_not_there(tmp_path: Path) -> None:

@@ -75,6 +75,16 @@ class Traced:
 Trace = Callable[..., Traced]
 
 
+def pids(profile: Profile) -> set[object]:
+    """Of the processes that a profile knows of."""
+    return {sample.label("pid") for sample in profile.samples} | {times.pid for times in profile.threads}
+
+
+def tids(profile: Profile) -> set[object]:
+    """Of the threads that a profile knows of."""
+    return {sample.label("tid") for sample in profile.samples} | {times.tid for times in profile.threads}
+
+
 def run_traced(workload: Workload, options: ProbeOptions, duration: float | None) -> Traced:
     """Releases the workload when every thread has been taken in; Ctrl-C when it has told its truth and lingers."""
     sink = RecordSink(measure.on_record for measure in options.measures)

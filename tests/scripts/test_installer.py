@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,9 @@ def test_install_again_and_uninstall(tmp_path: Path, wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("/bin/true"), Path.mkdir])
-def test_foreign_command_is_not_overwritten(tmp_path: Path, wheel: Path, make: object) -> None:
+def test_foreign_command_is_not_overwritten(tmp_path: Path, wheel: Path, make: Callable[[Path], object]) -> None:
     (tmp_path / "bin").mkdir()
-    make(tmp_path / "bin" / "trace-demo")  # type: ignore[operator]
+    make(tmp_path / "bin" / "trace-demo")
     result = installer("install", tmp_path, wheel)
     assert result.returncode == 1
     assert "is not ours" in result.stderr

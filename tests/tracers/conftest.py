@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 import pytest
 from debug_server import DebugServer
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.shapes import SHAPES
 
@@ -195,3 +198,17 @@ def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the machine are not asked."""
     for name in [name for name in os.environ if name.startswith("DEBUGINFOD_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+    """What a command was to trace; nothing is."""
+    seen: list[Request] = []
+
+    def trace(_: Ebpf, request: Request) -> None:
+        seen.append(request)
+        raise StallscopeError("recorded")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Ebpf, "trace", trace)
+    return seen

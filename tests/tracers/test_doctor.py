@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers.base import privilege
+from stallscope.tracers.command import survey
 from stallscope.tracers.doctor import main
 from stallscope.tracers.engines.ebpf import health
 from stallscope.tracers.engines.ebpf.health import Finding
@@ -14,7 +15,9 @@ USEFUL = Finding("perf events", False, False, "refused", "allow them")
 BAD = Finding("privilege", False, True, "uid 1000", "sudo trace-doctor")
 SAMPLES = Finding("samples", True, False, "a clock", lacking=("trace-oncpu", "trace-wall"))
 NO_SAMPLES = Finding("samples", False, False, "refused", "allow", lacking=("trace-oncpu", "trace-wall"))
-ALL = "trace-offcpu, trace-oncpu, trace-wall and trace-ioctl"
+ALL = "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda and trace-func"
+LEFT = "trace-offcpu, trace-wakeup, trace-ioctl, trace-cuda and trace-func"
+QUESTIONS = Finding("questions of trace-func", True, False, "bcc 9 compiles them")
 NO_REMEDY = Finding("kernel symbols", False, False, "hidden")
 
 
@@ -30,6 +33,8 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path | None]]:
             return findings
 
         monkeypatch.setattr(health, "check_all", check_all)
+        monkeypatch.setattr(survey, "survey", lambda _btf: iter(()))
+        monkeypatch.setattr(survey, "questions", lambda: QUESTIONS)
         return seen
 
     return prepare
@@ -41,7 +46,11 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path | None]]:
         ((GOOD,), 0, f"{ALL} can run here"),
         ((GOOD, USEFUL, NO_REMEDY), 0, f"{ALL} can run here"),
         ((GOOD, SAMPLES), 0, f"{ALL} can run here"),
-        ((GOOD, NO_SAMPLES, GOOD), 0, "trace-offcpu and trace-ioctl can run here, trace-oncpu and trace-wall cannot"),
+        (
+            (GOOD, NO_SAMPLES, GOOD),
+            0,
+            f"{LEFT} can run here, trace-oncpu and trace-wall cannot",
+        ),
         ((BAD,), 1, f"{ALL} cannot run here: mend what failed, first to last"),
         ((GOOD, BAD, USEFUL, NO_SAMPLES), 1, f"{ALL} cannot run here: mend what failed, first to last"),
     ],
@@ -73,6 +82,7 @@ def test_lines(found: Callable[..., list[Path | None]], capsys: pytest.CaptureFi
         "no    kernel symbols: hidden",
         "FAIL  x: a\\x1b[2Jb",
         "      mend: c\\x0ad",
+        "ok    questions of trace-func: bcc 9 compiles them",
     ]
 
 
@@ -93,6 +103,33 @@ def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("FAIL  privilege: uid ")
     assert any(line.startswith("FAIL  BPF programs: tracing needs ") for line in lines)
+
+
+def test_engines_are_listed_after_the_checks(
+    found: Callable[..., list[Path | None]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(GOOD)
+    monkeypatch.setattr(
+        survey, "survey", lambda _btf: iter([Finding("engine x", False, False, "there is no x", "get x")])
+    )
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ok    libbpf: v1.1",
+        "no    engine x: there is no x",
+        "      mend: get x",
+        "ok    questions of trace-func: bcc 9 compiles them",
+        f"{ALL} can run here",
+    ]
+
+
+def test_another_engine_may_do(
+    found: Callable[..., list[Path | None]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(BAD)
+    monkeypatch.setattr(survey, "survey", lambda _btf: iter([Finding("engine x", True, False, "trace-oncpu")]))
+    assert main([]) == 1
+    verdict = f"with the engine libbpf, {ALL} cannot run here: mend what failed, first to last"
+    assert capsys.readouterr().out.splitlines()[-1] == verdict
 
 
 def test_here(root: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,26 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.func import main
 
 LIBC = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
-    """What was to be traced; nothing is."""
-    seen: list[Request] = []
-
-    def trace(_: Ebpf, request: Request) -> None:
-        seen.append(request)
-        raise StallscopeError("recorded")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Ebpf, "trace", trace)
-    return seen
 
 
 def test_what_is_traced(recorded: list[Request]) -> None:
@@ -33,6 +17,23 @@ def test_what_is_traced(recorded: list[Request]) -> None:
     (measure,) = request.measures
     assert (measure.name, request.what, request.command) == ("calls", "Time in calls", ())
     assert measure.modules[1:] == (LIBC, "libm.so.6")
+
+
+def test_what_is_counted(recorded: list[Request]) -> None:
+    assert main([f"{LIBC}:getenv", "t:sched:sched_switch", "--count", "-p", "4711"]) == 1
+    (measure,) = recorded[0].measures
+    assert (measure.name, recorded[0].what) == ("events", "Events")
+    assert measure.modules == (LIBC,)
+
+
+def test_functions_of_the_kernel(recorded: list[Request]) -> None:
+    """Timed if they are alone."""
+    for options, name in (((), "kernel_calls"), (("--count",), "events"), (("t:sched:sched_switch",), "events")):
+        assert main(["k:vfs_read", *options, "-a"]) == 1
+        (measure,) = recorded.pop().measures
+        assert measure.name == name
+    assert main(["k:vfs_read", "--every", "1s", "-a"]) == 2
+    assert main(["k:vfs_read", "--over", "1ms", "-a"]) == 2
 
 
 def test_a_command(recorded: list[Request]) -> None:
@@ -46,7 +47,14 @@ def test_a_command(recorded: list[Request]) -> None:
         [],
         ["-p", "1"],
         ["getenv", "-p", "1"],
-        ["k:vfs_read", "-a"],
+        ["k:", "-a"],
+        ["t:sched", "-a"],
+        ["t:sched:no_such_tracepoint", "-a"],
+        ["u:libc.so.6", "-a"],
+        [f"{LIBC}:getenv", "t:sched:sched_switch", "-a"],
+        [f"{LIBC}:getenv", "--count", "--cpp", "-a"],
+        [f"{LIBC}:getenv", "--count", "-a", "-o", "x.pftrace"],
+        [f"u:{LIBC}:no_such_probe", "-a"],
         [f"{LIBC}:getenv"],
         [f"{LIBC}:getenv", "-a", "-p", "1"],
         [f"{LIBC}:no_such_function", "-p", "1"],
@@ -72,7 +80,7 @@ def test_help_begins_with_three_examples(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_list_traces_nothing(recorded: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"{LIBC}:getenv", "--list"]) == 0
-    assert "getenv  probe: " in capsys.readouterr().out
+    assert "  probe: " in capsys.readouterr().out
     assert main([f"{LIBC}:getenvv", "--list"]) == 1
     found = capsys.readouterr()
     assert "it has getenv" in found.out

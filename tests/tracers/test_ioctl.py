@@ -5,26 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.ioctl import main
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.span_options import SpanOptions
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
-    """What was to be traced; nothing is."""
-    seen: list[Request] = []
-
-    def trace(_: Ebpf, request: Request) -> None:
-        seen.append(request)
-        raise StallscopeError("recorded")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Ebpf, "trace", trace)
-    return seen
 
 
 def test_defaults(recorded: list[Request]) -> None:

@@ -6,24 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.oncpu import main
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
-    """What was to be traced; nothing is."""
-    seen: list[Request] = []
-
-    def trace(_: Ebpf, request: Request) -> None:
-        seen.append(request)
-        raise StallscopeError("recorded")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Ebpf, "trace", trace)
-    return seen
 
 
 def test_defaults(recorded: list[Request]) -> None:
@@ -35,7 +19,7 @@ def test_defaults(recorded: list[Request]) -> None:
         ("on-cpu", "nanoseconds"),
         ("samples", "count"),
     ]
-    assert measure._frequency == 99  # type: ignore[attr-defined]
+    assert measure.frequency == 99  # type: ignore[attr-defined]
 
 
 def test_an_event_is_what_is_counted(recorded: list[Request]) -> None:
@@ -44,7 +28,7 @@ def test_an_event_is_what_is_counted(recorded: list[Request]) -> None:
     (measure,) = request.measures
     assert request.what == "cycles on the CPU"
     assert measure.columns[0] == ("cycles", "count", "sum")
-    assert measure._frequency == 4999  # type: ignore[attr-defined]
+    assert measure.frequency == 4999  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

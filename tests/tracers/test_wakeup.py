@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers import offcpu, wakeup, wall
-from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.measures.protocol import columns_of
 
 
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
-    seen: list[Request] = []
-
-    def trace(_: Ebpf, request: Request) -> None:
-        seen.append(request)
-        raise StallscopeError("recorded")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Ebpf, "trace", trace)
-    return seen
-
-
-def test_the_measure(requests: list[Request]) -> None:
+def test_the_measure(recorded: list[Request]) -> None:
     assert wakeup.main(["-p", "4711", "--depth", "16", "--min-block", "5", "--max-block", "9"]) == 1
-    (request,) = requests
+    (request,) = recorded
     measure, locks = request.measures
     assert locks.name == "locks"
     assert request.what == "Blocked time by waker"
@@ -37,20 +23,20 @@ def test_the_measure(requests: list[Request]) -> None:
     assert (knobs["chain_depth"], knobs["min_wait"], knobs["max_wait"]) == (16, 5000, 9000)
 
 
-def test_locks_can_be_left_out(requests: list[Request]) -> None:
+def test_locks_can_be_left_out(recorded: list[Request]) -> None:
     wakeup.main(["-a", "--no-locks"])
-    assert [measure.name for measure in requests[0].measures] == ["wakeup"]
+    assert [measure.name for measure in recorded[0].measures] == ["wakeup"]
 
 
-def test_events_for_a_critical_path(requests: list[Request]) -> None:
-    wakeup.main(["-a", "--critical", "4711"])
+def test_events_for_a_critical_path(recorded: list[Request]) -> None:
+    wakeup.main(["-a", "--critical", str(os.getpid())])
     wakeup.main(["--critical", "command", "--", "true"])
-    assert [[measure.name for measure in each.measures] for each in requests] == [["wakeup", "locks", "timeline"]] * 2
+    assert [[measure.name for measure in each.measures] for each in recorded] == [["wakeup", "locks", "timeline"]] * 2
 
 
-def test_default_depth(requests: list[Request]) -> None:
+def test_default_depth(recorded: list[Request]) -> None:
     wakeup.main(["-a"])
-    assert requests[0].measures[0].knobs()["chain_depth"] == 4
+    assert recorded[0].measures[0].knobs()["chain_depth"] == 4
 
 
 @pytest.mark.parametrize(
@@ -70,19 +56,19 @@ def test_wrong_usage(options: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(("main", "time"), [(offcpu.main, "off-cpu"), (wall.main, "wall")])
-def test_wakers_beside_other_measures(main: Callable[[list[str]], int], time: str, requests: list[Request]) -> None:
+def test_wakers_beside_other_measures(main: Callable[[list[str]], int], time: str, recorded: list[Request]) -> None:
     main(["-p", "4711", "--wakers"])
     main(["-p", "4711"])
-    with_wakers, without = requests
+    with_wakers, without = recorded
     assert [measure.name for measure in with_wakers.measures if measure not in without.measures][-1] == "wakeup"
     columns = [column.name for column in columns_of(with_wakers.measures)]
     assert (columns[0], columns[-1]) == (time, "blocked")
     assert "wakeup" not in [measure.name for measure in without.measures]
 
 
-def test_wakers_of_the_waits_that_count(requests: list[Request]) -> None:
+def test_wakers_of_the_waits_that_count(recorded: list[Request]) -> None:
     offcpu.main(["-p", "4711", "--wakers", "--min-block", "5", "--state", "uninterruptible"])
-    waits, wakers = requests[0].measures
+    waits, wakers = recorded[0].measures
     for knob in ("min_wait", "max_wait", "state_mask"):
         assert waits.knobs()[knob] == wakers.knobs()[knob]
 
@@ -98,7 +84,7 @@ def test_wakers_of_the_waits_that_count(requests: list[Request]) -> None:
     ],
 )
 def test_graphs_that_cannot_be_made(
-    requests: list[Request],
+    recorded: list[Request],
     capsys: pytest.CaptureFixture[str],
     main: Callable[[list[str]], int],
     given: list[str],
@@ -106,11 +92,11 @@ def test_graphs_that_cannot_be_made(
 ) -> None:
     assert main(["-p", "1", *given]) == 2
     assert cause in capsys.readouterr().err
-    assert not requests
+    assert not recorded
 
 
 def test_drawing_without_graphviz(
-    requests: list[Request], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    recorded: list[Request], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Told before the trace, in one line and a remedy."""
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -118,10 +104,10 @@ def test_drawing_without_graphviz(
     cause, remedy = capsys.readouterr().err.splitlines()
     assert cause == "trace-wakeup: a wait-for graph is drawn by graphviz's dot, which is not installed"
     assert remedy.startswith("apt-get install graphviz")
-    assert not requests
+    assert not recorded
 
 
-def test_graphs_that_can_be_made(requests: list[Request]) -> None:
+def test_graphs_that_can_be_made(recorded: list[Request]) -> None:
     for main, given in (
         (wakeup.main, ["-o", "x.dot", "--graph", "x.graphml"]),
         (offcpu.main, ["--wakers", "-o", "x.dot"]),
@@ -129,4 +115,4 @@ def test_graphs_that_can_be_made(requests: list[Request]) -> None:
         (wakeup.main, ["--merge", "--graph", "x.dot", "--by", "process", "--idle"]),
     ):
         main(["-p", "1", *given])
-    assert len(requests) == 4
+    assert len(recorded) == 4

@@ -49,7 +49,7 @@ show='${{db:Status-Status}} ${{Package}}\\n'
 packages=$(dpkg-query --show --showformat="$show" 'libbpf*' 'libelf*' | awk '$1 == "installed" {{ print $2 }}')
 [[ -z $packages ]] || dpkg --purge --force-depends $packages
 if ldconfig -p | grep -E 'lib(bpf|elf)'; then exit 1; fi
-/tmp/wheel/bin/trace-doctor | grep 'libbpf: .* carried by the wheel'
+/opt/wheel/bin/trace-doctor | grep 'libbpf: .* carried by the wheel'
 {_TRACE}"""
 
 
@@ -74,9 +74,9 @@ BUILD_STEPS = (
 """After the first one fails there is nothing that the others could show."""
 
 WHEEL_STEPS = (
-    Step("pip install", "python3 -m venv /tmp/wheel && /tmp/wheel/bin/pip install --quiet dist/stallscope-*.whl"),
-    Step("trace-offcpu --help", "/tmp/wheel/bin/trace-offcpu --help"),
-    Step("trace-doctor", "/tmp/wheel/bin/trace-doctor", r"ok +(libbpf|BPF programs): .*"),
+    Step("pip install", "python3 -m venv /opt/wheel && /opt/wheel/bin/pip install --quiet dist/stallscope-*.whl"),
+    Step("trace-offcpu --help", "/opt/wheel/bin/trace-offcpu --help"),
+    Step("trace-doctor", "/opt/wheel/bin/trace-doctor", r"ok +(libbpf|BPF programs): .*"),
     Step("trace-offcpu", _TRACE, r"\d+ microseconds in nanosleep"),
     Step("without libbpf", _ALONE, r"ok +libbpf: .*|\d+ microseconds in nanosleep"),
 )

@@ -1,4 +1,4 @@
-"""Kernel packages out of Debian's archive, of any suite, without a change to this system's own package lists.
+"""Packages out of Debian's archive, of any suite, without a change to this system's own package lists.
 
 apt does the fetching and the checking: with a source list, lists and caches of our own, signed by the archive's keys.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernels import cache_folder
@@ -20,21 +21,22 @@ class ArchiveError(Exception):
     """apt could not give what was asked for: its own words."""
 
 
-def fetch(suite: str, package: str) -> list[Path]:
-    """The package and the ``linux-`` packages that it needs, as files. Fetched once for each version."""
+def fetch(suite: str, package: str, *, for_all: bool = False) -> list[Path]:
+    """The package and the ``linux-`` packages that it needs, as files. Fetched once for each version.
+
+    ``for_all``: those for all architectures, too: headers, but no kernel.
+    """
     apt = _Apt(suite)
     apt.update()
-    folder = cache_folder() / "debs"
-    folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for name in apt.needed(package):
-        version = apt.version(name)
-        file = folder / f"{name}_{version.replace(':', '%3a')}_amd64.deb"
-        if not file.exists():
-            apt.run("apt-get", "download", f"{name}={version}", folder=folder)
-        if file.exists():  # packages for all architectures have another ending, and hold no kernel
-            found.append(file)
-    return found
+    kinds = ("amd64", "all") if for_all else ("amd64",)
+    return [file for name in apt.needed(package) for file in apt.downloaded(name) if file.stem.endswith(kinds)]
+
+
+def fetch_named(suite: str, packages: Sequence[str]) -> list[Path]:
+    """These packages, without what they need, as files. Fetched once for each version."""
+    apt = _Apt(suite)
+    apt.update()
+    return [file for name in packages for file in apt.downloaded(name)]
 
 
 class _Apt:
@@ -89,6 +91,16 @@ class _Apt:
         names = [line for line in text.splitlines() if line.startswith("linux-") and line != "linux-base"]
         # The meta package is empty: the kernel is in what it depends on.
         return [name for name in names if name != package]
+
+    def downloaded(self, name: str) -> list[Path]:
+        """The package's candidate, as files in the cache."""
+        folder = cache_folder() / "debs"
+        folder.mkdir(parents=True, exist_ok=True)
+        version = self.version(name)
+        files = [folder / f"{name}_{version.replace(':', '%3a')}_{kind}.deb" for kind in ("amd64", "all")]
+        if not any(file.exists() for file in files):
+            self.run("apt-get", "download", f"{name}={version}", folder=folder)
+        return [file for file in files if file.exists()]
 
     def version(self, package: str) -> str:
         for line in self.run("apt-cache", "policy", package).splitlines():

@@ -98,14 +98,13 @@ def _elf(data: bytes) -> bytes:
 
 def _from_source(kernel: Kernel) -> Image:
     """Compiled from ``KERNEL_SRC``; without it, the image that was compiled last."""
-    fragment = HERE / f"kernel-{kernel.name}.config"
-    key = hashlib.sha256(fragment.read_bytes()).hexdigest()[:16]
+    key = hashlib.sha256(b"".join(each.read_bytes() for each in kernel.fragments)).hexdigest()[:16]
     images = cache_folder() / "images"
     if tree := os.environ.get("KERNEL_SRC", ""):
         version = _version_of(Path(tree), kernel)
-        root = _once(images / f"{version}-{key}", lambda folder: _compile(Path(tree).resolve(), fragment, folder))
+        root = _once(images / f"{version}-{key}", lambda folder: _compile(Path(tree).resolve(), kernel, folder))
     else:
-        kept = sorted(images.glob(f"{kernel.name}.*-{key}"), key=lambda folder: folder.stat().st_mtime)
+        kept = sorted(images.glob(f"{kernel.series}.*-{key}"), key=lambda folder: folder.stat().st_mtime)
         if not kept:
             raise ImageError(f"{kernel.name} is built from source: name its source tree with KERNEL_SRC=FOLDER")
         root = kept[-1]
@@ -117,12 +116,12 @@ def _version_of(tree: Path, kernel: Kernel) -> str:
     if not (tree / "Kconfig").exists():
         raise ImageError(f"KERNEL_SRC={tree} is no source tree of the kernel")
     version = subprocess.run(["make", "-s", "kernelversion"], cwd=tree, capture_output=True, text=True).stdout.strip()
-    if version.split(".")[:2] != kernel.name.split("."):
+    if version.split(".")[:2] != kernel.series.split("."):
         raise ImageError(f"KERNEL_SRC={tree} is {version or 'of an unknown version'}, not {kernel.name}")
     return version
 
 
-def _compile(tree: Path, fragment: Path, folder: Path) -> None:
+def _compile(tree: Path, kernel: Kernel, folder: Path) -> None:
     """Minutes. The objects go to a folder beside the image, not into the tree."""
     objects = folder / "objects"
     objects.mkdir()
@@ -132,15 +131,29 @@ def _compile(tree: Path, fragment: Path, folder: Path) -> None:
     with log.open("wb") as output:
         for step in (
             [*make, "tinyconfig"],
-            [*merge, str(fragment)],
+            [*merge, *map(str, kernel.fragments)],
             [*make, "olddefconfig"],
-            [*make, f"-j{os.cpu_count()}", "vmlinux"],
+            [*make, f"-j{os.cpu_count()}", "vmlinux", "modules"],  # the latter makes Module.symvers
         ):
             if subprocess.run(step, stdout=output, stderr=output, stdin=subprocess.DEVNULL).returncode:
                 kept = shutil.copy(log, cache_folder() / "kernel-build.log")
                 raise ImageError(f"{' '.join(step)} failed: see {kept}")
         subprocess.run(["strip", objects / "vmlinux", "-o", folder / "vmlinux"], check=True)
+    _keep_build_folder(tree, objects, folder / "build")
     shutil.rmtree(objects)
+
+
+def _keep_build_folder(tree: Path, objects: Path, folder: Path) -> None:
+    """Of sources and objects, what it takes to build a module."""
+    for top in (tree, objects):
+        for name in ("include", "scripts", "arch/x86/include"):
+            shutil.copytree(top / name, folder / name, symlinks=True, dirs_exist_ok=True)
+    for file in (tree / "Makefile", *tree.glob("arch/x86/Makefile*"), objects / "tools/objtool/objtool"):
+        to = folder / file.relative_to(objects if file.is_relative_to(objects) else tree)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, to)
+    for name in (".config", "Module.symvers", "System.map"):
+        shutil.copy(objects / name, folder / name)
 
 
 def _once(folder: Path, fill: object) -> Path:

@@ -17,12 +17,20 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ask_check
+import engine_checks  # noqa: F401  # has checks
 import numpy as np
+import nvidia_check  # noqa: F401  # has checks
+import stap_calls_check
+import stap_check
+import stap_modules
+import stap_trouble  # noqa: F401  # has checks
 import verifier
+from checks import CHECKS, check
 from peers import wait_for_link
 from runner import FOLDER, Workload
 from stacks_truth import reaches_start
@@ -33,6 +41,8 @@ from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.converters.transforms.critical_path import critical_path, thread_of
+from stallscope.tracers.apis import events as apis_of_events
+from stallscope.tracers.apis.events import EventTarget
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
@@ -43,7 +53,9 @@ from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_helpers, reason
 from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.events import Events
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.kernel_calls import KernelCalls
 from stallscope.tracers.measures.locks import Locks, kernel_knows_caches, kernel_tells
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
@@ -80,13 +92,6 @@ PEERS = 0.05
 other at each switch, are more than that under emulation."""
 LONG_MS = 300_000
 """How long a workload runs that is ended by us: a tracer may take long to begin on a busy host."""
-
-CHECKS: dict[str, Callable[[], str]] = {}
-
-
-def check(function: Callable[[], str]) -> Callable[[], str]:
-    CHECKS[function.__name__] = function
-    return function
 
 
 def traced(name: str, *arguments: object, measures: tuple[Measure, ...] = (), **options: Any) -> Traced:
@@ -161,7 +166,10 @@ def load() -> str:
 def doctor() -> str:
     said = run(str(ROOT / ".venv/bin/trace-doctor"))
     (programs,) = re.findall(r"ok +BPF programs: loaded and attached in (\d+) ms \((.*)\)", said)
-    assert "trace-offcpu, trace-oncpu, trace-wall and trace-ioctl can run here" in said
+    assert (
+        "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda and trace-func can run here"
+        in said
+    )
     return f"{programs[1]}; attached after {programs[0]} ms"
 
 
@@ -280,6 +288,61 @@ def _joined() -> str:
     ioctl_time = sum(s.values[0] for s in profile.samples if any("TIOCGWINSZ" in frame.name for frame in s.stack))
     assert ioctl_time == sum(each.total for each in profile.call_ioctls)
     return f"{made} ioctls in 400 other calls are told as their parts"
+
+
+@check
+def func() -> str:
+    """What trace-func counts: USDT probes, tracepoints, and functions of the kernel, with their stacks; and the time of
+    the latter."""
+    usdt = traced("usdt", 100, measures=(_events(f"u:{FOLDER}/usdt:*"),)).profile
+    assert _counts(usdt) == {"shop:sale": 100, "shop:look": 300, "shop:audit": 100}, usdt.calls
+    places = "t:syscalls:sys_enter_nanosleep", "k:hrtimer_nanosleep"
+    found = traced("sleeps", 20, measures=(_events(*places),))
+    sleeps = sum(wait["calls"] for wait in found.truth["waits"])
+    assert _counts(found.profile) == {"syscalls:sys_enter_nanosleep": sleeps, "hrtimer_nanosleep": sleeps}
+    whole = Counter[bool]()
+    for sample in found.profile.samples:
+        names = [frame.name for frame in sample.stack]
+        of_kernel = "hrtimer_nanosleep" in names and "do_syscall_64" in names
+        whole[any(name[:6] == "sleep_" for name in names) and of_kernel] += sample.values[0]
+    print(whole, [sample.stack for sample in found.profile.samples][:4])
+    # The tracepoint is before the function.
+    assert whole[True] == sleeps, whole
+    for profile in (usdt, found.profile):
+        assert not any(profile.lost[kind] for kind in ("events", "stacks of events")), profile.lost
+    _check_kernel_calls()
+    hits = sum(_counts(usdt).values())
+    return f"{hits} hits of USDT probes, {sleeps} of a tracepoint and of a function of the kernel, which is timed, too"
+
+
+def _check_kernel_calls() -> None:
+    """Each is timed, and what it did meanwhile was to be blocked."""
+    found = traced("sleeps", 20, measures=(KernelCalls(("hrtimer_nanosleep", "do_nanosleep")),))
+    sleeps, ns = (sum(wait[key] for wait in found.truth["waits"]) for key in ("calls", "ns"))
+    calls = {call.name: call for call in found.profile.calls}
+    print(calls, found.truth["waits"], found.profile.comments)
+    for call in calls.values():
+        assert call.count == sleeps == sum(call.latencies), call
+        assert 0.8 * ns <= call.total <= ns, (call, ns)
+        assert call.blocked >= 0.8 * call.total, call
+        assert call.device == "kernel", call
+    assert calls["hrtimer_nanosleep"].inner == calls["do_nanosleep"].total
+    samples = sum(sample.values[0] for sample in found.profile.samples)
+    assert samples == calls["hrtimer_nanosleep"].total, samples
+    inside = [sample for sample in found.profile.samples if any(f.name == "do_nanosleep kernel" for f in sample.stack)]
+    assert sum(s.values[0] for s in inside if s.label("state") == "interruptible") >= 0.8 * ns, inside
+    assert any(frame.name == "sleep_1ms" for sample in inside for frame in sample.stack)
+
+
+def _events(*texts: str) -> Events:
+    return Events(apis_of_events.Events.all_of([], map(EventTarget.parse, texts)))
+
+
+def _counts(profile: Profile) -> dict[str, int]:
+    found = Counter[str]()
+    for call in profile.calls:
+        found[call.name] += call.count
+    return dict(found)
 
 
 @check
@@ -598,6 +661,45 @@ def peer() -> str:
     print(f"offcputime's lost stacks: {found.get('lost', 0) / MS:.1f} ms")
     assert differs <= PEERS, (differs, said[:3000])
     return f"the same {len(mine)} functions, totals within {differs:.1%}"
+
+
+@check
+def ask() -> str:
+    """Questions about calls: all that took more than 0.5 ms, and slow ones alone."""
+    lines: list[str] = []
+    found = traced("sleeps", 20, measures=(ask_check.calls(lines),))
+    number = ask_check.check(found, lines, ask_check.functions(1, 10, 25))
+    lines = []
+    slow = traced("sleeps", 20, measures=(ask_check.calls(lines, over=20_000_000),))
+    return f"{number} calls, and {ask_check.check(slow, lines, ask_check.functions(25))} slow ones alone"
+
+
+@check
+def stap() -> str:
+    """The engine stap beside libbpf, on the same process at the same time; traces that end in every way."""
+    return stap_check.run(_module())
+
+
+@check
+def stap_ioctl() -> str:
+    """trace-ioctl with both engines."""
+    return stap_calls_check.ioctl(_module())
+
+
+@check
+def stap_wakeup() -> str:
+    """trace-wakeup with both engines."""
+    return stap_calls_check.wakeup(_module())
+
+
+@check
+def stap_cuda() -> str:
+    """trace-cuda with both engines."""
+    return stap_calls_check.cuda(_module())
+
+
+def _module() -> Path:
+    return stap_modules.module_of(os.environ["STALLSCOPE_VM"], sys.argv[1])
 
 
 @check

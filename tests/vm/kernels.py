@@ -27,10 +27,22 @@ class Kernel:
     def from_source(self) -> bool:
         return not self.suite
 
+    @property
+    def series(self) -> str:
+        """Its version's first two numbers."""
+        return self.name.partition("-")[0]
+
+    @property
+    def fragments(self) -> tuple[Path, ...]:
+        """What is merged into its configuration, where it is built from source."""
+        names = dict.fromkeys((self.series, self.name))
+        return tuple(Path(__file__).with_name(f"kernel-{name}.config") for name in names)
+
 
 KERNELS = (
     Kernel("5.10", "Debian 11", suite="bullseye"),
     Kernel("5.15", "the generation of Ubuntu 22.04 and DGX OS 6"),
+    Kernel("5.15-nobpf", "a kernel that is built without BPF and loads modules"),
     Kernel("6.1", "Debian 12", suite="bookworm", short=True),
     Kernel("6.1-cloud", "Debian 12 in a cloud", suite="bookworm", package="linux-image-cloud-amd64", shares="virtiofs"),
     Kernel("6.12", "Debian 13", suite="trixie", short=True),

@@ -2,10 +2,12 @@
 
     python tests/vm/lane.py                    # the short set
     python tests/vm/lane.py --all              # all of it; writes docs/kernels.md
+    python tests/vm/lane.py --all --jobs 1     # the same, one guest at a time
     python tests/vm/lane.py --page             # writes it from the latest result of each check, and runs nothing
     python tests/vm/lane.py --kernel 6.1 --check truth
 
-`run_case` is what the tests call. The log of a case that failed stays in build/vm/KERNEL.CHECK/.
+`run_case` is what the tests call. Results are kept in build/vm/results, each with its date and commit; the log of a
+case that failed stays in build/vm/KERNEL.CHECK/.
 """
 
 from __future__ import annotations
@@ -17,71 +19,39 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import guest
 import image
+import plan
 import report
+import results
+import standin_driver
+import stap_modules
 from archive import ArchiveError
+from headers import HeadersError, build_folder
 from image import Image, ImageError
 from kernels import KERNELS, Kernel, named
+from results import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "vm"
 SOURCES = ("tests", "tests/live", "tests/workloads", "tests/bench", "tests/vm")
 AT_ONCE = max(os.cpu_count() or 1, 1)
 """Guests that run side by side: each keeps one core busy."""
+_PREPARING = threading.Lock()
+"""Held while something is compiled or fetched: what two guests need is made once."""
 
-SHORT = ("load", "doctor", "truth", "stacks")
-LONG = (
-    *("wall", "ioctl", "calls", "wakeup", "locks", "timeline", "quota", "python", "everything"),
-    *("demo", "storms", "command", "peer", "wheel"),
-)
-REFUSED = ("refused",)
-"""What there is to check where the probes do not run."""
-TOO_OLD = ("5.10",)
-BRIEF = ("everything", "demo")
-SAME_AS_ANOTHER = ("6.1-cloud",)
-"""Another build of a kernel that is there in full."""
+DRIVERS = (*plan.DRIVER, *plan.DRIVER_BESIDE)
+"""Checks that load the stand-in for NVIDIA's driver."""
 
 _TROUBLE = re.compile(r"WARNING:|BUG:|Oops|Call Trace:|soft lockup|rcu.*stall|general protection|use-after-free")
 """What a clean kernel log has nothing of."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What came out of one check on one kernel. ``figures``: what it measured; ``failure``: why it failed, or empty."""
-
-    kernel: str
-    version: str
-    check: str
-    figures: str
-    failure: str
-    boot_seconds: float
-    seconds: float
-    tries: int
-    log: str
-
-    @property
-    def ok(self) -> bool:
-        return not self.failure
-
-
-def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
-    """The names of the checks that a kernel has to pass."""
-    if kernel.name in TOO_OLD:
-        return () if short else REFUSED
-    if short:
-        return SHORT if kernel.short else ()
-    return SHORT + (BRIEF if kernel.name in SAME_AS_ANOTHER else LONG)
-
-
-def short_set() -> list[tuple[str, str]]:
-    return [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=True)]
 
 
 def missing() -> str:
@@ -97,12 +67,13 @@ def _image(kernel: Kernel) -> Image:
     return image.build(kernel)
 
 
-def run_case(kernel_name: str, check: str) -> Result:
-    """Boots, runs, judges. ImageError, ArchiveError: there is no kernel to boot."""
+def run_case(kernel_name: str, check: str, *, keeps_log: bool = False) -> Result:
+    """Boots, runs, judges. ``keeps_log``: also if it passes. ImageError, ArchiveError: there is no kernel to boot."""
     kernel = named(kernel_name)
-    booted = _image(kernel)
-    if check == "wheel":
-        _wheels()
+    if check in plan.NO_SYSTEMTAP:
+        return _refused_on_the_host(kernel, check)
+    with _PREPARING:
+        booted = _prepared(kernel, check)
     keep = RESULTS / f"{kernel.name}.{check}"
     folders = ":".join(str(ROOT / folder) for folder in SOURCES)
     job = f"PYTHONPATH={folders} {ROOT}/.venv/bin/python {ROOT}/tests/vm/in_guest.py {check}\n"
@@ -127,11 +98,44 @@ def run_case(kernel_name: str, check: str) -> Result:
         round(outcome.seconds, 1),
         outcome.tries,
         str((keep / "log").relative_to(ROOT)),
+        results.today(),
+        results.commit(),
     )
-    (RESULTS / f"{kernel.name}.{check}.json").write_text(json.dumps(asdict(result), indent=1))
-    if result.ok:
+    results.save(result)
+    if result.ok and not keeps_log:
         shutil.rmtree(keep)
     return result
+
+
+def _refused_on_the_host(kernel: Kernel, check: str) -> Result:
+    """The engine stap has to say why it cannot compile a module for this kernel: a cause and a remedy."""
+    with _PREPARING:
+        version, build = _image(kernel).version, build_folder(kernel)
+    began = time.monotonic()
+    words = [str(ROOT / ".venv/bin/trace-wall"), "--engine", "stap", "--stap-compile-only"]
+    words += [str(RESULTS / f"never-{kernel.name}.ko"), "-a", "--stap-build", str(build)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    lines = done.stderr.strip().splitlines()
+    clear = done.returncode == 1 and len(lines) == 2 and re.search("this kernel", lines[0])
+    figures, failure = (lines[0].removeprefix("trace-wall: "), "") if clear else ("", f"not refused: {done.stderr}")
+    seconds = round(time.monotonic() - began, 1)
+    result = Result(
+        kernel.name, version, check, figures, failure, 0.0, seconds, 1, "", results.today(), results.commit()
+    )
+    results.save(result)
+    return result
+
+
+def _prepared(kernel: Kernel, check: str) -> Image:
+    """The kernel's image, and what the check takes into the guest."""
+    booted = _image(kernel)
+    if check == "wheel":
+        _wheels()
+    if check in stap_modules.OF_CHECKS:
+        stap_modules.make(kernel, check)
+    if check in DRIVERS:
+        standin_driver.build(kernel)
+    return booted
 
 
 @lru_cache
@@ -145,14 +149,14 @@ def _wheels() -> None:
     subprocess.run(pip, check=True)
 
 
-def run_cases(cases: Iterable[tuple[str, str]]) -> list[Result]:
+def run_cases(cases: Iterable[tuple[str, str]], jobs: int = AT_ONCE, *, keeps_logs: bool = False) -> list[Result]:
     """Some guests at a time; prints a line for each that has ended."""
 
     def run(case: tuple[str, str]) -> Result:
         kernel, check = case
         try:
-            result = run_case(kernel, check)
-        except (ImageError, ArchiveError) as error:
+            result = run_case(kernel, check, keeps_log=keeps_logs)
+        except (ImageError, ArchiveError, HeadersError) as error:
             result = Result(kernel, "", check, "", str(error), 0, 0, 0, "")
         verdict = "ok  " if result.ok else "FAIL"
         said = result.figures if result.ok else f"{result.failure} ({result.log})"
@@ -160,19 +164,23 @@ def run_cases(cases: Iterable[tuple[str, str]]) -> list[Result]:
         return result
 
     RESULTS.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(run, cases))
 
 
 def write_page() -> int:
-    """docs/kernels.md from the latest result of every check; names those that were not run."""
-    wanted = [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=False)]
-    files = {case: RESULTS / f"{case[0]}.{case[1]}.json" for case in wanted}
-    missing_results = [" ".join(case) for case, file in files.items() if not file.exists()]
-    if missing_results:
-        print(f"not run: {', '.join(missing_results)}")
-    results = [Result(**json.loads(file.read_text())) for file in files.values() if file.exists()]
-    (ROOT / "docs" / "kernels.md").write_text(report.page(results))
+    """docs/kernels.md from the latest result of every check; names those that were not run.
+
+    What was never run in this checkout stays as the page has it, with its date and commit.
+    """
+    wanted = [(kernel.name, check) for kernel in KERNELS for check in plan.checks_of(kernel, short=False)]
+    page = ROOT / "docs" / "kernels.md"
+    kept = {(result.kernel, result.check): result for result in report.kept(page.read_text())}
+    found = {case: results.latest(*case) or kept.get(case) for case in wanted}
+    never = [" ".join(case) for case, result in found.items() if result is None]
+    if never:
+        print(f"not run: {', '.join(never)}")
+    page.write_text(report.page([result for result in found.values() if result]))
     return 0
 
 
@@ -180,7 +188,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the checks of the VM lane.")
     parser.add_argument("--all", action="store_true", help="every check on every kernel; writes docs/kernels.md")
     parser.add_argument("--kernel", action="append", choices=[kernel.name for kernel in KERNELS])
-    parser.add_argument("--check", action="append", choices=SHORT + LONG + REFUSED)
+    parser.add_argument("--check", action="append", choices=plan.ALL)
+    parser.add_argument("--jobs", type=int, default=AT_ONCE, help="guests at a time (default: one a core)")
+    parser.add_argument("--keep-logs", action="store_true", help="also those of checks that pass")
     parser.add_argument("--page", action="store_true", help="only write docs/kernels.md, from the latest results")
     options = parser.parse_args()
     if options.page:
@@ -188,16 +198,16 @@ def main() -> int:
     if lacks := missing():
         sys.exit(lacks)
     everything = options.all or options.kernel or options.check
-    cases = [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=not everything)]
+    cases = [(kernel.name, check) for kernel in KERNELS for check in plan.checks_of(kernel, short=not everything)]
     cases = [
         case for case in cases if case[0] in (options.kernel or [case[0]]) and case[1] in (options.check or [case[1]])
     ]
-    results = run_cases(cases)
+    found = run_cases(cases, options.jobs, keeps_logs=options.keep_logs)
     if options.all:
         write_page()
-    failed = sum(not result.ok for result in results)
-    print(f"{len(results) - failed} passed, {failed} failed")
-    return 1 if failed or not results else 0
+    failed = sum(not result.ok for result in found)
+    print(f"{len(found) - failed} passed, {failed} failed")
+    return 1 if failed or not found else 0
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import lane
+import plan
 import pytest
-from lane import Result
+from results import Result
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def guests(request: pytest.FixtureRequest, require: Callable[[bool, str], None])
         pool.shutdown(cancel_futures=True)
 
 
-CASES = [f"{kernel} {check}" for kernel, check in lane.short_set()]
+CASES = [f"{kernel} {check}" for kernel, check in plan.short_set()]
 
 
 @pytest.mark.parametrize("case", CASES)

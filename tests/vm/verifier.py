@@ -18,6 +18,7 @@ from stallscope.tracers.kernel.bpfobject import Object, Program
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.shapes import Shape
 from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.gil import Gil
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.locks import Locks
 from stallscope.tracers.measures.offcpu import OffCpu
@@ -72,7 +73,7 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        measures = OffCpu(), OnCpu(), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks()
+        measures = OffCpu(), OnCpu(one_by_one=True), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks(), Gil()
         loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, python=True, intervals=True), shape)
     finally:
         Object.load = load  # type: ignore[method-assign]

@@ -20,15 +20,20 @@ enum {
 	COPY_ASYNC,
 	SYNCHRONIZE,
 	INIT,
+	GET_NAME,
+	TOTAL_MEM,
+	GET_UUID,
 	FUNCTIONS
 };
 
-static const char *const wanted[FUNCTIONS] = { "cuDeviceGetAttribute", "cuMemAlloc",	   "cuMemFree", "cuMemcpyHtoD",
-					       "cuMemcpyHtoDAsync",    "cuCtxSynchronize", "cuInit" };
+static const char *const wanted[FUNCTIONS] = {
+	"cuDeviceGetAttribute", "cuMemAlloc", "cuMemFree",	 "cuMemcpyHtoD",     "cuMemcpyHtoDAsync",
+	"cuCtxSynchronize",	"cuInit",     "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetUuid"
+};
 /* The names of the functions that these lead to. */
 static const char *const called[FUNCTIONS] = {
-	"cuDeviceGetAttribute",	     "cuMemAlloc",	 "cuMemFree_v2", "cuMemcpyHtoD_v2_ptds",
-	"cuMemcpyHtoDAsync_v2_ptsz", "cuCtxSynchronize", "cuInit"
+	"cuDeviceGetAttribute", "cuMemAlloc", "cuMemFree_v2",	 "cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoDAsync_v2_ptsz",
+	"cuCtxSynchronize",	"cuInit",     "cuDeviceGetName", "cuDeviceTotalMem_v2",	 "cuDeviceGetUuid_v2"
 };
 static void *functions[FUNCTIONS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -102,6 +107,28 @@ EXPORTED int cudaGetDeviceProperties_v2(void *properties, int device)
 	for (int i = 0; i < 3 && !error; i++)
 		error = call(GET_ATTRIBUTE, (uint64_t)(uintptr_t)&values[i], (uint64_t)i, (uint64_t)device, 0);
 	return error;
+}
+
+/* Asks for more than the version above: seven controls, of which two take the API's lock for write. */
+EXPORTED int cudaGetDeviceProperties(struct standin_properties *properties, int device)
+{
+	static const int attributes[] = { 1, CLOCK_RATE, MULTIPROCESSOR_COUNT, ECC_ENABLED };
+	uint64_t number = (uint64_t)device;
+	int error = call(GET_NAME, (uint64_t)(uintptr_t)properties->name, sizeof(properties->name), number, 0);
+
+	if (!error)
+		error = call(TOTAL_MEM, (uint64_t)(uintptr_t)&properties->memory, number, 0, 0);
+	if (!error)
+		error = call(GET_UUID, (uint64_t)(uintptr_t)properties->uuid, number, 0, 0);
+	for (int i = 0; i < 4 && !error; i++)
+		error = call(GET_ATTRIBUTE, (uint64_t)(uintptr_t)&properties->attributes[i], (uint64_t)attributes[i],
+			     number, 0);
+	return error;
+}
+
+EXPORTED int cudaDeviceGetAttribute(int *value, int attribute, int device)
+{
+	return call(GET_ATTRIBUTE, (uint64_t)(uintptr_t)value, (uint64_t)attribute, (uint64_t)device, 0);
 }
 
 EXPORTED int cudaMemcpy(void *to, const void *from, unsigned long size, int kind)

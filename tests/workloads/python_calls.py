@@ -11,14 +11,12 @@ call of `load`, `train` and `step` in their order: its name, and when it began a
 import contextlib
 import ctypes
 import fcntl
-import json
 import os
-import signal
-import sys
 import termios
 import time
 
-LIMIT_SECONDS = 120
+import python_workload
+
 NAP = 500
 """Microseconds."""
 
@@ -50,21 +48,14 @@ def train():
 
 
 def main():
-    signal.alarm(LIMIT_SECONDS)
-    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
-    rounds = int(numbers[0]) if numbers else 20
-    pid = os.getpid()
-    print(json.dumps({"ready": True, "pid": pid, "pids": [pid], "tids": [pid]}), flush=True)
-    if "--wait" in sys.argv and not os.read(0, 1):
-        sys.exit(1)
+    rounds = python_workload.begin(20)
+    pid = python_workload.get_ready()
     truth = {"workload": "python_calls", "pid": pid, "begin_ns": time.monotonic_ns()}
     for _ in range(rounds):
         load()
         train()
-    truth.update(end_ns=time.monotonic_ns(), threads=[], waits=[], spans=spans)
-    print(json.dumps(truth), flush=True)
-    while "--linger" in sys.argv and os.read(0, 1):
-        pass
+    truth.update(end_ns=time.monotonic_ns(), spans=spans)
+    python_workload.tell(truth, [])
 
 
 if __name__ == "__main__":

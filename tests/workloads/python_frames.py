@@ -22,14 +22,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
-import json
 import os
-import signal
 import sys
 import threading
 import time
 
-LIMIT_SECONDS = 120
+import python_workload
+
 ROUND = 0.002
 FOREVER = 3600.0
 DEPTH = 12
@@ -132,7 +131,7 @@ JOBS = (recursion, generator, sorting, method, callback, text, coroutine, proper
 
 
 def work(name, function):
-    waits[name] = {"function": name, "pid": os.getpid(), "tid": threading.get_native_id(), "calls": 0, "ns": 0}
+    waits[name] = python_workload.wait_record(name)
     while "begin_ns" not in truth:
         time.sleep(0.001)
     while True:
@@ -153,9 +152,7 @@ truth = {}
 
 
 def main():
-    signal.alarm(LIMIT_SECONDS)
-    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
-    milliseconds = int(numbers[0]) if numbers else 1000
+    milliseconds = python_workload.begin(1000)
     threads = {}
     for function in JOBS:
         name = function.__name__.rstrip("_") if hasattr(function, "__name__") else "callback"
@@ -163,23 +160,16 @@ def main():
         threads[name].start()
     while len(waits) < len(JOBS):
         time.sleep(0.001)
-    pid = os.getpid()
-    tids = [pid, *(wait["tid"] for wait in waits.values())]
-    print(json.dumps({"ready": True, "pid": pid, "pids": [pid], "tids": tids}), flush=True)
-    if "--wait" in sys.argv and not os.read(0, 1):
-        sys.exit(1)
+    pid = python_workload.get_ready(wait["tid"] for wait in waits.values())
     truth.update({"workload": "python_frames", "pid": pid, "begin_ns": time.monotonic_ns()})
     time.sleep(milliseconds / 1000)
     holding.set()
     while len(held) < len(JOBS):
         time.sleep(0.001)
     time.sleep(0.05)
-    truth.update(end_ns=time.monotonic_ns(), threads=[], version=list(sys.version_info[:3]))
-    truth["waits"] = [dict(wait, blocks=wait["calls"]) for wait in waits.values()]
+    truth.update(end_ns=time.monotonic_ns(), version=list(sys.version_info[:3]))
     truth["stacks"] = {name: stack(thread) for name, thread in threads.items()}
-    print(json.dumps(truth), flush=True)
-    while "--linger" in sys.argv and os.read(0, 1):
-        pass
+    python_workload.tell(truth, waits.values())
     os._exit(0)  # the others stay where they are
 
 

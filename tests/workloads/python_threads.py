@@ -19,23 +19,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import queue
 import select
-import signal
-import sys
 import threading
 import time
 import zlib
+from collections.abc import Callable
+from typing import Any
 
-LIMIT_SECONDS = 120
+import python_workload
+
 ROUND = 0.002
 FOREVER = 3600.0
 
 holding = threading.Event()
 held: set[str] = set()
-waits: dict[str, dict[str, object]] = {}
+waits: dict[str, dict[str, Any]] = {}
 gate = threading.Barrier(8)
 
 
@@ -94,17 +94,17 @@ def compress() -> None:
         time.sleep(FOREVER)
 
 
-def work(name: str, function: object) -> None:
+def work(name: str, function: Callable[[], None]) -> None:
     """What the thread `name` does until the process ends."""
     with open("/proc/thread-self/comm", "w", encoding="ascii") as comm:
         comm.write(name)
-    wait = waits[name] = {"function": name, "pid": os.getpid(), "tid": threading.get_native_id(), "calls": 0, "ns": 0}
+    wait = waits[name] = python_workload.wait_record(name)
     gate.wait()
     while True:
         begin = time.monotonic_ns()
-        function()  # type: ignore[operator]
-        wait["ns"] += time.monotonic_ns() - begin  # type: ignore[operator]
-        wait["calls"] += 1  # type: ignore[operator]
+        function()
+        wait["ns"] += time.monotonic_ns() - begin
+        wait["calls"] += 1
 
 
 JOBS = {
@@ -118,7 +118,7 @@ JOBS = {
 }
 
 
-def asleep(tid: object) -> bool:
+def asleep(tid: int) -> bool:
     with open(f"/proc/self/task/{tid}/stat", encoding="ascii") as stat:
         return stat.read().rpartition(")")[2].split()[0] == "S"
 
@@ -133,30 +133,19 @@ def hold_still() -> None:
 
 
 def main() -> None:
-    signal.alarm(LIMIT_SECONDS)
-    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
-    milliseconds = int(numbers[0]) if numbers else 2000
+    milliseconds = python_workload.begin(2000)
     taken.acquire()
     for name, function in JOBS.items():
         threading.Thread(target=work, args=(name, function), name=name, daemon=True).start()
     while len(waits) < len(JOBS):
         time.sleep(0.001)
-    pid = os.getpid()
-    tids = [pid, *(wait["tid"] for wait in waits.values())]
-    print(json.dumps({"ready": True, "pid": pid, "pids": [pid], "tids": tids}), flush=True)
-    if "--wait" in sys.argv and not os.read(0, 1):
-        sys.exit(1)
+    pid = python_workload.get_ready(wait["tid"] for wait in waits.values())
     begin = time.monotonic_ns()
     gate.wait()
     time.sleep(milliseconds / 1000)
     hold_still()
     truth = {"workload": "python_threads", "pid": pid, "begin_ns": begin, "end_ns": time.monotonic_ns()}
-    print(
-        json.dumps(truth | {"waits": [wait | {"blocks": wait["calls"]} for wait in waits.values()], "threads": []}),
-        flush=True,
-    )
-    while "--linger" in sys.argv and os.read(0, 1):
-        pass
+    python_workload.tell(truth, waits.values())
     os._exit(0)  # the others stay where they are
 
 

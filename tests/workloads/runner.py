@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "workloads"
 SYSTEM_PYTHON = "/usr/bin/python3"
 """Runs the workloads that are Python: Debian's has no frame pointers."""
-_IN_PYTHON = ("python_calls", "python_threads", "python_frames")
+_IN_PYTHON = ("python_calls", "python_threads", "python_frames", "python_steps", "python_truth")
 
 
 class WorkloadFailed(Exception):

@@ -33,7 +33,7 @@ class StepFunctions(Wanted):
         chosen = tuple(functions)
         return cls(libraries=tuple(dict.fromkeys(each.library for each in chosen)), functions=chosen)
 
-    def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:  # noqa: ARG002
+    def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         return self.is_given(path, identity)
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:

@@ -17,8 +17,6 @@ from .wanted import LETTERS, Library, Wanted, is_safe
 
 _SUGGESTIONS = 3
 _ELF = b"\x7fELF"
-_KINDS = {"u": "USDT probes", "t": "tracepoints", "k": "kernel functions"}
-"""What a prefix names in other tools, and what this command does not trace."""
 _ENDS_ANYHOW = re.compile(
     r".*\.|_*(sig)?setjmp$|_*(sig)?longjmp|_*vfork$|.*context$|__cxa_|_Unwind_|__gxx_|__libc_start|_start$|"
     r"_ZSt\d+__throw"
@@ -31,7 +29,7 @@ that are jumped to (`.cold`) have no return address where the kernel looks for i
 class Program(Library):
     """A name without a folder that is not a library's: any file of that name, with or without a version behind it."""
 
-    def is_file(self, path: str, identity: tuple[int, int]) -> bool:  # noqa: ARG002
+    def is_file(self, path: str, identity: tuple[int, int]) -> bool:
         return re.fullmatch(r"[\d.]*", _after(self.path, os.path.basename(path))) is not None
 
 
@@ -47,15 +45,13 @@ class Target:
     def parse(cls, text: str) -> Target:
         """ValueError for a wrong one; OSError for a path without a file."""
         file, colon, names = text.partition(":")
-        if file in _KINDS:
-            raise ValueError(f"{text!r}: {_KINDS[file]} are not traced, only functions of programs and libraries")
         if not (file and colon and names) or names.startswith(":"):
             raise ValueError(f"{text!r} is not FILE:FUNCTION, such as libc.so.6:getenv or python3:Py*")
         try:
-            pattern = re.compile(_expression(names))
+            pattern = re.compile(expression(names))
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"{text!r} has no regular expression: {error}") from None
-        return cls(text, _libraries(file), pattern)
+        return cls(text, libraries(file), pattern)
 
     def is_file(self, path: str, identity: tuple[int, int]) -> bool:
         """Whether its functions are those of this file."""
@@ -80,10 +76,10 @@ class Targets(Wanted):
     def of(cls, targets: Iterable[Target], *, returns: bool = False) -> Targets:
         """All of them."""
         targets = tuple(targets)
-        libraries = tuple(dict.fromkeys(library for target in targets for library in target.libraries))
-        return cls(libraries=libraries, targets=targets, returns=returns)
+        found = tuple(dict.fromkeys(library for target in targets for library in target.libraries))
+        return cls(libraries=found, targets=targets, returns=returns)
 
-    def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:  # noqa: ARG002
+    def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         return self.is_given(path, identity)
 
     def learn(self, path: str, identity: tuple[int, int], names: Callable[[], Iterable[str]]) -> None:
@@ -120,7 +116,7 @@ class Targets(Wanted):
         return list(dict.fromkeys(found))[:_SUGGESTIONS]
 
 
-def _expression(names: str) -> str:
+def expression(names: str) -> str:
     """The regular expression of what follows the file's name. ``re::f`` is a name of C++."""
     if names.startswith("re:") and not names.startswith("re::"):
         return names[3:]
@@ -129,8 +125,9 @@ def _expression(names: str) -> str:
     return rf"\A{fnmatch.translate(names)}"
 
 
-def _libraries(file: str) -> tuple[Library, ...]:
-    """A path; or a name, which any file of that name has, and the program that the shell would run for it."""
+def libraries(file: str) -> tuple[Library, ...]:
+    """What FILE stands for: a path; or a name, which any file of that name has, and the program that the shell would
+    run for it."""
     if "/" in file or os.path.isfile(file):
         return (Library.at(file),)
     if ".so" in file:

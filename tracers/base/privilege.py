@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import platform
 import sys
 
 from ...converters.base.errors import StallscopeError
 from . import procfs
 
-_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+_CAP_SYS_PTRACE, _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 19, 21, 38, 39
 """Bit numbers from include/uapi/linux/capability.h; the last two exist since 5.8."""
+
+_SYS_BPF = {"x86_64": 321, "aarch64": 280}
 
 
 def effective_capabilities() -> int:
@@ -28,12 +33,41 @@ def allowed() -> bool:
     return bool(capabilities & 1 << _CAP_SYS_ADMIN) or capabilities & both == both
 
 
+def may_measure() -> bool:
+    """Whether perf may measure everything, whatever kernel.perf_event_paranoid says."""
+    return bool(effective_capabilities() & (1 << _CAP_SYS_ADMIN | 1 << _CAP_PERFMON))
+
+
+def may_trace() -> bool:
+    """Whether ptrace(2) may be used on any process."""
+    return bool(effective_capabilities() & 1 << _CAP_SYS_PTRACE)
+
+
 def require() -> None:
     """StallscopeError unless `allowed`."""
     if not allowed():
         command = os.path.basename(sys.argv[0]) or "trace-offcpu"
         what = "root" if os.geteuid() else "CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"
         raise StallscopeError(f"tracing needs {what}", f"run it as `sudo {command} …`; in a container, --privileged")
+
+
+def has_bpf() -> bool:
+    """Whether the kernel has bpf(2) at all: built without it, it answers ENOSYS. True where that cannot be asked."""
+    number = _SYS_BPF.get(platform.machine())
+    if number is None:
+        return True
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(ctypes.c_long(number), ctypes.c_int(-1), None, ctypes.c_uint(0))
+    return ctypes.get_errno() != errno.ENOSYS
+
+
+def require_bpf() -> None:
+    """StallscopeError unless `has_bpf`."""
+    if not has_bpf():
+        raise StallscopeError(
+            "this kernel has no BPF: it has no bpf(2)",
+            "use --engine stap or --engine perf (trace-doctor lists engines)",
+        )
 
 
 def require_host_pids() -> None:

@@ -105,6 +105,12 @@ class Progress:
             self._enabled = False
 
 
+def forget_line(stream: TextIO) -> None:
+    """Removes the line of another process's `Progress` from a terminal, before something is printed there."""
+    if _is_capable(stream):
+        stream.write(_CLEAR)
+
+
 def _line(elapsed: float, planned: float | None, threads: int, stacks: int, lost: int) -> str:
     # Lost intervals come first among the counts: a narrow terminal must not hide them.
     counts = plural(lost, "lost interval"), plural(threads, "thread"), plural(stacks, "stack")

@@ -16,7 +16,7 @@ BY = ("function", "process", "thread")
 
 
 def call_options(what: str) -> Decorator:
-    """--sort --by --rows: what `make_view` is made from. ``what``: what a row is of, such as a function."""
+    """--sort --by --rows --histograms: for `make_view`. ``what``: what a row is of, such as a function."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         decorators: list[Decorator] = [
@@ -38,6 +38,12 @@ def call_options(what: str) -> Decorator:
             click.option(
                 "--rows", type=click.IntRange(1), metavar="N", help="Maximum number of rows of the table; 15."
             ),
+            click.option(
+                "--histograms",
+                type=click.IntRange(0),
+                metavar="N",
+                help=f"Print the latencies as a histogram for the first N {_several(what)} by time; 2, where they fit.",
+            ),
         ]
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -46,10 +52,14 @@ def call_options(what: str) -> Decorator:
     return decorate
 
 
+def _several(what: str) -> str:
+    return "functions" if what == "function" else "calls"
+
+
 def make_view(given: Mapping[str, Any]) -> CallsView | None:
     """From the values of `call_options`; None of a command that has no such options."""
     if "sort" not in given:
         return None
     from ...converters.summary.calls_view import CallsView
 
-    return CallsView(given["sort"], given["by"], given["rows"])
+    return CallsView(given["sort"], given["by"], given["rows"], given["histograms"], bool(given.get("over")))

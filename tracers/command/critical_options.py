@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,4 +57,6 @@ def make_events(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
         raise click.UsageError("--merge puts processes together, a path goes through each: leave out one of them")
     if given.get("graph") or any(format_of(path) in GRAPHS for path in given["outputs"]):
         raise click.UsageError("--critical shows a path, which has no wait-for graph: leave out one of them")
+    if given["critical"] != COMMANDS_OWN and not Path(f"/proc/{given['critical']}").exists():
+        raise click.UsageError(f"--critical: there is no process or thread {given['critical']}: has it ended?")
     return (Timeline(every_switch=given["everything"]),)

@@ -13,9 +13,6 @@ from ...converters.base import cli
 from ...converters.base.errors import StallscopeError
 from ...converters.writers.output import format_of
 from ..base.scope import Scope
-from ..engines.ebpf.engine import Ebpf
-from ..engines.ebpf.probes import ProbeOptions
-from ..engines.protocol import Engine
 from ..measures.offcpu import FOREVER
 from ..measures.span_options import SpanOptions
 from ..measures.timeline import LIMIT, Timeline
@@ -61,7 +58,7 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.argument("command", nargs=-1, type=click.UNPROCESSED),
     ]
-    return _apply(options, function)
+    return apply(options, function)
 
 
 def make_scope(given: Mapping[str, Any]) -> Scope:
@@ -104,7 +101,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=_Duration(),
             metavar="DURATION",
             help="Write a profile per interval of so many seconds (60s, 5m, 1h), without a gap: give -o a name with a "
-            "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself.",
+            "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself. "
+            "Without -o, commands that time or count calls print the table of each interval.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
@@ -117,7 +115,7 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Print all rows of the summary on a terminal, too, and on standard error how the stacks were taken.",
         ),
     ]
-    return _apply(options, function)
+    return apply(options, function)
 
 
 def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +144,7 @@ def timeline_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="MB of kernel memory for events of a timeline that were not read yet.",
         ),
     ]
-    return _apply(options, function)
+    return apply(options, function)
 
 
 if TYPE_CHECKING:
@@ -206,8 +204,8 @@ def span_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`timeline_options` and --span-over, for commands that time calls: what `make_spans` is made from."""
     option = click.option(
         "--span-over",
-        type=_Length(),
-        metavar=_Length.name,
+        type=Length(),
+        metavar=Length.name,
         default="0us",
         show_default=True,
         help="Calls that are not longer have no span on a timeline, such as 10us or 1ms.",
@@ -215,7 +213,7 @@ def span_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return timeline_options(option(function))
 
 
-class _Length(_Nanoseconds):
+class Length(_Nanoseconds):
     """``500ns``, ``10us`` or ``1ms``."""
 
     name = "TIME"
@@ -290,7 +288,7 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--python-only", "python", flag_value="only", help="Leave out native functions beside Python's."),
         click.option("--native-python", is_flag=True, help="--python, with functions of the interpreter itself."),
     ]
-    return _apply(options, function)
+    return apply(options, function)
 
 
 def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
@@ -302,72 +300,6 @@ def make_line_tool(given: Mapping[str, Any]) -> LineTool | None:
     from ..symbols.lines import LineTool
 
     return LineTool.find()
-
-
-def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
-    options: list[Decorator] = [
-        click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
-        click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
-        click.option(
-            "--btf",
-            type=click.Path(path_type=Path),
-            help="Type information (BTF) of this kernel, if it has none itself.",
-        ),
-        click.option(
-            "--table-size",
-            type=click.IntRange(1024, 1 << 22),
-            default=1 << 16,
-            show_default=True,
-            help="Distinct waits, and distinct stacks, that the kernel side can hold until they are read.",
-        ),
-        click.option(
-            "--buffer",
-            "buffer_mb",
-            type=click.Choice(["1", "2", "4", "8", "16", "32", "64", "128"]),
-            default="8",
-            show_default=True,
-            help="MB of ring buffer for new stacks.",
-        ),
-        click.option(
-            "--memory",
-            "memory_mb",
-            type=click.IntRange(128, 1 << 20),
-            default=ProbeOptions.memory >> 20,
-            show_default=True,
-            help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
-        ),
-        click.option(
-            "--unwind-memory",
-            "unwind_mb",
-            type=click.IntRange(0, 4096),
-            default=256,
-            show_default=True,
-            help="Maximum MB of kernel memory for unwind tables; 0: walk user stacks by frame pointers.",
-        ),
-        click.option(
-            "--no-wait",
-            is_flag=True,
-            help="Begin at once, even if unwind tables still have to be compiled: the first stacks may be cut short.",
-        ),
-    ]
-    return _apply(options, function)
-
-
-def make_engine(given: Mapping[str, Any]) -> Engine:
-    """The engine, from the values of `engine_options`. Usage error when no stacks would be left."""
-    if given["user_only"] and given["kernel_only"]:
-        raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
-    return Ebpf(
-        user_stacks=not given["kernel_only"],
-        kernel_stacks=not given["user_only"],
-        btf=given["btf"],
-        table_entries=given["table_size"],
-        buffer_bytes=int(given["buffer_mb"]) << 20,
-        unwind_bytes=given["unwind_mb"] << 20,
-        memory=given["memory_mb"] << 20,
-        python=given["python"] != "no" or given["native_python"],
-    )
 
 
 def microseconds(value: float | None, default: int) -> int:
@@ -387,7 +319,8 @@ def waits_between(given: Mapping[str, Any]) -> tuple[int, int]:
     return shortest, longest
 
 
-def _apply(options: list[Decorator], function: Callable[..., Any]) -> Callable[..., Any]:
+def apply(options: list[Decorator], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with these options, in their order in --help."""
     for option in reversed(options):
         function = option(function)
     return function

@@ -8,8 +8,9 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...converters import graph_options
@@ -20,8 +21,9 @@ from ...converters.base.text import printable
 from ...converters.base.units import plural
 from ...converters.writers import output
 from ...converters.writers.base.options import WriteOptions
-from ..base.progress import MANY, Progress
+from ..base.progress import MANY, Progress, forget_line
 from .call_options import make_view
+from .wider import is_repeated
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
@@ -46,19 +48,24 @@ class Results:
     """Of a command that has a table of calls."""
     graph: Mapping[str, Any] = field(default_factory=dict)
     """Values of `graph_options`."""
+    is_repeated: Callable[[NextStep], bool] = lambda _: False
+    """Whether a command is the one that was just run: that is not recommended."""
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
         """From the values of `options.output_options`. StallscopeError when an output could not be written: better now
         than after the trace."""
         paths, every = given["outputs"] or (str(output.default_path(stem)),), given.get("every")
-        if every:
+        if every and not given["outputs"] and "sort" in given:
+            paths = ()  # the table of each interval is printed
+        elif every:
             _check_names(given["outputs"], every)
         output.check(_at(paths, time.time()) if every else paths, force=given["force"])
         graph_options.check(given)
         force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
         graph = {name: given[name] for name in ("graph", "by", "idle") if name in given}
-        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every, make_view(given), graph)
+        view, repeated = make_view(given), partial(is_repeated, given=given, stem=stem)
+        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every, view, graph, repeated)
 
     @property
     def uses_stdout(self) -> bool:
@@ -70,8 +77,29 @@ class Results:
         return bool(self.graph.get("idle"))
 
     def publish(self, profile: Profile) -> None:
-        """Writes the files of an interval that is not the last one, and says so. StallscopeError like `write`."""
-        self._write_files(profile, sys.stdout or io.StringIO())
+        """Writes the files of an interval that is not the last one, and says so; without files, prints its table.
+        StallscopeError like `write`."""
+        stream = sys.stdout or io.StringIO()
+        if self.paths:
+            self._write_files(profile, stream)
+        else:
+            self._print_interval(profile, stream)
+
+    def _print_interval(self, profile: Profile, stream: TextIO) -> None:
+        from ...converters.summary.render import render_interval
+        from ...converters.summary.summarize import summarize
+
+        summary = summarize(profile)
+        if self.view:
+            summary = replace(summary, view=self.view)
+        if self.as_json:
+            import json
+
+            print(json.dumps(summary.to_json()), file=stream)
+        else:
+            forget_line(stream)
+            render_interval(summary, stream)
+        stream.flush()
 
     @no_collection()
     def write(
@@ -138,10 +166,13 @@ class Results:
             summary = replace(summary, view=self.view)
         if step:
             summary = replace(summary, next_step=step)
+        elif summary.next_step and self.is_repeated(summary.next_step):
+            summary = replace(summary, next_step=None)
         if self.as_json:
             import json
 
-            json.dump(summary.to_json(), stream, indent=2)
+            # Of several, each is one line.
+            json.dump(summary.to_json(), stream, indent=2 if self.paths else None)
             print(file=stream)
         else:
             from ...converters.summary.fitting import TOP

@@ -15,8 +15,10 @@ from ...converters.writers import output
 from ..base.launch import shell_status
 from ..base.scope import Scope
 from ..engines.protocol import Request
+from ..engines.stap.engine import Stap
 from ..measures.protocol import Measure
 from . import options
+from .engine_options import make_engine
 from .results import Results
 from .wider import chosen, with_children
 
@@ -36,7 +38,10 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     if given.get("every") and any(measure.name == "timeline" for measure in measures):
         raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
-    engine = options.make_engine(given)
+    engine = make_engine(given)
+    if refused := engine.refusals(measures):
+        why = next(iter(refused.values()))
+        raise StallscopeError(why, f"leave out --engine {engine.name}, or choose another one", exit_code=2)
     request = Request(
         scope,
         measures,
@@ -52,6 +57,9 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )
+    if isinstance(engine, Stap) and engine.how.write:
+        click.echo(printable(engine.compile(request)))
+        return 0
     outcome = engine.trace(request)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
     results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from ..apis.python_steps import PythonFunction, python_function
 from ..apis.steps import StepFunction, StepFunctions
 from ..measures.protocol import Measure
+from ..measures.python_steps import PythonSteps
 from ..measures.span_options import SpanOptions
 from ..measures.steps import Steps
 from ..measures.timeline import Timeline
@@ -27,8 +29,8 @@ def step_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "steps",
         multiple=True,
         metavar=_FORM,
-        help="A call of this function is a step (repeatable): lib.so:symbol, ./program:symbol. The summary says how "
-        "long steps take, what they wait for, and what is between them.",
+        help="A call of this function is a step (repeatable): lib.so:symbol, ./program:symbol, "
+        "train.py:function. The summary says how long steps take, what they wait for, and what is between them.",
     )
     return option(function)
 
@@ -45,20 +47,25 @@ def make_steps(given: Mapping[str, Any]) -> tuple[Measure, ...]:
     size = int(given["event_mb"]) << 20
     if not timeline:
         timeline = (Timeline(limit, kept, every_switch=given["everything"], buffer_bytes=size),)
-    steps = Steps(_functions(given["steps"]), SpanOptions(limit, kept, 0, size >> 2))
-    return steps, *timeline
+    options_of_spans = SpanOptions(limit, kept, 0, size >> 2)
+    native, python = _functions(given["steps"])
+    measures: list[Measure] = [Steps(native, options_of_spans)] if native.functions else []
+    if python and (given["python"] == "no" or given["kernel_only"]):
+        raise click.UsageError("--step FILE.py:FUNCTION needs Python functions: leave out --no-python and -K")
+    if python:
+        measures.append(PythonSteps(python, options_of_spans))
+    return *measures, *timeline
 
 
-def _functions(named: Iterable[str]) -> StepFunctions:
-    found = []
+def _functions(named: Iterable[str]) -> tuple[StepFunctions, list[PythonFunction]]:
+    """Those of libraries and programs, and those of Python."""
+    found, python = [], []
     for text in dict.fromkeys(named):
         path, _, symbol = text.rpartition(":")
         if not path or not symbol:
             raise click.BadParameter(f"{text!r} is not {_FORM}, such as libtrain.so:train_step", param_hint="'--step'")
-        if path.endswith(".py"):
-            raise click.BadParameter(
-                f"{text!r} is a function of Python, at whose begin and end there is no probe: name one of a library",
-                param_hint="'--step'",
-            )
+        if function := python_function(path, symbol):
+            python.append(function)
+            continue
         found.append(StepFunction(find_library(path, re.compile(f"^{re.escape(symbol)}$")), symbol))
-    return StepFunctions.of(found)
+    return StepFunctions.of(found), python

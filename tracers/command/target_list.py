@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
@@ -13,12 +13,13 @@ from ..apis.entries import CODE, entry
 from ..apis.targets import Target, Targets
 from ..base import procfs
 from ..base.scope import Scope
-from ..images.elf import ElfError, ElfFile, FileSource
+from ..images.elf import SHT_SYMTAB, ElfError, ElfFile, FileSource
 from ..images.files import HOST, open_mapped
 from ..images.functions import find_functions, function_names
 from ..images.maps import read_maps
 from ..images.needed import needed
-from ..measures.probed import root_of, unfit
+from ..measures.probed import MOST_PROBES, root_of, unfit
+from .arguments import parameters
 
 _LONGEST = 120
 """Characters of a name."""
@@ -29,22 +30,25 @@ _ONLY_CPP = "no: an exception could leave it (--cpp)"
 
 
 class Match(NamedTuple):
-    """A function that is meant. ``address``: as `nm` prints it. ``why_not``: it gets no probe; "" if it does."""
+    """A function that is meant. ``address``: as `nm` prints it. ``why_not``: it gets no probe; "" if it does.
+    ``arguments``: as debug information has them, None without it."""
 
     name: str
     address: int
     is_fast: bool
     why_not: str
+    arguments: tuple[str, ...] | None = None
 
 
 class Listed(NamedTuple):
     """A file with targets. ``problem``: why none of its functions can have a probe; ``nearest``: names of its
-    functions, if none matches."""
+    functions, if none matches. ``is_stripped``: it has no names but those that it exports."""
 
     path: str
     matches: list[Match]
     problem: str = ""
     nearest: tuple[str, ...] = ()
+    is_stripped: bool = False
 
 
 def check(targets: Targets) -> None:
@@ -55,6 +59,38 @@ def check(targets: Targets) -> None:
             _check_file(target, _read_path(first.path, Targets.of([target], returns=targets.returns)))
 
 
+def check_mapped(targets: Targets, scope: Scope, command: tuple[str, ...]) -> None:
+    """StallscopeError if files of a target are mapped by processes of the scope, or will be by the command, and none of
+    them has a function for it that can have a probe. A file that is not known yet may come later."""
+    try:
+        scope.resolve()
+    except StallscopeError:
+        return  # the trace tells
+    for target in targets.targets:
+        known = _without_probes(Targets.of([target], returns=targets.returns), scope, command)
+        if known:
+            _check_file(target, known[0])
+
+
+def _without_probes(targets: Targets, scope: Scope, command: tuple[str, ...]) -> list[Listed]:
+    """The files of the targets; none if one of them has a function that can have a probe, or cannot be judged."""
+    found: dict[tuple[int, int], Listed] = {}
+    opened = opened_files(targets, scope, command)
+    try:
+        for path, fd in opened:
+            status = os.fstat(fd)
+            identity = status.st_dev, status.st_ino
+            if identity not in found:
+                found[identity] = _read(fd, path, targets)
+            os.close(fd)
+            listed = found[identity]
+            if listed.problem or any(not match.why_not for match in listed.matches):
+                return []
+    finally:
+        opened.close()
+    return list(found.values())
+
+
 def _check_file(target: Target, listed: Listed) -> None:
     shown = printable(listed.path)
     if listed.problem:
@@ -62,11 +98,25 @@ def _check_file(target: Target, listed: Listed) -> None:
             f"{shown}: {printable(listed.problem)}", "give a 64-bit library or program that is not of Go", exit_code=2
         )
     if not listed.matches:
-        has = f"it has {', '.join(map(_shown, listed.nearest))}" if listed.nearest else ""
-        raise StallscopeError(
-            f"{shown} has no function for {target.text!r}", has or f"`nm -DC {shown}` lists what it has", exit_code=2
+        has = (
+            f"it has {', '.join(map(_shown, listed.nearest))}"
+            if listed.nearest
+            else f"`nm -DC {shown}` lists what it has"
         )
-    if all(match.why_not for match in listed.matches):
+        why = ": it is stripped, so that it has no names but those that it exports" if listed.is_stripped else ""
+        raise StallscopeError(
+            f"{shown} has no function for {target.text!r}{why}",
+            f"{has}; one that is not stripped has the names of all" if why else has,
+            exit_code=2,
+        )
+    probes = sum(not match.why_not for match in listed.matches)
+    if probes > MOST_PROBES:
+        raise StallscopeError(
+            f"{shown}: {probes:,} functions match, and {MOST_PROBES:,} can have probes",
+            "give a narrower pattern: --list shows what matches",
+            exit_code=2,
+        )
+    if not probes:
         first = listed.matches[0]
         remedy = "--list shows which functions can be traced"
         if first.why_not == _ONLY_CPP:
@@ -105,7 +155,8 @@ def _lines_of(listed: Listed) -> Iterator[str]:
         yield f"no function matches{has}"
     for match in listed.matches:
         probe = match.why_not or f"yes, {_COSTS[match.is_fast]} a call"
-        yield f"{match.address:#014x}  {_shown(match.name)}  probe: {probe}"
+        arguments = f"  ({_shown(', '.join(match.arguments))})" if match.arguments is not None else ""
+        yield f"{match.address:#014x}  {_shown(match.name)}{arguments}  probe: {probe}"
 
 
 def _shown(name: str) -> str:
@@ -115,17 +166,21 @@ def _shown(name: str) -> str:
 def _files(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[Listed]:
     """The files of the targets: those that processes of the scope map; else those that the loader would find."""
     seen: set[tuple[int, int]] = set()
-    for path, fd in _opened(targets, scope, command):
+    for path, fd in opened_files(targets, scope, command):
         try:
             status = os.fstat(fd)
             if (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
-                yield _read(fd, path, targets)
+                yield _with_arguments(fd, _read(fd, path, targets))
         finally:
             os.close(fd)
 
 
-def _opened(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+def opened_files(
+    targets: Targets, scope: Scope | None, command: tuple[str, ...]
+) -> Generator[tuple[str, int], None, None]:
+    """Paths and descriptors of the files that are given: those that processes of the scope map, or that the loader
+    would find."""
     if scope and not command:
         scope.resolve()
         pids = (
@@ -199,9 +254,22 @@ def _read(fd: int, path: str, targets: Targets) -> Listed:
     matches = []
     for function in found:
         at = entry(function.code)
-        address = _address(elf, function.offset)
+        address = address_in(elf, function.offset)
         matches.append(Match(targets.readable(function.name), address, at.is_fast, _why_not(targets, function.name)))
-    return Listed(path, matches, nearest=() if matches else tuple(targets.nearest(names)))
+    is_stripped = not any(table["type"] == SHT_SYMTAB and table["size"] for table in elf.sections)
+    return Listed(path, matches, "", () if matches else tuple(targets.nearest(names)), is_stripped)
+
+
+def _with_arguments(fd: int, listed: Listed) -> Listed:
+    """With what debug information says of the functions."""
+    if not listed.matches:
+        return listed
+    known = parameters(fd, ElfFile(FileSource(fd)), listed.path, [match.address for match in listed.matches])
+    matches = [
+        match._replace(arguments=None if each.fault else each.shown)
+        for match, each in zip(listed.matches, known, strict=True)
+    ]
+    return listed._replace(matches=matches)
 
 
 def _why_not(targets: Targets, name: str) -> str:
@@ -210,5 +278,6 @@ def _why_not(targets: Targets, name: str) -> str:
     return _ONLY_CPP if Targets(returns=True).can_return(name) else _NO_RETURN
 
 
-def _address(elf: ElfFile, offset: int) -> int:
+def address_in(elf: ElfFile, offset: int) -> int:
+    """The address of code at this offset of the file."""
     return next(s.vaddr + offset - s.offset for s in elf.segments if 0 <= offset - s.offset < s.filesz)

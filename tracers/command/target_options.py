@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from ...converters.base import cli
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
+from ..apis.events import Events, EventTarget, is_event
 from ..apis.targets import Target, Targets
+from .options import Length
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_Target = TypeVar("_Target", Target, EventTarget)
 _END = "--"
 
 
@@ -26,13 +29,26 @@ class TargetsCommand(cli.ExamplesCommand):
         ctx.params["command"] = tuple(args[end + 1 :])
         return left
 
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["TARGET...", "[OPTIONS]", "[-- COMMAND...]"]
 
 
 def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--cpp --list."""
+    """--count --over --cpp --list."""
     decorators: list[Decorator] = [
+        click.option(
+            "--count",
+            "counts",
+            is_flag=True,
+            help="Count entries of functions, with their stacks, and time nothing: safe for every function.",
+        ),
+        click.option(
+            "--over",
+            type=Length(),
+            metavar=Length.name,
+            default="0us",
+            help="Only calls that take longer count, such as 5ms; of the others, the number is told.",
+        ),
         click.option(
             "--cpp",
             is_flag=True,
@@ -51,20 +67,32 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_targets(given: Mapping[str, Any]) -> Targets:
-    """From the arguments and `target_options`. Usage errors, and StallscopeError for a file that is not there."""
+    """From the arguments and `target_options`: `Events` if they are to be counted. Usage errors, and StallscopeError
+    for a file that is not there."""
     if not given["targets"]:
         raise cli.MissingScope("say which functions to trace: FILE:FUNCTION, such as libc.so.6:getenv")
-    return Targets.of(map(_target, given["targets"]), returns=given["cpp"])
+    events = [text for text in given["targets"] if is_event(text)]
+    functions = [text for text in given["targets"] if not is_event(text)]
+    if given["cpp"] and (given["counts"] or not functions):
+        raise click.UsageError("--cpp is about returns, which are not watched here: leave it out")
+    if events and functions and not given["counts"]:
+        raise click.UsageError(
+            f"{events[0]} is counted, {functions[0]} is timed: add --count to count both, or trace one of them"
+        )
+    parsed = [_parsed(Target.parse, text) for text in functions]
+    if events or given["counts"]:
+        return Events.all_of(parsed, [_parsed(EventTarget.parse, text) for text in events])
+    return Targets.of(parsed, returns=given["cpp"])
 
 
-def _target(text: str) -> Target:
+def _parsed(parse: Callable[[str], _Target], text: str) -> _Target:
     try:
-        return Target.parse(text)
+        return parse(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'TARGET'") from None
     except OSError as error:
         raise StallscopeError(
-            f"there is no file {printable(text.partition(':')[0])}: {error.strerror}",
+            f"there is no file {printable(text.removeprefix('u:').partition(':')[0])}: {error.strerror}",
             "give a path, or the name of a file that processes map: grep -o '/.*[.]so.*' /proc/PID/maps",
             exit_code=2,
         ) from None

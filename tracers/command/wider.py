@@ -44,6 +44,31 @@ def chosen(given: Mapping[str, Any]) -> Whom | None:
     return None
 
 
+def is_repeated(step: NextStep, given: Mapping[str, Any], stem: str) -> bool:
+    """Whether ``step`` is the command that was just run: it would show nothing new.
+
+    ``given``: the values of the options, ``stem``: the command's. How long it ran does not matter.
+    """
+    words = shlex.split(step.command)
+    asked = words[: words.index("--")] if "--" in words else words
+    if asked[0] != f"trace-{stem}" or ("--" in words) != bool(given.get("command")):
+        return False
+    values = dict(zip(asked, asked[1:], strict=False))
+    return (
+        ("-a" in asked) == bool(given.get("everything"))
+        and {int(pid) for pid in values.get("-p", "").split(",") if pid} == set(given.get("pids") or ())
+        and values.get("-n", "") == (given.get("name") or "")
+        and ("--critical" not in values or given.get("critical") is not None)
+        and ("--per-thread" not in asked or bool(given.get("per_thread")))
+        and ("-o" not in values or _kind(values["-o"]) in map(_kind, given.get("outputs") or ()))
+    )
+
+
+def _kind(path: str) -> str:
+    """``pftrace`` of ``when.pftrace``: what kind of file it is."""
+    return path.rpartition(".")[2]
+
+
 def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep | None:
     """The same trace with ``--children``, if processes that it would add have run meanwhile; else None.
 

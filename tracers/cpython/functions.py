@@ -73,6 +73,19 @@ def read_function(memory: Memory, inside: Inside, code: int, wanted: int) -> Fun
     return Function(name, file, head.line, inside.layout.version, table)
 
 
+def function_at(memory: Memory, inside: Inside, code: int) -> Function | None:
+    """The function whose code object is at ``code``; None if there is none, or if it is freed meanwhile. OSError if the
+    memory is not there."""
+    head = _Head.read(memory, inside, code)
+    return read_function(memory, inside, code, head.checksum(memory, inside)) if head else None
+
+
+def text_at(memory: Memory, inside: Inside, address: int) -> str:
+    """A Python string; "" if it has a form that names do not have, or has been freed. OSError if the memory is not
+    there."""
+    return _text(memory, inside, address)
+
+
 def is_alive(head: bytes, version: Version, kind: int) -> bool:
     """Whether 16 bytes begin a Python object of the type at ``kind`` (0: of any). Where one was freed, CPython's
     allocator has a pointer, or 0, instead of the count of references, and the C library's has one or two numbers."""

@@ -28,8 +28,8 @@ OLDEST, NEWEST = (3, 8), (3, 14)
 _PUBLISHED = (3, 13)
 """From this version on, the interpreter has its offsets."""
 _COOKIE = b"xdebugpy"
-_GIL_FIELDS, _ID = (8, 16), 8
-"""Of the lock: who took it last, and whether it is held. Bytes of a thread's id."""
+_GIL_FIELDS = 8, 16
+"""Of the lock: who took it last, and whether it is held."""
 
 
 class Refused(Exception):
@@ -70,12 +70,16 @@ class Layout:
     compact_size: int
     """… and if not."""
     name_hash: int = 24
+    thread_native: int = NO_STEP
+    """The kernel's id of the thread; NO_STEP: only the C library has it (up to 3.10)."""
     gil: int = 0
-    """The interpreter lock: in the runtime (3.11). 0: in the interpreter, or its holder has no id that is known."""
+    """The interpreter lock: in the runtime (up to 3.11). 0: in the interpreter."""
     gil_at: int = 0
     """In the interpreter: of the pointer to the lock; 0: not known."""
     gil_own: int = 0
     """… and of the main interpreter's lock itself."""
+    thread_top: int = 0
+    """Of the end of the memory of a thread's frames (datastack_top; from 3.12 on)."""
 
     def pack(self, interpreters: int, salt: int, *, counted: bool = False) -> bytes:
         """A struct python_space. ``interpreters``: address of the pointer to the first one. ``counted``: a probe counts
@@ -89,7 +93,8 @@ class Layout:
             self.thread_next, self.thread_id, self.thread_frame, thread,
             self.frame_in, self.frame_code, self.frame_back, self.frame_instruction, self.frame_entry, frame,
             self.code_line, self.code_name, self.code_file, self.code_lines, self.code_first, code,
-            self.code_version, self.name_hash, self.entry, self.instruction, self.ascii_size, self.compact_size,
+            self.code_version, self.name_hash, self.thread_native,
+            self.entry, self.instruction, self.ascii_size, self.compact_size,
             self.gil_at, self.gil_own, int(counted), self.gil and interpreters - self.interpreters_head + self.gil,
         )  # fmt: skip
 
@@ -105,7 +110,7 @@ _3_9 = Layout(
     frame_code=32, frame_back=24, frame_instruction=104, frame_entry=0,
     code_line=40, code_name=112, code_qualified=0, code_file=104, code_lines=120, code_first=0,
     code_version=NO_STEP,
-    entry=ENTRY_ALWAYS, instruction=INSTRUCTION_BYTE, ascii_size=48, compact_size=72,
+    entry=ENTRY_ALWAYS, instruction=INSTRUCTION_BYTE, ascii_size=48, compact_size=72, gil=352,
 )  # fmt: skip
 _3_11 = Layout(
     (3, 11), interpreters_head=40, interpreter_next=0, interpreter_threads=16,
@@ -114,14 +119,16 @@ _3_11 = Layout(
     code_line=72, code_name=120, code_qualified=128, code_file=112, code_lines=136, code_first=184,
     code_version=NO_STEP,
     entry=ENTRY_FLAG, instruction=INSTRUCTION_AT, ascii_size=48, compact_size=72, gil=360,
+    thread_native=160, thread_top=304,
 )  # fmt: skip
 _3_12 = replace(
     _3_11, version=(3, 12), interpreter_threads=72, thread_id=136, frame_in=0,
     frame_code=0, frame_back=8, frame_entry=70, code_line=68, code_first=192, code_version=92,
     entry=ENTRY_BELOW, ascii_size=40, compact_size=56, gil=0, gil_at=384, gil_own=1040,
+    thread_native=144, thread_top=240,
 )  # fmt: skip
 _TABLES = {
-    (3, 8): replace(_3_9, version=(3, 8)),
+    (3, 8): replace(_3_9, version=(3, 8), gil=1152),
     (3, 9): _3_9,
     (3, 10): replace(_3_9, version=(3, 10), frame_instruction=96, instruction=INSTRUCTION_WORD),
     (3, 11): _3_11,
@@ -169,7 +176,7 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         raise Refused("it is built without the global lock (free-threaded)")
     values = iter(struct.unpack_from(f"<{count}Q", data, head.size))
     found = {part: {name: next(values) for name in names} for part, names in parts.items()}
-    gil_at, gil_own = _gil(found["interpreter"], found["thread"])
+    gil_at, gil_own = _gil(found["interpreter"])
     runtimes, interpreter, thread = found["runtime"], found["interpreter"], found["thread"]
     frame, code = found["frame"], found["code"]
     layout = replace(
@@ -182,9 +189,11 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         code_qualified=code["qualname"], code_file=code["filename"], code_lines=code["linetable"],
         code_first=code["code"], code_version=code["names"] - 4,
         gil_at=gil_at, gil_own=gil_own,
+        thread_native=thread["native_thread_id"], thread_top=thread["datastack_chunk"] + 8,
     )  # fmt: skip
     in_windows = (
-        thread["next"], thread["thread_id"], thread["current_frame"], *list(frame.values())[1:6],
+        *(thread[name] for name in ("next", "thread_id", "native_thread_id", "interp", "current_frame")),
+        *list(frame.values())[1:6],
         code["firstlineno"], code["name"], code["qualname"], code["filename"], code["linetable"], code["names"],
         code["code"],
     )  # fmt: skip
@@ -194,13 +203,12 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
     return layout
 
 
-def _gil(interpreter: dict[str, int], thread: dict[str, int]) -> tuple[int, int]:
+def _gil(interpreter: dict[str, int]) -> tuple[int, int]:
     """Where the interpreter has the pointer to its lock, and its own lock; zeros if the probes would not understand it.
-    They expect the fields of both structures in the order that they have had since 3.11."""
+    They expect its fields in the order that they have always had."""
     own = interpreter["gil"]
     fields = interpreter["gil_holder"] - own, interpreter["gil_locked"] - own
-    ids = thread["native_thread_id"] - thread["thread_id"]
-    if fields != _GIL_FIELDS or ids != _ID or max(own, interpreter["ceval_gil"]) >= 1 << 24:
+    if fields != _GIL_FIELDS or max(own, interpreter["ceval_gil"]) >= 1 << 24:
         return 0, 0
     return interpreter["ceval_gil"], own
 

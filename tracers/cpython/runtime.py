@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile
@@ -31,15 +32,18 @@ class Runtime(NamedTuple):
 
 
 def may_be_interpreter(mapping: Mapping) -> bool:
-    """Whether the name of a mapped file says that it may contain an interpreter."""
-    return mapping.is_file and bool(_MAYBE.search(os.path.basename(mapping.file_path)))
+    """Whether a mapped file may contain an interpreter: by its name, or because it is a program."""
+    name = os.path.basename(mapping.file_path)
+    return mapping.is_file and bool(_MAYBE.search(name) or ".so" not in name)
 
 
 def find_runtime(elf: ElfFile, path: str) -> Runtime | None:
     """The runtime that a file defines; None if it is no interpreter. ElfError for a damaged file."""
     if not elf.is_64:
         return None
-    found = _variables(elf, {_RUNTIME, _VERSION, _CODE, _TEXT})
+    # Programs of other names are many, and some are large. One with an interpreter exports it to its modules in C.
+    tables = (SHT_DYNSYM, SHT_SYMTAB) if _MAYBE.search(os.path.basename(path)) else (SHT_DYNSYM,)
+    found = _variables(elf, {_RUNTIME, _VERSION, _CODE, _TEXT}, tables)
     if _RUNTIME not in found:
         return None
     if _VERSION in found:  # from 3.11 on
@@ -59,11 +63,11 @@ def address_of(elf: ElfFile, mapping: Mapping, vaddr: int) -> int | None:
     return mapping.start - int(vaddrs[0]) + vaddr if known[0] else None
 
 
-def _variables(elf: ElfFile, wanted: set[bytes]) -> dict[bytes, int]:
-    """The addresses of these variables."""
+def _variables(elf: ElfFile, wanted: set[bytes], kinds: Collection[int]) -> dict[bytes, int]:
+    """The addresses of these variables, from tables of these kinds."""
     found: dict[bytes, int] = {}
     for table in elf.sections:
-        if table["type"] not in (SHT_DYNSYM, SHT_SYMTAB) or not table["size"]:
+        if table["type"] not in kinds or not table["size"]:
             continue
         offset, size = elf.strings(table)
         if size > _MAX_STRINGS:

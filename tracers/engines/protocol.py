@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ...converters.base.errors import StallscopeError
 from ..base.scope import Scope
 from ..measures.protocol import Measure
 
@@ -57,17 +58,27 @@ class Outcome:
     """Intervals whose profiles were not written."""
 
 
+class EngineUnavailable(StallscopeError):
+    """This machine, or this user, cannot use the engine, or the engine cannot do what is asked for: another one may."""
+
+
 class Engine(Protocol):
     """One way to capture."""
 
     name: str
+    """As in ``--engine``."""
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         """Names of measures that it never supports, and why not. `trace` reports what this machine lacks for others."""
         ...
 
+    def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
+        """What this machine or this user lacks for these measures, as far as a quick look shows; None: nothing."""
+        ...
+
     def trace(self, request: Request) -> Outcome:
-        """Traces until the trace ends. StallscopeError when the scope is not there, or the machine does not allow it.
+        """Traces until the trace ends. StallscopeError when the scope is not there, EngineUnavailable when the machine
+        does not allow it: then nothing was started.
 
         Whatever happens, no probe stays, and a command that still runs gets SIGTERM.
         """

@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_size_t, c_uint32
+from typing import Protocol
 
 from .libbpf import MapOptions, check, check_pointer, library
 
@@ -185,13 +186,23 @@ def _cut(data: bytes, size: int) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
+class Ring(Protocol):
+    """A map that is a ring buffer."""
+
+    @property
+    def fd(self) -> int: ...
+
+    @property
+    def max_entries(self) -> int: ...
+
+
 class RingBuffer:
     """A ring buffer whose records are passed to ``callback`` by `consume`.
 
     Layout: Documentation/bpf/ringbuf.rst. Read without libbpf, whose callback would cost more than all else.
     """
 
-    def __init__(self, source: Map, callback: Callable[[bytes], None]) -> None:
+    def __init__(self, source: Ring, callback: Callable[[bytes], None]) -> None:
         self._callback = callback
         self._size = source.max_entries
         page = mmap.PAGESIZE

@@ -84,6 +84,23 @@ class UprobeOptions(ctypes.Structure):
     ]
 
 
+class TracepointOptions(ctypes.Structure):
+    """struct bpf_tracepoint_opts (libbpf 1.0)."""
+
+    _fields_ = [("sz", c_size_t), ("bpf_cookie", ctypes.c_uint64)]
+
+
+class KprobeOptions(ctypes.Structure):
+    """struct bpf_kprobe_opts up to retprobe (libbpf 1.0)."""
+
+    _fields_ = [
+        ("sz", c_size_t),
+        ("bpf_cookie", ctypes.c_uint64),
+        ("offset", c_size_t),
+        ("retprobe", ctypes.c_bool),
+    ]
+
+
 class BtfType(ctypes.Structure):
     """struct btf_type."""
 
@@ -137,6 +154,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_program__attach": (c_void_p, [c_void_p]),
     "bpf_program__attach_perf_event": (c_void_p, [c_void_p, c_int]),
     "bpf_program__attach_uprobe_opts": (c_void_p, [c_void_p, c_int, c_char_p, c_size_t, POINTER(UprobeOptions)]),
+    "bpf_program__attach_tracepoint_opts": (c_void_p, [c_void_p, c_char_p, c_char_p, POINTER(TracepointOptions)]),
+    "bpf_program__attach_kprobe_opts": (c_void_p, [c_void_p, c_char_p, POINTER(KprobeOptions)]),
     "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
     "bpf_program__attach_iter": (c_void_p, [c_void_p, c_void_p]),
     "bpf_link__fd": (c_int, [c_void_p]),
@@ -153,6 +172,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_map_lookup_elem": (c_int, [c_int, c_void_p, c_void_p]),
     "bpf_map_update_elem": (c_int, [c_int, c_void_p, c_void_p, ctypes.c_uint64]),
     "bpf_map_delete_elem": (c_int, [c_int, c_void_p]),
+    "bpf_map_get_next_key": (c_int, [c_int, c_void_p, c_void_p]),
     "bpf_map_lookup_batch": (c_int, [c_int, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p]),
     "bpf_map_lookup_and_delete_batch": (
         c_int,

@@ -40,11 +40,12 @@ class Attr(ctypes.Structure):
     ]
 
 
-def open_event(attr: Attr, cpu: int) -> int:
-    """A file descriptor for the event on one CPU, for all processes. OSError when the kernel refuses."""
+def open_event(attr: Attr, cpu: int, tid: int = -1) -> int:
+    """A file descriptor for the event on one CPU, for all processes; or of one thread, on one CPU or all (-1). OSError
+    when the kernel refuses."""
     attr.size = ctypes.sizeof(Attr)
     syscall = ctypes.CDLL(None, use_errno=True).syscall
-    fd = int(syscall(_SYSCALL[platform.machine()], ctypes.byref(attr), -1, cpu, -1, _FLAG_FD_CLOEXEC))
+    fd = int(syscall(_SYSCALL[platform.machine()], ctypes.byref(attr), tid, cpu, -1, _FLAG_FD_CLOEXEC))
     if fd < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return fd

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PROCESS, CODE, CUT = 0x50, 0x51, 0x52
 """The highest byte of the words that begin a stack's Python part, a function, and that say that there were more."""
@@ -24,10 +28,10 @@ ENTRY_ALWAYS, ENTRY_FLAG, ENTRY_BELOW = range(3)
 """enum python_entry."""
 INSTRUCTION_BYTE, INSTRUCTION_WORD, INSTRUCTION_AT = range(3)
 """enum python_instruction."""
-SPACE = struct.Struct("<QIII18H4B3IQ")
+SPACE = struct.Struct("<QIII19H4B2x3I4xQ")
 """struct python_space. The probes change the last two fields: see `identity`."""
-_CHANGED = 12
-"""Bytes of these."""
+_CHANGED = 16
+"""Bytes of these, and between them."""
 _MULTIPLIER, _64, _32 = 0xFF51AFD7ED558CCD, (1 << 64) - 1, (1 << 32) - 1
 _MAX_INSTRUCTION = 1 << 31
 
@@ -91,6 +95,15 @@ def codes(words: Sequence[int]) -> Iterator[tuple[int, int]]:
         if words[i] >> TAG != CODE:
             return
         yield words[i] & _REST, words[i + 1] >> 32
+
+
+def all_codes(words: NDArray[np.uint64]) -> set[tuple[int, int]]:
+    """The same for the words of many stacks; with some that are none, where another word is like that of a code."""
+    import numpy as np
+
+    at = np.flatnonzero(words[:-1] >> np.uint64(TAG) == CODE)
+    codes, seconds = words[at] & np.uint64(_REST), words[at + 1] >> np.uint64(32)
+    return set(zip(codes.tolist(), seconds.tolist(), strict=True))
 
 
 def checksum(salt: int, words: Iterable[int]) -> int:

@@ -27,7 +27,7 @@ RUNNING = len(STATES)
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
-RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN, RECORD_LOCK = range(1, 8)
+RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN, RECORD_LOCK, RECORD_STEP = range(1, 9)
 
 COUNTERS = (
     "lost_stacks",
@@ -55,8 +55,10 @@ COUNTERS = (
     "lost_wakeups",
     "new_wakeups",
     "new_locks",
+    "new_events",
     "python_stacks_cut",
     "python_stacks_failed",
+    "new_gil_waits",
 )
 """enum counter, in its order."""
 

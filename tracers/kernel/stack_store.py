@@ -94,6 +94,12 @@ class StackStore:
         """Of all stacks, about."""
         return (len(self._fresh) + (0 if self._words is None else self._words.nbytes)) // 8 - _HEAD * len(self)
 
+    def words(self) -> Words:
+        """Those of all records, one after the other."""
+        self._settle()
+        assert self._words is not None
+        return self._words
+
     def keep(self, ids: Words) -> None:
         """Forgets all other stacks, but for those that have come since `sorting` began."""
         import numpy as np

@@ -55,10 +55,12 @@ class Way(Enum):
 
 
 class Place(NamedTuple):
-    """An instruction: its offset in the file, and what `bpf_get_attach_cookie` returns there."""
+    """An instruction: its offset in the file, and what `bpf_get_attach_cookie` returns there. ``counter``: the offset
+    of a number that the kernel increments in each process while there is a probe; 0: none."""
 
     offset: int
     cookie: int
+    counter: int = 0
 
 
 class Descriptor(Link):
@@ -74,9 +76,10 @@ class Descriptor(Link):
             os.close(fd)
 
 
-def best_way() -> Way:
-    """Asks the kernel: it refuses a link for a folder in another way than one whose type it does not know."""
-    for way in (Way.SESSION, Way.MULTI):
+def best_way(ways: Sequence[Way] = (Way.SESSION, Way.MULTI)) -> Way:
+    """The first one that the kernel has, else one event per function. Asks it: it refuses a link for a folder in
+    another way than one whose type it does not know."""
+    for way in ways:
         try:
             program = _load_nothing(way.attach_type)
         except OSError:
@@ -94,7 +97,7 @@ def best_way() -> Way:
 def attach(loaded: Object, way: Way, names: tuple[str, str, str], fd: int, places: Sequence[Place]) -> list[Link]:
     """Attaches programs to ``places`` of the open file ``fd``, at entry and return. BpfError when the kernel refuses.
 
-    ``names`` of the loaded programs: for both in one, for the entry, for the return.
+    ``names`` of the loaded programs: for both in one, for the entry, for the return; "" for none.
     """
     path = b"/proc/self/fd/%d" % fd
     both, entry, end = names
@@ -103,6 +106,7 @@ def attach(loaded: Object, way: Way, names: tuple[str, str, str], fd: int, place
     links: list[Link] = []
     # Returns first: every call that is seen to begin is seen to end.
     steps = [(both, 0)] if way is Way.SESSION else [(end, _AT_RETURN), (entry, 0)]
+    steps = [step for step in steps if step[0]]
     try:
         for name, flags in steps:
             links.append(Descriptor(_link(loaded.programs[name].fd, way.attach_type, path, places, flags)))
@@ -124,10 +128,12 @@ def attach_entry(loaded: Object, name: str, fd: int, offset: int) -> Link:
 def _attach_each(loaded: Object, entry: str, end: str, path: bytes, places: Sequence[Place]) -> list[Link]:
     links: list[Link] = []
     try:
-        for name, at_return in ((end, True), (entry, False)):
+        for name, at_return in ((end, True), (entry, False)) if end else ((entry, False),):
             pointer = loaded.programs[name].pointer
-            for offset, cookie in places:
-                options = UprobeOptions(sz=ctypes.sizeof(UprobeOptions), bpf_cookie=cookie, retprobe=at_return)
+            for offset, cookie, counter in places:
+                options = UprobeOptions(
+                    sz=ctypes.sizeof(UprobeOptions), ref_ctr_offset=counter, bpf_cookie=cookie, retprobe=at_return
+                )
                 found = library().bpf_program__attach_uprobe_opts(pointer, -1, path, offset, ctypes.byref(options))
                 links.append(Link(check_pointer(found, f"attach {name}")))
     except BaseException:
@@ -143,8 +149,10 @@ def _link(program: int, attach_type: int, path: bytes, places: Sequence[Place], 
     text = ctypes.create_string_buffer(path)
     offsets = (ctypes.c_uint64 * count)(*(place.offset for place in places))
     cookies = (ctypes.c_uint64 * count)(*(place.cookie for place in places))
-    pointers = ctypes.addressof(text), ctypes.addressof(offsets), 0, ctypes.addressof(cookies)
-    return _bpf(_LINK_CREATE, _LINK_HEAD.pack(program, 0, attach_type, 0, *pointers, count, flags, 0))
+    counters = (ctypes.c_uint64 * count)(*(place.counter for place in places))
+    counted = ctypes.addressof(counters) if any(place.counter for place in places) else 0
+    pointers = ctypes.addressof(text), ctypes.addressof(offsets), counted, ctypes.addressof(cookies)
+    return bpf(_LINK_CREATE, _LINK_HEAD.pack(program, 0, attach_type, 0, *pointers, count, flags, 0))
 
 
 def _load_nothing(attach_type: int) -> int:
@@ -152,10 +160,11 @@ def _load_nothing(attach_type: int) -> int:
     code = ctypes.create_string_buffer(_RETURN_ZERO)
     text = ctypes.create_string_buffer(b"GPL")
     where = ctypes.addressof(code), ctypes.addressof(text)
-    return _bpf(_PROG_LOAD, _LOAD_HEAD.pack(_KPROBE, 2, *where, 0, 0, 0, 0, 0, b"", 0, attach_type))
+    return bpf(_PROG_LOAD, _LOAD_HEAD.pack(_KPROBE, 2, *where, 0, 0, 0, 0, 0, b"", 0, attach_type))
 
 
-def _bpf(command: int, head: bytes) -> int:
+def bpf(command: int, head: bytes) -> int:
+    """The system call, with the beginning of its attributes; the rest is 0. OSError."""
     attributes = ctypes.create_string_buffer(head, _ATTRIBUTES)
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long

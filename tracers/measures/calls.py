@@ -26,6 +26,7 @@ from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, wait
 from .probed import Probed
 from .protocol import SCHEDULER, Ended, Row, Timed
 from .recorded_calls import PERIOD, RecordedCalls
+from .slow_calls import SlowCalls
 from .span_options import SpanOptions
 from .summed import Summed
 
@@ -66,7 +67,6 @@ _LOSSES = (
     TOO_DEEP,
 )
 """enum call_loss, in its order; two counters of the probes' cost follow, and that of stacks cut."""
-_PROGRAMS = ("calls_session", "calls_enter", "calls_return")
 
 
 class Time(NamedTuple):
@@ -89,6 +89,8 @@ class Calls(Summed):
     """Columns: time inside calls, and how many returned. Time is counted for the innermost call."""
 
     name = "calls"
+    PROBES = ("calls_session", "calls_enter", "calls_return")
+    """Programs at functions: for entry and return, for the entry, for the return."""
     columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
     entries = "new_calls"
@@ -104,16 +106,18 @@ class Calls(Summed):
         way: Way | None = None,
         ioctls: Ioctl | None = None,
         spans: SpanOptions | None = None,
+        over: int = 0,
     ) -> None:
         """``way``: how the probes get to the functions; None: the best that the kernel has. ``ioctls``: another measure
         of the trace, whose ioctls are parts of the calls. ``spans``: which calls are kept one by one, for a
-        timeline."""
+        timeline. ``over``: only calls that take longer than so many ns count; 0: all."""
         self._recorded = RecordedCalls(spans)
         self.period = PERIOD if spans else None
-        self._wanted, self._given_way = wanted, way
+        self.wanted, self._given_way = wanted, way
         self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
         self._ioctls = ioctls
         self._parts = CallParts()
+        self._slow = SlowCalls(over)
         self._inside: dict[int, Inside] = {}
         self.probed: Probed | None = None
         self._tables: dict[str, SumTable] = {}
@@ -127,6 +131,11 @@ class Calls(Summed):
         """Time of the traced threads on cores."""
 
     @property
+    def over(self) -> int:
+        """Only calls that take longer than so many ns count; 0: all."""
+        return self._slow.over
+
+    @property
     def way(self) -> Way:
         """Needs the privilege to load programs."""
         if self._given_way is None:
@@ -135,15 +144,15 @@ class Calls(Summed):
 
     @property
     def placed(self) -> tuple[str, ...]:  # type: ignore[override]
-        return _PROGRAMS[:1] if self.way is Way.SESSION else _PROGRAMS[1:]
+        return self.PROBES[:1] if self.way is Way.SESSION else self.PROBES[1:]
 
     def attach_types(self) -> Mapping[str, int]:
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_calls": 1, **self._recorded.knobs()}
+        return {"measure_calls": 1, **self._recorded.knobs(), **self._slow.knobs()}
 
-    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+    def sizes(self, entries: int) -> Mapping[str, int]:
         return {
             **self._recorded.sizes(),
             "call_stacks": _INSIDE,
@@ -164,14 +173,15 @@ class Calls(Summed):
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
         self._parts.open(loaded, few)
+        self._slow.open(loaded, few)
 
     def consume(self) -> None:
         self._recorded.consume()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
-        both, enter, end = (name + suffix for name in _PROGRAMS)
-        self.probed = Probed(loaded, self.way, (both, enter, end), self._wanted)
+        both, enter, end = (name + suffix for name in self.PROBES)
+        self.probed = Probed(loaded, self.way, (both, enter, end), self.wanted)
         return [self.probed]
 
     def mapped(self, pid: int, mapping: MappedFile) -> None:
@@ -187,6 +197,7 @@ class Calls(Summed):
         self._call_sums().add(*self._tables["call_sums"].drain(self.slot))
         self._call_sums().add_failures(*self._tables["call_failures"].drain(self.slot))
         self._parts.drain(self.slot)
+        self._slow.drain(self.slot)
 
     def _call_sums(self) -> CallSums:
         if self._sums is None:
@@ -200,6 +211,7 @@ class Calls(Summed):
         super().move(moved)
         self._call_sums().move(moved)
         self._parts.move(moved)
+        self._slow.move(moved)
 
     def read(self, loaded: Object) -> None:
         self.drain()
@@ -213,12 +225,14 @@ class Calls(Summed):
         gone = (losses.lookup_percpu_u64(len(_LOSSES) + i) for i in (0, 1))
         self._cost = Cost(*(number + sum(head[2 + i] for head in heads) for i, number in enumerate(gone)))
         self._cut_stacks = losses.lookup_percpu_u64(len(_LOSSES) + 2)
+        self._slow.read(losses.lookup_percpu_u64(len(_LOSSES) + 3))
         self._recorded.read(loaded)
 
     def next(self) -> None:
         super().next()
         self._call_sums().clear()
         self._parts.clear()
+        self._slow.next()
         self._lost_before, self._cost_before = self._lost, self._cost
         self._cut_before = self._cut_stacks
 
@@ -227,6 +241,7 @@ class Calls(Summed):
         for table in self._tables.values():
             table.close()
         self._parts.close()
+        self._slow.close()
         if self.probed:
             self.probed.close()
         self._recorded.close()
@@ -235,10 +250,15 @@ class Calls(Summed):
         self._ran = sum(record.on_cpu for record in ended.threads)
         rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
         rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
+        self._slow.take()
+        processes = {record.thread.key.tid: record.thread.key.tgid for record in ended.threads if not record.exited}
+        for place, *times in self._slow.waits(self._slow.going_on(self._open, ended)):
+            if place.tid in processes:
+                rows += self._rows(place._replace(tgid=processes[place.tid]), Time(0, 0, *times), is_open=True)
         return rows
 
     def _going_on(self, ended: Ended) -> list[Part]:
-        return parts(self._open, ended, self._inside)
+        return parts(self._slow.going_on(self._open, ended), ended, self._inside)
 
     def _inside_of(self, stacks: Iterable[tuple[int, bytes]]) -> dict[int, Inside]:
         """By thread: the ioctl that it was in at the end. ``stacks``: of the map ``call_stacks``."""
@@ -296,6 +316,7 @@ class Calls(Summed):
             yield f"the probes ran {plural(runs, 'time')} in traced threads, {cost}; traps come on top"
         if number := self._cut_stacks - self._cut_before:
             yield f"stacks of waits and ioctls that have the traced function, and nothing inside of it: {number:,}"
+        yield from self._slow.remarks([probe.name for probe in self.probed.functions] if self.probed else [])
         yield from self._recorded.remarks()
         if number := len(self._open):
             yield f"{plural(number, 'call')} had not ended: {self.IN_THE_PICTURE}"

@@ -121,7 +121,7 @@ class Ioctl(Summed):
         own = {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
         return {**own, **self._rings.knobs()}
 
-    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+    def sizes(self, entries: int) -> Mapping[str, int]:
         return {
             "ioctl_calls": _INSIDE,
             "ioctl_targets": _TARGETS,

@@ -130,7 +130,7 @@ class Locks(Summed):
         self.placed = ("locks_begin", "locks_end")
         return True
 
-    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+    def sizes(self, entries: int) -> Mapping[str, int]:
         return {
             "lock_waiting": _WAITING,
             "lock_queues": _QUEUES,
@@ -285,7 +285,7 @@ class Locks(Summed):
         self._before, self._objects = self._objects, {}
         self._lost_before = self._lost
 
-    def rows(self, ended: Ended) -> list[Row]:  # noqa: ARG002
+    def rows(self, ended: Ended) -> list[Row]:
         return []
 
     def locks(self, ended: Ended) -> LockRows:

@@ -50,11 +50,11 @@ class OffCpu(Summed):
             ValueType("min", "nanoseconds", "min"),
             ValueType("max", "nanoseconds", "max"),
         )
-        self._shortest, self._longest, self._states = shortest, longest, states
+        self.shortest, self.longest, self.states = shortest, longest, states
         self._waits: dict[Origin, WaitSum] = {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_offcpu": 1, **filters(self._shortest, self._longest, self._states)}
+        return {"measure_offcpu": 1, **filters(self.shortest, self.longest, self.states)}
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
@@ -83,13 +83,13 @@ class OffCpu(Summed):
         self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}
         waits = [(origin, total, False) for origin, total in self._closed(ended).items()]
         for record in ended.threads:
-            if not record.exited and (still := open_wait(record, self._shortest, self._longest)):
+            if not record.exited and (still := open_wait(record, self.shortest, self.longest)):
                 waits.append((record.thread.key, still, True))
         return [
             Row(origin, state, values, is_open)
             for origin, total, is_open in waits
             for state, values in _parts(origin, total)
-            if self._states is None or state in self._states
+            if self.states is None or state in self.states
         ]
 
     def losses(self) -> Mapping[str, int]:

@@ -79,21 +79,29 @@ class OnCpu(Summed):
     table = "samples"
     value_size = _SUM.size
 
-    def __init__(self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu") -> None:
+    def __init__(
+        self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu", one_by_one: bool = False
+    ) -> None:
         """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
 
-        ``time``: the name of the time column; columns of this name of other measures are added to it.
+        ``time``: the name of the time column; columns of this name of other measures are added to it. ``one_by_one``:
+        a timeline records the samples of the clock with their times, too.
         """
-        self._frequency = frequency
-        self._event = event
+        self.frequency = frequency
+        self.event = event
         weight = ValueType(time, "nanoseconds") if event == CLOCK else ValueType(event, "count")
         self.columns = (weight, ValueType("samples", "count"))
+        # The interrupt of a counter may come while a core writes another event, that of the clock may not.
+        self._one_by_one = one_by_one and event == CLOCK
         self._samples: dict[Origin, _Sum] = {}
         self._lost = 0
         self._blind: list[int] = []
         """CPUs whose event could not be opened."""
 
-    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+    def knobs(self) -> Mapping[str, int]:
+        return {"timeline_samples": self._one_by_one}
+
+    def sizes(self, entries: int) -> Mapping[str, int]:
         return dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
 
     def open(self, loaded: Object, entries: int) -> None:
@@ -126,9 +134,9 @@ class OnCpu(Summed):
 
     def _open(self, cpu: int) -> int | None:
         """The event's descriptor; None for a CPU that just went offline."""
-        event = EVENTS[self._event]
+        event = EVENTS[self.event]
         flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_IDLE
-        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self._frequency, flags=flags)
+        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self.frequency, flags=flags)
         try:
             return perf_events.open_event(attr, cpu)
         except OSError as error:
@@ -138,9 +146,9 @@ class OnCpu(Summed):
             raise self._refusal(error) from None
 
     def _refusal(self, error: OSError) -> StallscopeError:
-        cause = f"no samples of {self._event}: {error.strerror}"
-        if EVENTS[self._event].type != perf_events.TYPE_SOFTWARE and error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
-            cause = f"this machine does not count {self._event}: it has no such hardware counter, or hides it from us"
+        cause = f"no samples of {self.event}: {error.strerror}"
+        if EVENTS[self.event].type != perf_events.TYPE_SOFTWARE and error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
+            cause = f"this machine does not count {self.event}: it has no such hardware counter, or hides it from us"
             return StallscopeError(
                 cause, f"leave --event out, to sample by {CLOCK}; few virtual machines have counters"
             )
@@ -159,7 +167,7 @@ class OnCpu(Summed):
 
     def rows(self, ended: Ended) -> list[Row]:
         self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
-        if self._event != CLOCK:
+        if self.event != CLOCK:
             return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
         on_cpu: defaultdict[int, int] = defaultdict(int)
         for record in ended.threads:
@@ -183,7 +191,7 @@ class OnCpu(Summed):
         """Splits ``time`` by numbers of samples; the parts sum to it. None: unknown; a sample counts as a period."""
         counts = [self._samples[origin].samples for origin in origins]
         if time is None:
-            time = sum(counts) * _NSEC // self._frequency
+            time = sum(counts) * _NSEC // self.frequency
         total, seen, given = sum(counts), 0, 0
         rows = []
         for origin, count in zip(origins, counts, strict=True):

@@ -16,12 +16,22 @@ from .protocol import Ended
 
 DEPTH = 8
 """CALL_DEPTH of bpf/include/calls.bpf.h."""
-HEAD = struct.Struct("<II6Q")
+HEAD = struct.Struct("<II8Q")
 """Depth, life; how often the programs ran for the thread, and for how long in ns; whether one was at work; begin of the
-ioctl in which the last wait was, and its blocked and its runnable time."""
-CALL = struct.Struct("<12Q")
+ioctl in which the last wait was, and its blocked and its runnable time; length and end of the last call that was asked
+about."""
+CALL = struct.Struct("<18Q")
 _FUNCTION = (1 << 32) - 1
 """Of a cookie."""
+
+
+class Longest(NamedTuple):
+    """A wait: its length in ns, with bit 62 set if the thread was blocked; and where it was."""
+
+    weight: int = 0
+    ustack: int = 0
+    kstack: int = 0
+    state: int = 0
 
 
 class Open(NamedTuple):
@@ -38,6 +48,11 @@ class Open(NamedTuple):
     function: int
     life: int = 0
     """Of the thread."""
+    slow_blocked: int = 0
+    """If it is known at the return whether a call counts, of ``blocked`` and ``runnable`` what is that of inner calls
+    that counted; and the longest of the waits."""
+    slow_runnable: int = 0
+    longest: Longest = Longest()
 
 
 class Inside(NamedTuple):
@@ -80,14 +95,16 @@ def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:
         depth, life = HEAD.unpack_from(value)[:2]
         for i in range(min(depth, DEPTH)):
             fields = CALL.unpack_from(value, HEAD.size + i * CALL.size)
-            began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie, _bytes, _copy = fields
-            found.append(Open(tid, i, began, ustack, blocked, runnable, inner, on_cpu, cookie & _FUNCTION, life))
+            began, _sp, _returns, _callers, ustack, blocked, runnable, inner, on_cpu, cookie, *more = fields
+            _bytes, _copy, slow_blocked, slow_runnable, *wait = more
+            slow = slow_blocked, slow_runnable, Longest(*wait)
+            found.append(Open(tid, i, began, ustack, blocked, runnable, inner, on_cpu, cookie & _FUNCTION, life, *slow))
     return found
 
 
 def waits_of_ioctl(value: bytes, began: int) -> tuple[int, int]:
     """Blocked and runnable ns of the ended waits in the ioctl that began then, from a value of ``call_stacks``."""
-    _, _, _, _, _, ioctl, blocked, runnable = HEAD.unpack_from(value)
+    _, _, _, _, _, ioctl, blocked, runnable, _, _ = HEAD.unpack_from(value)
     return (blocked, runnable) if ioctl == began else (0, 0)
 
 

@@ -23,7 +23,7 @@ from ..kernel.uprobes import Place, Way
 
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/calls.bpf.c."""
-_MOST = 1 << 14
+MOST_PROBES = 1 << 14
 """Functions with a probe."""
 _NAMED = 3
 """How many are named in a remark."""
@@ -147,22 +147,31 @@ class Probed(Link):
         # Functions of a program that only looks like CUDA's are not taken for it.
         if is_program and not any(cuda.kind(function.name) for function in found) and not self._wanted.libraries:
             return
-        if len(self.functions) + len(found) > _MOST:
-            raise ElfError(f"more than {plural(_MOST, 'function')} would have probes: give a narrower expression")
+        if len(self.functions) + len(found) > MOST_PROBES:
+            raise ElfError(f"more than {plural(MOST_PROBES, 'function')} would have probes: give a narrower expression")
+        if fits := self.fitting(fd, elf, path, found):
+            self._unsafe[path] = sorted(set(unsafe))
+            self._put(fd, path, fits)
+
+    def _put(self, fd: int, path: str, fits: Sequence[tuple[Function, int]]) -> None:
+        """Puts probes on functions; the other number is that of `fitting`."""
         first = len(self.functions)
-        placed = (self._placed(function, path, number) for number, function in enumerate(found, first))
+        placed = (self._placed(function, path, number, bits) for number, (function, bits) in enumerate(fits, first))
         probes, places = zip(*placed, strict=True)
         attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
         self._links += attached.links
         self.functions += probes
-        self._unsafe[path] = sorted(set(unsafe))
         for i, place in enumerate(places, first):
             if error := attached.refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
 
-    def _placed(self, function: Function, path: str, number: int) -> tuple[Probe, Place]:
+    def fitting(self, fd: int, elf: ElfFile, path: str, found: Sequence[Function]) -> list[tuple[Function, int]]:
+        """Those of the functions that get a probe, and more bits of each one's cookie."""
+        return [(function, 0) for function in found]
+
+    def _placed(self, function: Function, path: str, number: int, bits: int) -> tuple[Probe, Place]:
         at = entry(function.code)
-        cookie = number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
+        cookie = bits | number | (_ERRORS if cuda.has_errors(function.name) else 0) | copies.cookie(function.name)
         name = self._wanted.readable(function.name)
         return Probe(name, path, at.is_fast), Place(function.offset + at.offset, cookie)
 
@@ -189,7 +198,11 @@ class Probed(Link):
             files = len({probe.path for probe in probes})
             where = f"{plural(len(probes), 'function')} of {plural(files, 'file')}"
             yield f"probes were on {where}, by {self._way.title}"
-        slow = [probe.name for probe in probes if not probe.is_fast]
+        yield from self.remarks_on_files()
+
+    def remarks_on_files(self) -> Iterator[str]:
+        """What has no probe, and which probes cost more."""
+        slow = [probe.name for probe in self.probes() if not probe.is_fast]
         if slow:
             yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
         for path, nearest in self._without.items():
@@ -250,6 +263,11 @@ def root_of(pid: int) -> Root:
 
 def unfit(elf: ElfFile) -> str:
     """Why no function of this file can have a probe; "" if they can."""
-    if not elf.is_64 or elf.machine != _X86_64:
-        return "its code is not that of 64-bit x86"
+    if why := of_another_machine(elf):
+        return why
     return "Go made it, and a probe on the return of a function could end the program" if is_of_go(elf) else ""
+
+
+def of_another_machine(elf: ElfFile) -> str:
+    """Why no code of this file can have a probe at all; "" if it can."""
+    return "" if elf.is_64 and elf.machine == _X86_64 else "its code is not that of 64-bit x86"

@@ -12,11 +12,13 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import Origin, ThreadRecord, Waker
 
 if TYPE_CHECKING:
+    from ...converters.model.answers import Answer
     from ...converters.model.call_ioctls import CallIoctls
     from ...converters.model.calls import CallTimes
     from ...converters.model.copies import Copies
     from ...converters.model.scheduling import Scheduling
     from ...converters.model.sharing import SharedCall
+    from ..cpython.functions import Function
     from .lock_objects import LockObject
     from .spans import CallSpans
     from .totals import Moved, Totals, Words
@@ -122,9 +124,19 @@ class SharedWord(NamedTuple):
     path: str
 
 
+class GilWait(NamedTuple):
+    """Waits of one thread for Python's interpreter lock while the same one had it."""
+
+    row: Row
+    """Of the thread that waited. Its stack is that of the one that had the lock."""
+    holder: int
+    """That one's id, as the process sees it; 0: not known. Not checked yet."""
+    sum: LockSum
+
+
 @dataclass(frozen=True)
 class LockRows:
-    """What the measure of locks has counted."""
+    """What the measures of locks have counted."""
 
     waits: Sequence[LockWait] = ()
     holders: Sequence[LockHolder] = ()
@@ -140,10 +152,12 @@ class LockRows:
     """Kernel stacks that only these rows have."""
     objects: Mapping[int, LockObject] = field(default_factory=dict)
     """What holds a lock of the kernel, by its address."""
+    gil: Sequence[GilWait] = ()
 
     def rows(self) -> list[Row]:
         """All rows whose stacks, processes and wakers need names."""
-        return [wait.row for wait in self.waits] + [holder.row for holder in self.holders]
+        found = [wait.row for wait in self.waits] + [holder.row for holder in self.holders]
+        return found + [wait.row for wait in self.gil]
 
 
 class Measure(Protocol):
@@ -238,6 +252,10 @@ class Measure(Protocol):
         """A traced process has mapped a file, or did so before it was traced."""
         return
 
+    def saw_function(self, pid: int, code: int, function: Function) -> None:
+        """A Python function, whose code object is at ``code``, was on a stack of a process, for the first time."""
+        return
+
     def expect(self, path: str, *, is_program: bool) -> None:
         """A command that will be started for the trace will map this file, or execute it."""
         return
@@ -265,6 +283,10 @@ class Measure(Protocol):
         """The waits for locks that it has counted. After `read`."""
         return None
 
+    def gil(self, ended: Ended) -> Sequence[GilWait]:
+        """The waits for Python's interpreter lock that it has counted. After `read`."""
+        return ()
+
     def calls(self, ended: Ended) -> Sequence[Timed]:
         """The calls that it has timed. After `read`."""
         return ()
@@ -275,6 +297,10 @@ class Measure(Protocol):
 
     def copies(self) -> Sequence[tuple[Origin, Copies]]:
         """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
+        return ()
+
+    def answers(self) -> Sequence[Answer]:
+        """To what the user asked about the calls. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:

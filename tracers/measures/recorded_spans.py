@@ -12,7 +12,7 @@ from ..kernel.records import RUNNING, Origin
 from .protocol import Ended, Measure, Recorded, Row
 
 if TYPE_CHECKING:
-    from ...converters.model.scheduling import Array
+    from ...converters.model.scheduling import Array, CallName
     from .spans import CallSpans
 
 
@@ -31,8 +31,8 @@ def with_spans(recorded: Recorded, found: Sequence[CallSpans], ended: Ended) -> 
         return recorded
     import numpy as np
 
-    from ...converters.model.call_spans import within
-    from ...converters.model.scheduling import CALL, OPEN, CallName
+    from ...converters.model.call_spans import nested_levels, within
+    from ...converters.model.scheduling import CALL, OPEN
 
     scheduling = recorded.scheduling
     names: list[CallName] = []
@@ -42,9 +42,13 @@ def with_spans(recorded: Recorded, found: Sequence[CallSpans], ended: Ended) -> 
         spans["begin"] -= ended.began
         spans["end"][spans["end"] != OPEN] -= ended.began
         spans["name"] += len(names)
-        names += each.names
+        names += [_since(name, ended.began) for name in each.names]
         parts.append(spans)
-    spans = within(np.concatenate(parts), scheduling.begin, scheduling.end)
+    joined = np.concatenate(parts)
+    # Each measure knows of its own calls only; steps of Python and of libraries are in one another.
+    steps = np.flatnonzero(np.array([each.kind == "step" for each in names], bool)[joined["name"]])
+    joined["level"][steps] = nested_levels(joined[steps])
+    spans = within(joined, scheduling.begin, scheduling.end)
     more: dict[str, Any] = {"calls_lost": sum(each.lost for each in found)}
     more["calls_dropped"] = sum(each.dropped for each in found) + sum(map(len, parts)) - len(spans)
     calls = np.zeros(len(spans), CALL)
@@ -55,12 +59,17 @@ def with_spans(recorded: Recorded, found: Sequence[CallSpans], ended: Ended) -> 
     return replace(recorded, scheduling=scheduling, places=[*recorded.places, *places])
 
 
+def _since(name: CallName, began: int) -> CallName:
+    """With times since the trace began."""
+    return name._replace(unwatched=tuple((pid, begin - began, end - began) for pid, begin, end in name.unwatched))
+
+
 def _places(spans: Array, recorded: Recorded, ended: Ended) -> tuple[Array, list[Row]]:
     """For each span the index of where it began, after ``recorded.places``; and these places."""
     import numpy as np
 
     from ...converters.model.scheduling import NO_STACK, Threads
-    from .recorder import alike, mixed
+    from .recorded_samples import alike, mixed
 
     threads = recorded.scheduling.threads
     rows = Threads(threads).rows(spans["tid"], spans["begin"])

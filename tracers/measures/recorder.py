@@ -15,6 +15,7 @@ from ...converters.model.scheduling import Array, Scheduling, Threads, in_order,
 from ...converters.model.states import PREEMPTED_BIT
 from ..kernel.records import BLOCKED, NEW, ON_CPU, PREEMPTED, Origin, ThreadRecord
 from .protocol import Ended, Recorded, Row
+from .recorded_samples import SAMPLE_EVENT, alike, mixed, sampled_in
 
 EVENT = np.dtype(
     [
@@ -40,7 +41,7 @@ EVENT = np.dtype(
 RING = np.dtype([(name, "<u8") for name in ("head", "tail", "lost", "pending", "first", "slots", "_1", "_2")])
 """struct event_ring."""
 
-SWITCHED, WOKEN, MADE = range(3)
+SWITCHED, WOKEN, MADE, SAMPLED = range(4)
 """enum sched_event_kind."""
 
 BITS = np.array([PREEMPTED_BIT, 0x01, 0x02, 0x04, 0x08, 0x80, 0x40, 0, 0, 0x10], np.uint16)
@@ -140,7 +141,8 @@ class Recorder:
             self._late_ends.append(events[ends])
 
     def _count_dropped(self, events: Array) -> None:
-        self._dropped += len(events) + int((events["kind"] == MADE).sum())
+        kinds = events["kind"]
+        self._dropped += len(events) + int((kinds == MADE).sum()) - int((kinds == SAMPLED).sum())
         self._lost_outside += int(events["lost"].sum())
 
     def finish(self, ended: Ended, exits: bytes, seeded: int, *, every_switch: bool) -> Recorded:
@@ -164,6 +166,7 @@ class Recorder:
         lives, threads = _lives(ended, created, seeded)
         numbers = np.array([record.thread.key.tgid for record in lives], np.int32)
         waits, where = _waits(parts.array("waits", _WAIT), parts.origins, threads, numbers, ended)
+        samples = sampled_in(parts.array("samples", SAMPLE_EVENT), threads, numbers, where, ended)
         still = np.array(list(_open(ended, where, seeded)), model.BLOCKED)
         switches, wakeups = parts.array("switches", model.SWITCH), parts.array("wakeups", model.WAKE_UP)
         end = max(ended.stopped - began, int(switches["time"].max(initial=0)), int(wakeups["time"].max(initial=0)))
@@ -188,6 +191,7 @@ class Recorder:
             kernel=os.uname().release,
             dropped=self._dropped,
             lost_outside=self._lost_outside,
+            samples=samples,
         )
         found = _cut(keep(in_order(found), self._limit, self._kept))
         return Recorded(found, lives, where)
@@ -224,10 +228,13 @@ class _Parts:
     def add(self, block: Array) -> None:
         kinds = block["kind"]
         self._add_switches(block[kinds == SWITCHED])
-        self._add_wakeups(block[kinds != SWITCHED])
+        self._add_wakeups(block[(kinds == WOKEN) | (kinds == MADE)])
         made = block[kinds == MADE]
         self._new("created", model.CREATION, made, time=made["out"] - self._began, cpu=made["cpu"], tid=made["tid"],
                   tgid=made["what"], parent=made["other"])  # fmt: skip
+        sampled = block[kinds == SAMPLED]
+        self._new("samples", SAMPLE_EVENT, sampled, time=sampled["time"] - self._began, tid=sampled["tid"],
+                  life=sampled["what"], ustack=sampled["ustack"], kstack=sampled["kstack"])  # fmt: skip
         lost = block[block["lost"] > 0]
         self._new("losses", model.LOSS, lost, time=lost["time"] - self._began, count=lost["lost"], cpu=lost["cpu"])
 
@@ -315,21 +322,6 @@ def _waits(
             where.append(Row(Origin(ustack, kstack, 0, 0, int(tgids[place]), int(lives[place]), 1), "", ()))
     spans["stack"] = numbers[which]
     return spans, where
-
-
-def alike(lives: Array, ended: Ended) -> Array:
-    """For each life one of the same address space, so that equal stacks are of one place."""
-    distinct, which = np.unique(lives, return_inverse=True)
-    first = ended.alike()
-    found: Array = np.array([first.get(life, life) for life in distinct.tolist()], np.uint32)[which]
-    return found
-
-
-def mixed(ids: Array, tgids: Array, lives: Array) -> Array:
-    """Hashes of places in programs: of processes, and of lives as `alike` gives them."""
-    who = tgids.astype(np.uint64) | lives.astype(np.uint64) << np.uint64(32)
-    hashes: Array = (ids ^ who * np.uint64(0xC2B2AE3D27D4EB4F)) * np.uint64(0x9E3779B97F4A7C15)
-    return hashes
 
 
 def _open(ended: Ended, where: list[Row], seeded: int) -> Iterable[tuple[int, int, int, int, int, int]]:

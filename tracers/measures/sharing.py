@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,15 @@ class Sharing:
         """By number of the target; without names."""
         self.lost = 0
         """Number of calls and waits that are missing."""
+
+    @classmethod
+    def of_events(cls, device: Callable[[int], Hashable]) -> Sharing:
+        """Of events that come by `hand`, and not from buffers."""
+        return cls(b"", b"", device)
+
+    def hand(self, events: Sequence[tuple[int, int, int, int, int, int]]) -> None:
+        """Takes events with the fields of `EVENT`."""
+        self._fresh.append(np.array(events, EVENT))
 
     def take(self) -> int:
         """Reads the new events; returns how many are to be worked on."""

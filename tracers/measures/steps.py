@@ -31,7 +31,7 @@ class Steps(Calls):
         super().rows(ended)  # the cost of the probes is told as a share of the threads' time
         return []
 
-    def calls(self, ended: Ended) -> list[Timed]:  # noqa: ARG002
+    def calls(self, ended: Ended) -> list[Timed]:
         return []
 
     def functions(self) -> frozenset[tuple[str, str]]:

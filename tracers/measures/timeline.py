@@ -65,10 +65,10 @@ class Timeline(Measure):
     def knobs(self) -> Mapping[str, int]:
         return {"measure_timeline": 1}
 
-    def sizes(self, entries: int) -> Mapping[str, int]:  # noqa: ARG002
+    def sizes(self, entries: int) -> Mapping[str, int]:
         return {"timeline_events": self._places, "timeline_rings": self._cores}
 
-    def attach(self, loaded: Object, suffix: str) -> list[Link]:  # noqa: ARG002
+    def attach(self, loaded: Object, suffix: str) -> list[Link]:
         for name, entries in self.sizes(0).items():
             self._memory.append(mmap.mmap(loaded.find_map(name).fd, entries * SLOT))
         rings = self._memory[1]
@@ -105,19 +105,19 @@ class Timeline(Measure):
         self._recorder.take()
         return self._recorder
 
-    def read(self, loaded: Object) -> None:  # noqa: ARG002
+    def read(self, loaded: Object) -> None:
         self._take().close()
         for memory in self._memory:
             memory.close()
 
-    def rows(self, ended: Ended) -> list[Row]:  # noqa: ARG002
+    def rows(self, ended: Ended) -> list[Row]:
         return []
 
     def recorded(self, ended: Ended) -> Recorded:
         assert self._recorder is not None, "nothing was read"
         return self._recorder.finish(ended, bytes(self._exits), self._seeded, every_switch=self._every_switch)
 
-    def lost_so_far(self, counters: Mapping[str, int]) -> int:  # noqa: ARG002
+    def lost_so_far(self, counters: Mapping[str, int]) -> int:
         return self._recorder.lost if self._recorder else 0
 
     def remarks(self) -> list[str]:

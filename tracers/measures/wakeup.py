@@ -82,7 +82,7 @@ class WakeUp(Summed):
             ValueType("max", "nanoseconds", "max"),
         )
         self.columns = (time, *(counted if alone else ()))
-        self._depth, self._shortest, self._longest, self._states = depth, shortest, longest, states
+        self.depth, self.shortest, self.longest, self.states = depth, shortest, longest, states
         self._chains: dict[int, tuple[Waker, ...]] = {}
         self._met: set[int] = set()
         self._to_meet: set[int] = set()
@@ -91,8 +91,8 @@ class WakeUp(Summed):
     def knobs(self) -> Mapping[str, int]:
         return {
             "measure_wakeup": 1,
-            "chain_depth": self._depth,
-            **filters(self._shortest, self._longest, self._states),
+            "chain_depth": self.depth,
+            **filters(self.shortest, self.longest, self.states),
         }
 
     def open(self, loaded: Object, entries: int) -> None:
@@ -159,7 +159,7 @@ class WakeUp(Summed):
         for record in ended.threads:
             if record.exited or record.thread.key.state in (PREEMPTED, NEW):
                 continue
-            if still := open_wait(record, self._shortest, self._longest):
+            if still := open_wait(record, self.shortest, self.longest):
                 wakers = _NOBODY if record.thread.phase == BLOCKED else _UNKNOWN
                 values = (still.blocked, still.waits, still.blocked, still.blocked)
                 rows += self._row(record.thread.key, values, wakers, is_open=True)
@@ -169,7 +169,7 @@ class WakeUp(Summed):
         self, origin: Origin, values: Sequence[int], wakers: tuple[Waker, ...], *, is_open: bool = False
     ) -> list[Row]:
         state = STATES[origin.state]
-        if self._states is not None and state not in self._states:
+        if self.states is not None and state not in self.states:
             return []
         return [Row(origin, state, tuple(values[: len(self.columns)]), is_open, wakers=wakers)]
 

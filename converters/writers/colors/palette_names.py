@@ -38,7 +38,7 @@ class ByNothing:
     def css_class(self, node: Node) -> str:
         return _plain_class(node) or f"{_ALL}{hues.shade(node.key.name)}"
 
-    def legend(self, tree: Tree) -> list[tuple[str, str]]:  # noqa: ARG002
+    def legend(self, tree: Tree) -> list[tuple[str, str]]:
         return []
 
 

@@ -33,6 +33,9 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
 
 def lines(table: Table, width: int = 0) -> Iterator[str]:
     """The headings of the columns, the rows, and what is left out; in ``width`` characters, 0 for no limit."""
+    if table.lines:
+        yield from table.lines
+        return
     numbered = [table.columns, *(row.cells for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*numbered, strict=True)]
     room = max(width - sum(widths) - len(_GAP) * len(widths), _LEAST) if width else 0

@@ -22,7 +22,7 @@ from ..svg.text import human
 _CUTOFF = 0.005
 _AFTER, _BEFORE = 0, 1
 """Columns of a differential profile."""
-FORMS = ("functions", "top-down", "bottom-up", "threads")
+FORMS = ("functions", "top-down", "bottom-up", "threads", "steps")
 _USUAL = FORMS[:3]
 """Tables that are written if none is requested."""
 _HEADINGS = {
@@ -30,6 +30,7 @@ _HEADINGS = {
     "top-down": "Top-down: callers above what they call",
     "bottom-up": "Bottom-up: functions above what calls them",
     "threads": "Threads",
+    "steps": "Steps",
 }
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 
@@ -56,6 +57,8 @@ class Table:
     """Description of what is left out, "" for nothing."""
     names: tuple[str, str] = ("function", "in")
     """Headings of names and origins."""
+    lines: tuple[str, ...] = ()
+    """Printable text instead of columns and rows."""
 
 
 class _Sums(NamedTuple):
@@ -80,6 +83,8 @@ def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:
                 yield _functions(profile, options, whole, write)
             elif form == "threads":
                 yield _threads(profile, options, whole, write)
+            elif form == "steps":
+                yield _steps(profile, options)
             else:
                 yield _calls(profile, options, form, write)
 
@@ -273,6 +278,16 @@ def _thread_name(labels: Labels, *, several: bool) -> str:
     """Begins with the process if there are ``several``."""
     thread, process = root_name(labels, "thread"), root_name(labels, "process")
     return f"{process}: {thread or '[unknown]'}" if several and process else thread or process or "[unknown]"
+
+
+def _steps(profile: Profile, options: WriteOptions) -> Table:
+    """The tables of the summary. StallscopeError (exit code 2) if the profile has no steps."""
+    if not profile.steps:
+        remedy = "trace-wall --step FILE:FUNCTION -o run.pb.gz records them"
+        raise StallscopeError("the input has no steps", remedy, exit_code=2)
+    from ...summary.steps_table import text_of
+
+    return Table("steps", _HEADINGS["steps"], [], [], "", lines=tuple(text_of(profile.steps, options.rows)))
 
 
 def _origin(key: Key) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model.calls import BUCKETS, CallTimes, lower_bound, octaves, quantile, together
+from stallscope.converters.model.calls import BUCKETS, CallTimes, bucket_of, lower_bound, octaves, quantile, together
 
 
 def histogram(**counts: int) -> tuple[int, ...]:
@@ -59,3 +59,10 @@ def test_calls_of_several_processes() -> None:
     assert (total.blocked, total.runnable, total.open_count, total.open_time) == (600, 150, 1, 9)
     assert total.latencies == histogram(b0=1, b4=3)
     assert total.errors == {"EIO": 2, "EPERM": 2}
+
+
+def test_the_bucket_of_a_latency() -> None:
+    for latency in (0, 1, 255, 256, 257, 319, 320, 1000, 123_456, 10**9, 1 << 60):
+        bucket = bucket_of(latency)
+        assert lower_bound(bucket) <= latency
+        assert bucket == BUCKETS - 1 or latency < lower_bound(bucket + 1)

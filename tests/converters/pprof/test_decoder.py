@@ -12,6 +12,7 @@ from pprof_wire import fields, loaded, number, packed, profile, saved, text
 from stallscope.converters import pprof
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Sample, ValueType
+from stallscope.converters.model.answers import Answer
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.details import Function, Mapping, renamed
 from stallscope.converters.pprof.schema import STALLSCOPE
@@ -104,6 +105,7 @@ def test_random_damage_never_gives_a_traceback(packing: Any) -> None:
             assert error.remedy
 
 
+ANSWER = Answer("count-by", "n", "f", "lib", 3, 0, values=[("x", 3)])
 COPIES = Copies("cudaMemcpy", "libcudart.so.12", 7, "train", "host to device", is_async=False)
 LIMIT = {"cgroup": "/x", "quota_us": 1, "period_us": 1, "periods": 1, "throttled_periods": 1, "throttled_ns": 1}
 
@@ -133,6 +135,11 @@ def forged(**changes: Any) -> str:
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"bytes": -1}]}),
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"is_async": 1}]}),
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"count": True}]}),
+        json.dumps({"version": 1, "value_types": [], "answers": [asdict(ANSWER) | {"values": [["x"]]}]}),
+        json.dumps({"version": 1, "value_types": [], "answers": [asdict(ANSWER) | {"values": [["x", -1]]}]}),
+        json.dumps({"version": 1, "value_types": [], "answers": [asdict(ANSWER) | {"values": [[1, 1]]}]}),
+        json.dumps({"version": 1, "value_types": [], "answers": [asdict(ANSWER) | {"others": -1}]}),
+        json.dumps({"version": 1, "value_types": [], "answers": [asdict(ANSWER) | {"new": 1}]}),
         forged(cpus="1-x"),
         forged(cpus="7-3"),
         forged(latencies=[1]),
@@ -164,6 +171,17 @@ def test_a_forged_comment_is_reported(meta: str) -> None:
     )
     with pytest.raises(StallscopeError, match="damaged"):
         loaded(head + strings + comment)
+
+
+def test_answers_of_files_from_before_values_were_counted() -> None:
+    original = profile()
+    original.answers = [Answer("sum", "n", "f", "lib", 3, -6)]
+    data = gzip.decompress(saved(original))
+    (meta,) = fields(data)[STALLSCOPE]
+    older = meta.replace(b',"values":[],"others":0', b"")
+    assert len(older) < len(meta)
+    changed = data.replace(varint(len(meta)) + meta, varint(len(older)) + older)
+    assert loaded(changed).answers == original.answers
 
 
 def test_threads_of_files_from_before_creators_were_known() -> None:

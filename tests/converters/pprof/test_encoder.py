@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pprof_wire import fields, loaded, packed, profile, saved
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.answers import Answer
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
@@ -81,6 +82,15 @@ SHARED = st.builds(
 )
 
 CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 7)
+ANSWERS = st.builds(
+    Answer,
+    *[TEXT] * 4,
+    UINT64,
+    INT64,
+    st.lists(st.tuples(INT64, INT64, UINT64), max_size=2),
+    st.lists(st.tuples(TEXT, UINT64), max_size=2),
+    UINT64,
+)
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
 
 
@@ -102,6 +112,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         calls=draw(st.lists(CALLS, max_size=2)),
         shared=draw(st.lists(SHARED, max_size=2)),
         call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
+        answers=draw(st.lists(ANSWERS, max_size=2)),
         copies=draw(st.lists(COPIES, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),

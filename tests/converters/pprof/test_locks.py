@@ -10,7 +10,8 @@ import pytest
 from lock_profiles import HOSTILE, lock
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.pprof.locks import decoded
+from stallscope.converters.model.gil import GilThread, GilTimes
+from stallscope.converters.pprof.locks import decoded, decoded_gil
 
 
 def test_locks_survive() -> None:
@@ -48,3 +49,21 @@ def test_profiles_saved_before_there_was_a_field() -> None:
 def test_what_others_have_changed_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"lock|list expected"):
         decoded({**asdict(lock()), **changed})
+
+
+def gil() -> GilTimes:
+    waiters = [GilThread(HOSTILE, 8, 40, 2)]
+    return GilTimes(HOSTILE, 7, 40, 2, 30, 1, 5, waiters, 3, [GilThread("x", 9, 35, 1, ("main", HOSTILE))], 2)
+
+
+def test_waits_for_the_interpreter_lock_survive() -> None:
+    file = io.BytesIO()
+    pprof.save(Profile([ValueType("blocked", "nanoseconds")], gil=[gil()]), file)
+    file.seek(0)
+    assert pprof.load(file).gil == [gil()]
+
+
+@pytest.mark.parametrize("changed", [{"time": -1}, {"holders": [{"thread": "x"}]}, {"waiters": 5}, {"more": 1}])
+def test_waits_for_the_interpreter_lock_that_others_have_changed(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"lock|list expected"):
+        decoded_gil({**asdict(gil()), **changed})

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from stallscope.converters.model.sites import Site
 from stallscope.converters.summary.adding_up import Place, add_up_waits, merged_threads
-from stallscope.converters.summary.wait_sites import Site
 from summary_profiles import POOL, SECOND, SPIN, TOPK, Tracee, empty
 
 

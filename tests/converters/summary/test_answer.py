@@ -166,7 +166,7 @@ def test_idle_pool_does_not_hide_the_lock() -> None:
 
 def test_crowded_core() -> None:
     assert sentences(two_spinners_on_one_core()) == (
-        "50.0 % of the time of all 2 threads is on a core, 50.0 % is waiting for one.",
+        "50.0 % of the time of both threads is on a core, 50.0 % is waiting for one.",
     )
 
 
@@ -239,7 +239,7 @@ def test_nothing() -> None:
     Tracee(profile, 1, "p", 1, "p")
     assert sentences(profile) == ("No wait was recorded.",)
     Tracee(profile, 1, "p", 2, "p").run(SECOND).wait(SPIN, "runnable-preempted", 1)
-    assert sentences(profile) == (">99.9 % of the time of all 2 threads is on a core, <0.1 % is waiting for one.",)
+    assert sentences(profile) == (">99.9 % of the time of both threads is on a core, <0.1 % is waiting for one.",)
 
 
 POLL = (*user(EXE, "main", "wait_for_batch"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
@@ -330,3 +330,12 @@ def test_a_wait_of_which_nothing_was_reported_is_in_no_sentence() -> None:
     Tracee(alone, 1, "[unknown]", 1, "[unknown]").run(10 * MS).wait(untold, "other", 9_000 * MS, 31)
     assert summarize(alone).waits[0].kind == "unknown"
     assert not any("blocked" in sentence for sentence in sentences(alone))
+
+
+def test_one_other_thread_only_waits() -> None:
+    profile = empty()
+    Tracee(profile, 7, "spin", 7, "spin").run(6 * SECOND)
+    waiter = Tracee(profile, 7, "spin", 8, "waiter")
+    waiter.wait(POOL, "interruptible", 10 * SECOND, 1)
+    (told, *_) = sentences(profile)
+    assert "1 of 2 threads (the other one only waits)" in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from stallscope.converters.model import Frame, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
@@ -27,7 +29,7 @@ def ranks(ms: int, *chain: Link, number: int = 8, other: int = 5, sleeps: int = 
     return profile
 
 
-def sentence(profile: Profile, idle: set[Node] = frozenset()) -> str:  # type: ignore[assignment]
+def sentence(profile: Profile, idle: Collection[Node] = ()) -> str:
     return Blame(waits_for(profile), set(idle), profile.threads).blamed(profile, Wakers()).sentence
 
 

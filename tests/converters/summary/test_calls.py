@@ -10,6 +10,7 @@ import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.calls import BUCKETS, LEFT, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
+from stallscope.converters.summary.calls_view import CallsView
 from stallscope.converters.summary.next_command import Whom
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
@@ -125,3 +126,30 @@ def test_processes_of_one_pid_are_told_apart() -> None:
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_call_of_no_time_is_no_division_by_zero(number: int) -> None:
     assert answer_of_calls(add_up_calls(profile(call("A", 1, number, 0, open_count=1 - number))))
+
+
+def test_where_calls_come_from_is_shown_if_it_is_asked_for() -> None:
+    work, step = Frame("work", "api"), tuple(map(Frame, ("a", "b", "c", "d", "st\x1bep")))
+    found = CallTimes("work", "", 1, "train", 5, 5 * MS, library="libx.so")
+    samples = [
+        Sample((*step, work), (4 * MS, 4), (("state", "running"),)),
+        Sample((step[0], work), (MS, 1), (("state", "running"),)),
+        Sample((step[1], work, *KERNEL), (9 * MS, 0), (("state", "interruptible"),)),
+    ]
+    values = [ValueType("calls", "nanoseconds"), ValueType("calls", "count")]
+    summary = summarize(Profile(values, samples, calls=[found]))
+    assert summary.calls[0].places == ((("b", "c", "d", "st\x1bep"), 4), (("a",), 1))
+    for places in (True, False):
+        out = io.StringIO()
+        render(replace(summary, view=CallsView(places=places)), out, width=200)
+        assert ("4 of 5 from b → c → d → st\\x1bep\n" in out.getvalue()) is places
+        assert ("1 of 5 from a\n" in out.getvalue()) is places
+
+
+def test_as_many_histograms_as_are_asked_for() -> None:
+    made = [replace(call(name, 1, 3, 9 * MS), device="", library="libx.so") for name in "abcd"]
+    summary = summarize(Profile([ValueType("calls", "nanoseconds"), ValueType("calls", "count")], [], calls=made))
+    for number, shown in ((None, 2), (0, 0), (3, 3), (9, 4)):
+        out = io.StringIO()
+        render(replace(summary, view=CallsView(histograms=number)), out)
+        assert out.getvalue().count("distribution") == shown

@@ -8,7 +8,7 @@ import numpy as np
 from stallscope.converters.model import Frame, Profile
 from stallscope.converters.model.critical import NOT_TRACED, CriticalPath, Segment
 from stallscope.converters.model.scheduling import NO_STACK, THREAD, Scheduling
-from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence
+from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence, with_alike
 
 
 def made() -> Profile:
@@ -51,6 +51,36 @@ def test_sentence_tells_of_the_thread_with_the_largest_part() -> None:
     untraced = replace(critical, parts=(Contribution("thread-9", 9, NOT_TRACED, (), 100, 1),))
     assert critical_sentence(untraced) == "100.0 % of the 100 ns of train-5 goes to thread-9: 100 ns not traced."
     assert critical_sentence(replace(critical, parts=(), wall=0)) == ""
+
+
+def compiling() -> Profile:
+    """make (5) waits for three compilers, and for a thread that nobody knows."""
+    rows = [(5, 5, 0, 0, 0), (11, 11, 0, 1, 1), (12, 12, 0, 1, 1), (13, 13, 0, 1, 1)]
+    scheduling = Scheduling(100, threads=np.array(rows, THREAD), names=["make", "cc1plus"], stacks=[(Frame("read"),)])
+    parts = (
+        Segment(0, 30, 0, 5, "running", NO_STACK),
+        Segment(30, 50, 1, 11, "running", NO_STACK, (0,)),
+        Segment(50, 70, 2, 12, "running", NO_STACK, (0,)),
+        Segment(70, 75, 2, 12, "interruptible", 0, (0,)),
+        Segment(75, 90, 3, 13, "running", NO_STACK, (0,)),
+        Segment(90, 100, -1, 99, NOT_TRACED, NO_STACK, (0,)),
+    )
+    return Profile([], scheduling=scheduling, critical=CriticalPath(0, parts))
+
+
+def test_processes_alike_are_one_cause() -> None:
+    critical = critical_of(compiling())
+    assert critical is not None
+    assert critical_sentence(critical) == (
+        "60.0 % of the 100 ns of make-5 goes to 3 × cc1plus: 55 ns running, 5 ns blocked in read."
+    )
+    assert [(part.thread, part.tid, part.time, part.segments) for part in with_alike(critical)] == [
+        ("3 × cc1plus", 0, 55, 3),
+        ("make-5", 5, 30, 1),
+        ("thread-99", 99, 10, 1),
+        ("3 × cc1plus", 0, 5, 1),
+    ]
+    assert [part["tid"] for part in critical.to_json()["parts"]] == [5, 11, 12, 13, 99, 12]
 
 
 def joining(begin: int) -> Profile:

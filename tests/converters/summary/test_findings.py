@@ -39,6 +39,7 @@ def test_the_lock_of_all_processes_is_one_finding() -> None:
     (held,) = found(model_case()).held_up()
     assert (held.kind, len(held.threads), held.count) == ("lock", 8, 31_200)
     assert (held.time, held.wall) == (8 * 8_420 * MS, 80 * SECOND)
+    assert held.most == 8_420 * MS
 
 
 def test_who_waits_there_seldom_is_not_counted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Profile, Stack, ThreadTimes
+from stallscope.converters.model.sites import Site
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.summary.adding_up import Place, Sum, add_up_waits, merged_threads
 from stallscope.converters.summary.idle import (
@@ -16,7 +17,6 @@ from stallscope.converters.summary.idle import (
     with_evidence,
 )
 from stallscope.converters.summary.standing import Standing
-from stallscope.converters.summary.wait_sites import Site
 from summary_profiles import EPOLL, EXE, FUTEX, LIBC, MS, SECOND, kernel, user
 from wait_graphs import Link, chained, profile_of, with_extremes
 

@@ -176,6 +176,25 @@ def test_threads_of_one_name_with_nearly_all_of_the_time_are_named() -> None:
     assert told.startswith("60.0 % of the time of 4 calling threads in 2 processes of train is in ")
 
 
+def test_the_calls_that_are_told_are_those_of_the_threads_that_are_named() -> None:
+    made = profile()
+    own = [with_threads(call) for call in made.calls if call.library]
+    made.calls[:] = [
+        replace(
+            call,
+            count=call.count + 4,
+            total=call.total + 4,
+            threads=[*call.threads, replace(call, tid=call.pid + 100, thread="loader-7", count=4, total=4, threads=[])],
+        )
+        for call in own
+    ]
+    for pid in PROCESSES:
+        made.threads.append(ThreadTimes(pid, "train", pid + 100, "loader-7", 100 * MS, 0, 0, {}))
+    told = summarize(made).answer[0]
+    assert "of 2 main threads in 2 processes" in told
+    assert "(20 calls, mean 7.00 ms, " in told
+
+
 def test_without_ioctls_it_says_what_the_time_was() -> None:
     kept = [sample for sample in profile().samples if IOCTL not in sample.stack]
     assert summarize(profile(samples=kept, call_ioctls=[])).answer[0] == (

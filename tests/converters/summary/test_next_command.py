@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from stallscope.converters.summary.answer import NO_WAIT, Answer
@@ -9,6 +10,7 @@ from stallscope.converters.summary.next_command import (
     Whom,
     after_calls,
     after_path,
+    after_samples,
     after_wakers,
     next_command,
     victim_of,
@@ -144,3 +146,29 @@ def test_the_path_is_of_who_waits_for_somebody() -> None:
     assert victim_of(Answer((), "sleep", victim=5), 6) == 6
     assert victim_of(Answer((), "sleep", victim=5), 0) == 5
     assert victim_of(Answer((), "lock"), 6) == 6
+
+
+def waiting(kind: str, time: int, *, idle: bool = False) -> Wait:
+    return replace(waiting_for_a_core("", time), kind=kind, takers=None, state="interruptible", idle=idle)
+
+
+def test_who_ends_much_of_the_waits_is_asked_beside_a_sleep() -> None:
+    sleep = Answer((), "sleep")
+    step = next_command(sleep, False, ONE, [waiting("sleep", 50), waiting("peer", 40)])
+    assert step == NextStep("trace-wakeup -p 7 -d 5", "who ends these waits")
+    for other in (waiting("peer", 10), waiting("peer", 40, idle=True), waiting("events", 40)):
+        step = next_command(sleep, False, ONE, [waiting("sleep", 50), other])
+        assert step and step.command.startswith("trace-offcpu")
+
+
+def test_the_function_that_most_time_is_in_is_timed_next() -> None:
+    target = "libpack.so:pack_message"
+    for kind in ("cpu", ""):
+        told = Answer((), kind)
+        asked = next_command(told, True, ONE)
+        step = after_samples(asked, told, target, ONE, None)
+        assert step and step.command == "trace-func libpack.so:pack_message -p 7 -d 5"
+        assert after_samples(asked, told, "", ONE, None) == asked
+    for told, waits in ((Answer((), "held"), []), (Answer((), "cpu"), [waiting_for_a_core(OTHERS)])):
+        asked = next_command(told, True, ONE, waits)
+        assert after_samples(asked, told, target, ONE, None) == asked

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stallscope.converters.model import ThreadTimes
+from stallscope.converters.model.sites import Site
 from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.figures import Who
 from stallscope.converters.summary.finding import Finding
 from stallscope.converters.summary.phrases import Phrases, chain, people
-from stallscope.converters.summary.wait_sites import Site
 
 MS = 1_000_000
 
@@ -37,6 +39,27 @@ def test_whose_time() -> None:
 def test_some_of_many() -> None:
     words = phrases(*(thread(1, tid) for tid in range(10, 22)))
     assert words.subject([(1, tid) for tid in range(10, 18)]) == "8 of the 12 w threads of app"
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "told"),
+    [
+        (2, 70, ""),
+        (2, 80, "; 80.0 % of it in pid 1 alone"),
+        (4, 59, ""),
+        (4, 60, "; 60.0 % of it in pid 1 alone"),
+        (4, 0, ""),
+    ],
+)
+def test_the_one_that_has_most_of_the_time(threads: int, most: int, told: str) -> None:
+    place = Place("interruptible", Site(("main", "nap"), "pipe_read"))
+    ids = tuple((pid, pid) for pid in range(1, threads + 1))
+    finding = Finding("sleep", ids, 100, 200, (place,), 3, 5, most=most)
+    sentence = phrases(*(thread(*each) for each in ids)).sentence(finding)
+    assert sentence.endswith(f"max 5 ns{told}).")
+    other = replace(finding, threads=((1, 7), *ids[1:]))
+    words = phrases(thread(1, 7), *(thread(*each) for each in ids[1:])).sentence(other)
+    assert words.endswith(f"max 5 ns{told.replace('pid 1', 'tid 7')}).")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +99,15 @@ def test_what_the_time_is_spent_on(finding: Finding, expected: str) -> None:
 def test_meanwhile(kind: str, expected: str) -> None:
     sentence = phrases(thread(1, 1)).sentence(waits("main", "g"), waits("main", "f", kind=kind))
     assert sentence.endswith(f"; meanwhile the main thread {expected}.")
+
+
+def test_waits_that_were_not_counted() -> None:
+    """Of samples, nothing is known but the time."""
+    finding = replace(waits("main", "nap"), count=0)
+    assert phrases(thread(1, 1)).sentence(finding).endswith("in main → nap.")
+    both = replace(finding, threads=((1, 5), (1, 6)), most=8 * MS)
+    sentence = phrases(thread(1, 5), thread(1, 6)).sentence(both)
+    assert sentence.endswith("in main → nap (88.9 % of it in tid 5 alone).")
 
 
 def test_meanwhile_in_another_process() -> None:

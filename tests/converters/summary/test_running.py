@@ -7,11 +7,12 @@ import json
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.model import Profile, Sample, Stack, ThreadTimes, ValueType
+from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, SECOND, TOPK, user
 
+PYTHON = Module("/usr/bin/python3.11")
 SPIN, SORT = user(EXE, "main", "spin"), user(EXE, "main", "sort")
 READ = (*user(EXE, "main"), *user(LIBC, "read"))
 
@@ -49,7 +50,7 @@ def test_equal_work_of_all_threads_is_one() -> None:
     assert summary.running[1].threads_weight == 4 * SECOND
     assert summary.answer == (
         "83.3 % of the time on cores of the 2 w-* threads of train is in main → spin (500 samples).",
-        "30.0 % of the time of all 2 threads is on a core: trace-wall or trace-offcpu tells where the rest goes.",
+        "30.0 % of the time of both threads is on a core: trace-wall or trace-offcpu tells where the rest goes.",
     )
 
 
@@ -132,3 +133,14 @@ def test_neither_of_both() -> None:
     with pytest.raises(StallscopeError, match="neither of off-CPU time nor of on-CPU samples") as caught:
         summarize(Profile([ValueType("cpu", "nanoseconds")]))
     assert "trace-wall" in caught.value.remedy
+
+
+def test_the_sentence_adds_up_the_lines_of_a_python_function() -> None:
+    def line(number: int) -> Stack:
+        return Frame("load", "python", file="t.py", line=3), Frame("tokenise", "python", file="t.py", line=number)
+
+    hashed = (*line(9), *user(PYTHON, "builtin_hash"))
+    profile = on_cpu((8, line(8), 2 * SECOND, 200), (8, hashed, 6 * SECOND, 600), (8, SORT, 2 * SECOND, 200))
+    told = summarize(profile).answer[0]
+    assert told.endswith(" is in load → tokenise (800 samples; 75.0 % of it in builtin_hash).")
+    assert told.startswith("80.0 % of the time on cores of ")

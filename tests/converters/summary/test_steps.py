@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from scheduling_traces import rows
-from stallscope.converters.model import Frame, Profile
-from stallscope.converters.model.scheduling import CALL, OPEN, THREAD, CallName, Scheduling
-from stallscope.converters.summary.steps import Steps, sentence, steps_of
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model.scheduling import CALL, NO_STACK, OPEN, SAMPLE, THREAD, CallName, Scheduling
+from stallscope.converters.model.steps import Steps
+from stallscope.converters.summary.steps import steps_of
+from stallscope.converters.summary.steps_told import sentences
 from stallscope.converters.summary.summarize import summarize
-from step_traces import BATCH, LOOP, STEP, recorded
-from summary_profiles import VALUE_TYPES
+from step_traces import BATCH, LOOP, STEP, SYNC, recorded
+from summary_profiles import EXE, VALUE_TYPES, kernel, user
 
 
 def only(scheduling: Scheduling) -> Steps:
@@ -35,6 +35,25 @@ def test_times_of_steps_and_of_what_is_between() -> None:
     assert found.per_second == 2e9 / 330
 
 
+def test_what_runs_is_known_from_samples() -> None:
+    """Those in and between steps, of this thread; the others are not counted."""
+    run: Stack = user(EXE, "main", "train_step", "multiply")
+    call: Stack = (*run, *kernel("do_syscall_64", "__x64_sys_read", "copy_page"))
+    times, tids = [99, 100, 199, 200, 240, 250, 260, 420, 430, 450], [7, 7, 7, 7, 7, 7, 8, 7, 7, 7]
+    samples = rows(SAMPLE, time=times, tid=tids, stack=[2, 2, 2, 3, 3, 3, 2, 2, NO_STACK, 2])
+    found = only(recorded(stacks=[SYNC, BATCH, run, call], samples=samples))
+    assert found.steps.samples == 5
+    assert [(each.frames[-1:], each.samples) for each in found.steps.ran] == [
+        (("multiply",), 3),
+        ((), 1),
+        (("read",), 1),
+    ]
+    assert found.steps.estimated(3) == 180 * 3 // 5
+    assert (found.between.samples, [each.samples for each in found.between.ran]) == (3, [2, 1])
+    assert (only(recorded()).steps.samples, only(recorded()).steps.ran) == (0, ())
+    assert only(recorded()).steps.estimated(0) == 0
+
+
 def test_the_slowest_first() -> None:
     second, first, third = only(recorded()).slowest
     assert (second.number, second.begin, second.before) == (2, 250, 50)
@@ -56,13 +75,13 @@ def test_steps_that_are_not_whole_are_told() -> None:
     assert (late.not_whole, late.steps.count, late.steps.wall) == (1, 2, 220)
     only_open = only(recorded([(550, OPEN)]))
     assert (only_open.steps.count, only_open.not_whole, only_open.per_second) == (0, 1, None)
-    assert sentence([only_open]) == ""
+    assert sentences([only_open]) == ()
 
 
 def test_other_calls_are_no_steps() -> None:
     assert steps_of(recorded(call_names=[CallName("ioctl", "ioctl")])) == ()
     assert steps_of(recorded([])) == ()
-    assert sentence(()) == ""
+    assert sentences(()) == ()
 
 
 def test_threads_and_functions_apart() -> None:
@@ -76,29 +95,26 @@ def test_threads_and_functions_apart() -> None:
     ]
 
 
-def test_json_and_the_sentence() -> None:
-    found = only(recorded())
-    told = found.to_json()
-    json.dumps(told)
-    assert told["steps"]["runnable_ns"] == 30
-    assert told["between_share"] == 0.2
-    assert told["slowest"][0]["number"] == 2
-    assert sentence([found]) == (
-        "3 steps of demo:train_step take 106 ns in the mean in thread 7 of python3: 56.2 % of it on a core, "
-        "34.4 % blocked (34.4 % in train_step → synchronise → read); 40 ns are between two steps, "
-        "20.0 % of the loop."
-    )
+def test_slow_ones_are_a_group() -> None:
+    """The last one has a wait for a core, of 30 of its 100 ns, and runs otherwise."""
+    found = only(recorded([*((10 * i, 10 * i + 8) for i in range(13)), (200, 300)])).slow
+    assert found
+    assert (found.first, found.every, found.spent.count, found.others.count) == (14, None, 1, 13)
+    assert (found.spent.wall, found.spent.blocked) == (100, 20)
+    assert found.others.wall == 13 * 8
 
 
 def test_the_summary_has_them() -> None:
-    summary = summarize(Profile(VALUE_TYPES, duration_ns=600, scheduling=recorded()))
-    assert summary.answer[-1].startswith("3 steps of demo:train_step take 106 ns")
+    summary = summarize(Profile(VALUE_TYPES, duration_ns=600, steps=list(steps_of(recorded()))))
+    assert summary.answer[0].startswith("3 steps of demo:train_step take 106 ns")
     (told,) = summary.to_json()["steps"]
     assert told["steps"]["count"] == 3
     assert "steps" not in summarize(Profile(VALUE_TYPES, duration_ns=600)).to_json()
 
 
-def test_hostile_names_stay_data() -> None:
-    hostile = "\x1b[2J\udcff"
-    told = only(recorded(names=[hostile, hostile], stacks=[(Frame(hostile),), BATCH])).to_json()
-    json.dumps(told, ensure_ascii=False).encode()
+def test_times_in_which_calls_were_not_seen_are_no_part_of_the_loop() -> None:
+    gap = STEP._replace(unwatched=((5, 210, 240), (6, 410, 420)))
+    found = only(recorded(call_names=[gap]))
+    assert (found.steps.count, found.between.count, found.between.wall) == (3, 1, 30)
+    assert found.per_second == 1e9 / 180
+    assert [(each.number, each.before) for each in found.slowest if each.number < 3] == [(2, None), (1, None)]

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
-from stallscope.converters.summary.steps import Steps, steps_of
-from stallscope.converters.summary.steps_table import steps_tables
+from stallscope.converters.model.steps import Steps
+from stallscope.converters.summary.steps import steps_of
+from stallscope.converters.summary.steps_table import steps_tables, text_of
 from step_traces import LOOP, recorded
 
 
@@ -37,7 +39,11 @@ def test_what_is_printed() -> None:
 def test_few_rows() -> None:
     (found,) = steps_of(recorded())
     printed = lines([found] * 4, top=2)
-    assert printed[3] == "2 more threads"
+    assert printed[3] == "2 more: these functions in other threads"
+    several = [found, replace(found, tid=8), replace(found, name="b"), replace(found, name="c")]
+    printed = lines(several, top=1)
+    assert [each in line for each, line in zip((found.name, "b in", "c in"), printed[1:4], strict=True)] == [True] * 3
+    assert printed[4] == "1 more: these functions in other threads"
     assert len([line for line in printed if line.startswith("Step At")]) == 3
 
 
@@ -45,3 +51,12 @@ def test_hostile_names() -> None:
     found = steps_of(recorded(names=["\x1b[2J", "[red]"]))
     assert "\x1b" not in "\n".join(lines(found))
     assert "[red]" in "\n".join(lines(found))
+
+
+def test_as_text() -> None:
+    found = steps_of(recorded(names=["\x1b[2J", "[red]"]))
+    text = list(text_of(found, 5))
+    assert text[0].startswith("3 steps of demo:train_step take 106 ns in the mean")
+    assert [" ".join(line.split()) for line in text[1:] if line][:2] == lines(found)[:2]
+    assert "\x1b" not in "\n".join(text)
+    assert max(map(len, text[1:])) <= 160

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 from stallscope.converters.model import Profile
 from stallscope.converters.model.processes import ProcessTimes
@@ -65,6 +66,20 @@ def test_ids_tell_threads_alike_apart() -> None:
     Console(file=out, width=160).print(waits_table(summarize(profile), 160, 9))
     assert "rank (main) 1 99.0 %" in out.getvalue()
     assert "rank (main) 2 99.0 %" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [160, 80])
+def test_waits_that_were_sampled_and_not_counted(width: int) -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "p", 1, "p")
+    for name in ("first", "second"):
+        tracee.wait((*user(EXE, name), *READ), "interruptible", 6 * SECOND, 0, least=0)
+    out = io.StringIO()
+    Console(file=out, width=width).print(waits_table(summarize(profile), width, 1))
+    assert "first" in out.getvalue()
+    assert "0 ns" not in out.getvalue()
+    assert "0 ×" not in out.getvalue()
+    assert (out.getvalue().count(" - ") >= 4) is (width == 160)
 
 
 def test_who_had_the_cores_and_where_they_were_lost() -> None:

@@ -88,6 +88,16 @@ def test_kind_is_the_same_with_the_frames_of_python(with_python: bool, inner: st
     assert kind_of("interruptible", where.frames, where.kernel) == kind
 
 
+@pytest.mark.parametrize("inner", [("PQexec",), ("PQexec", "PQgetResult", "pqWait", "pqSocketPoll")])
+def test_a_client_of_postgres_waits_for_its_server(inner: tuple[str, ...]) -> None:
+    driver = user(Module("/v/site-packages/psycopg2/_psycopg.so"), "psyco_curs_execute", "_pq_execute_sync")
+    nameless = user(Module("/v/site-packages/psycopg2/libpq.so.5"), *inner, "[libpq.so.5+0x10]")
+    scripts = (Frame("orders_of_customer", "python", file="/t/pg.py", line=6),)
+    below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+    where = site((*user(PYTHON, "Py_BytesMain"), *scripts, *driver, *nameless, *below))
+    assert kind_of("interruptible", where.frames, where.kernel) == "peer"
+
+
 def test_who_ends_a_wait() -> None:
     assert "lock" not in TOLD_BY_OTHERS
     assert "held" not in TOLD_BY_OTHERS

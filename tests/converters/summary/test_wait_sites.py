@@ -4,6 +4,7 @@ import pytest
 from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.frame_names import NAME_LIMIT, function_name
 from stallscope.converters.summary.shared_frames import shared_frames
+from stallscope.converters.summary.wait_kinds import EVENTS, PEER, kind_of
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import (
     CUDA,
@@ -124,11 +125,11 @@ def python_of(file: str, *functions: tuple[str, int]) -> tuple[Frame, ...]:
 
 
 def test_innermost_python_function_of_the_program_has_its_line() -> None:
-    own = python_of("/work/train.py", ("<module>", 30), ("train", 19), ("next_batch", 14))
+    own = python_of("/srv/train.py", ("<module>", 30), ("train", 19), ("next_batch", 14))
     library = python_of("/usr/lib/python3.11/queue.py", ("Queue.get", 171))
     semaphore = user(LIBC, "sem_clockwait", "__new_sem_wait_slow64")
     assert text((*own, *library, *semaphore, *FUTEX)) == "train > train.py:14 next_batch > Queue.get | futex_wait"
-    again = python_of("/work/train.py", ("next_batch", 15))
+    again = python_of("/srv/train.py", ("next_batch", 15))
     assert text((*own[:-1], *again, *library, *semaphore, *FUTEX)).startswith("train > train.py:15 next_batch")
     assert text((*own, *semaphore, *FUTEX)) == "train > train.py:14 next_batch > sem_clockwait | futex_wait"
     assert text((Frame("f", "python", file="/x.py"), *FUTEX)).startswith("f > ")
@@ -140,6 +141,28 @@ CLIENT = (
     *python_of("/usr/lib/python3/dist-packages/requests/sessions.py", ("Session.get", 602)),
 )
 READINTO = python_of("/usr/lib/python3.11/socket.py", ("SocketIO.readinto", 706))
+
+
+@pytest.mark.parametrize(("qualified", "name"), [(True, "Connection._poll"), (False, "_poll")])
+def test_poll_of_one_connection_of_multiprocessing(qualified: bool, name: str) -> None:
+    """Not one of several: only `Connection.poll` waits for the other end of its own."""
+    own = python_of("/srv/train.py", ("<module>", 30), ("train", 19))
+    loader = python_of(
+        "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", ("__next__", 741), ("_try_get_data", 1240)
+    )
+    library = python_of("/usr/lib/python3.11/multiprocessing/queues.py", ("get", 113))
+    file = "/usr/lib/python3.11/multiprocessing/connection.py"
+    connection = python_of(file, ("Connection.poll" if qualified else "poll", 256), (name, 423))
+    waits = (*python_of(file, ("wait", 930)), *python_of("/usr/lib/python3.11/selectors.py", ("select", 415)), *POLL)
+    assert text((*own, *loader, *library, *connection, *waits)) == (
+        f"<module> > train.py:19 train > __next__ > … > {name} > poll | do_sys_poll"
+    )
+    found = site((*own, *loader, *library, *connection, *waits))
+    assert kind_of("interruptible", found.frames, found.kernel) == PEER
+    found = site((*own, *loader, *waits))
+    assert kind_of("interruptible", found.frames, found.kernel) == EVENTS
+    found = site((*own, *python_of("/usr/lib/python3.11/subprocess.py", ("Popen._communicate", 2100)), *waits[1:]))
+    assert kind_of("interruptible", found.frames, found.kernel) == PEER
 
 
 def test_the_function_that_waits_for_a_peer_is_named_below_pythons_library() -> None:

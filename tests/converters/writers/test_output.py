@@ -259,7 +259,8 @@ def test_an_open_file_by_its_number() -> None:
     output.check([path], format_name="folded")
     with pytest.raises(StallscopeError, match="stands for no format") as caught:
         output.check([path])
-    assert caught.value.remedy.startswith("--to FORMAT says which")
+    assert caught.value.remedy.startswith("use one of: .folded")
+    assert caught.value.remedy.endswith("trace-convert takes --to FORMAT, too")
     output.write_all(PROFILE, [path], options)
     assert os.read(read, 100) == b"main;read 5000\n"
     with pytest.raises(StallscopeError, match=f"/dev/fd/{read} is not open for writing"):

@@ -62,9 +62,6 @@ def test_a_namespace_that_is_called_re() -> None:
         ("", "is not FILE:FUNCTION"),
         ("libc.so.6:re:(", "has no regular expression"),
         ("libc.so.6:/[/", "has no regular expression"),
-        ("u:libc:setjmp", "USDT probes are not traced"),
-        ("t:sched:sched_switch", "tracepoints are not traced"),
-        ("k:vfs_read", "kernel functions are not traced"),
     ],
 )
 def test_what_is_no_target(text: str, says: str) -> None:

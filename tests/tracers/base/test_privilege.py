@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
 from pathlib import Path
@@ -65,3 +66,11 @@ def test_process_ids_must_be_the_kernels(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(StallscopeError, match="a container's own") as caught:
         privilege.require_host_pids()
     assert "--pid=host" in caught.value.remedy
+
+
+def test_a_kernel_without_bpf_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here an architecture's number is that of no system call. The VM lane has such a kernel: its check `no_bpf`."""
+    privilege.require_bpf()
+    monkeypatch.setattr(privilege, "_SYS_BPF", {platform.machine(): 10_000})
+    with pytest.raises(StallscopeError, match="has no BPF"):
+        privilege.require_bpf()

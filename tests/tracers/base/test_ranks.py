@@ -47,7 +47,7 @@ def test_gpus_are_those_whose_devices_are_open(files: Path) -> None:
 
 
 def test_other_files_are_none(files: Path) -> None:
-    opened(files, "/tmp/dev/nvidia3", "/dev/nvidia3 (deleted)", "/dev/nvidia", "/dev/nvidia3/x", "/dev/nvidia12345")
+    opened(files, "/srv/dev/nvidia3", "/dev/nvidia3 (deleted)", "/dev/nvidia", "/dev/nvidia3/x", "/dev/nvidia12345")
     assert gpus_of(7) == {}
     assert gpus_of(8) == {}
 

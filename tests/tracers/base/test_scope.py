@@ -99,12 +99,13 @@ def test_name_or_command_line(pattern: str, child: subprocess.Popen[bytes]) -> N
 
 def test_name_that_nobody_has_yet() -> None:
     mark = f"nobody-is-called-{os.getpid()}"
-    made = Scope(name=re.compile(f"{mark[:-1]}[{mark[-1]}]$"))
+    pattern = f"{mark[:-1]}[{mark[-1]}]$"
+    made = Scope(name=re.compile(pattern))
     made.resolve()
     assert (made.tgids, made.waits) == (set(), True)
     with pytest.raises(StallscopeError) as caught:
         made.check_met()
-    assert caught.value.cause == f"there was no process whose name or command line matches {made.name.pattern!r}"  # type: ignore[union-attr]
+    assert caught.value.cause == f"there was no process whose name or command line matches {pattern!r}"
     assert "ps -e" in caught.value.remedy
     later = subprocess.Popen(["sh", "-c", "sleep 60 & wait", mark])
     try:
@@ -317,8 +318,8 @@ def test_children_of_a_process_that_matches_later_are_said() -> None:
     later = subprocess.Popen(
         ["sh", "-c", "sleep 60 & echo; wait", "0.07103"], stdout=subprocess.PIPE, start_new_session=True
     )
+    assert later.stdout
     try:
-        assert later.stdout
         later.stdout.readline()
         # A fork that has not executed sleep yet still has the shell's command line.
         while len(made.newcomers() | {later.pid}) != 1:
@@ -329,7 +330,7 @@ def test_children_of_a_process_that_matches_later_are_said() -> None:
     finally:
         os.killpg(later.pid, signal.SIGKILL)
         later.wait()
-        later.stdout.close()  # type: ignore[union-attr]
+        later.stdout.close()
 
 
 def test_which_children_have_run(family: tuple[int, set[int]]) -> None:

@@ -1,4 +1,4 @@
-"""--sort, --by, --rows."""
+"""--sort, --by, --rows, --histograms."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ def test_others_are_wrong_usage(wrong: tuple[str, str]) -> None:
     with pytest.raises(click.BadParameter) as raised:
         parsed(*wrong)
     assert wrong[0] in raised.value.format_message()
+
+
+def test_histograms() -> None:
+    assert parsed("--histograms", "5") == CallsView(histograms=5)
 
 
 def test_commands_without_calls_have_no_table() -> None:

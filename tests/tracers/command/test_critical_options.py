@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ def test_who_there_is_not(wrong: str) -> None:
 
 
 def given(**changed: object) -> dict[str, object]:
-    return {"critical": 4711, "command": (), "merge": False, "everything": False, "outputs": [], **changed}
+    return {"critical": os.getpid(), "command": (), "merge": False, "everything": False, "outputs": [], **changed}
 
 
 def test_events_are_recorded_for_it() -> None:
@@ -42,7 +43,14 @@ def test_events_are_recorded_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"critical": COMMANDS_OWN}, {"merge": True}, {"graph": "x.svg"}, {"outputs": ["x.dot"]}]
+    "wrong",
+    [
+        {"critical": COMMANDS_OWN},
+        {"critical": 999_999_999},
+        {"merge": True},
+        {"graph": "x.svg"},
+        {"outputs": ["x.dot"]},
+    ],
 )
 def test_where_there_is_no_path(wrong: dict[str, object]) -> None:
     with pytest.raises(click.UsageError):

@@ -10,8 +10,6 @@ from stallscope.converters.base import cli
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command import options
-from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.protocol import Engine
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.lines import LineTool
 
@@ -26,7 +24,6 @@ def parse(*arguments: str) -> dict[str, Any]:
     @options.scope_options
     @options.timeline_options
     @options.naming_options
-    @options.engine_options
     @options.output_options
     def main(**given: Any) -> None:
         seen.update(given)
@@ -34,10 +31,6 @@ def parse(*arguments: str) -> dict[str, Any]:
     with main.make_context("trace-x", list(arguments)) as context:
         main.invoke(context)
     return seen
-
-
-def engine(*arguments: str) -> Engine:
-    return options.make_engine(parse(*arguments))
 
 
 @pytest.mark.parametrize(
@@ -90,38 +83,6 @@ def test_no_scope(arguments: list[str]) -> None:
 def test_contradictions(arguments: list[str], message: str) -> None:
     with pytest.raises(click.UsageError, match=message):
         options.make_scope(parse(*arguments))
-
-
-def test_engine_options() -> None:
-    assert engine("-p", "1") == Ebpf()
-    given = ("-U", "--btf", "/x", "--table-size", "2000", "--buffer", "64", "--unwind-memory", "3")
-    assert engine("-p", "1", *given) == Ebpf(True, False, Path("/x"), 2000, 64 << 20, 3 << 20)
-    assert engine("-p1", "-K") == Ebpf(False, True)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["-U", "-K"], ["--table-size", "1023"], ["--table-size", "5000000"], ["--buffer", "3"], ["--buffer", "0"]],
-)
-def test_wrong_engine_options(arguments: list[str]) -> None:
-    with pytest.raises(click.UsageError):
-        engine("-p", "1", *arguments)
-
-
-def test_buffer_sizes_suit_a_ring_buffer() -> None:
-    """The kernel takes powers of two, in whole pages."""
-    (choice,) = [p.type for p in click_parameters() if p.name == "buffer_mb"]
-    assert isinstance(choice, click.Choice)
-    for text in choice.choices:
-        size = int(str(text)) << 20
-        assert size & (size - 1) == 0
-
-
-def click_parameters() -> list[click.Parameter]:
-    @options.engine_options
-    def function() -> None: ...
-
-    return list(function.__click_params__)  # type: ignore[attr-defined]
 
 
 def test_output_options() -> None:

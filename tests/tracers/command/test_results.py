@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,11 @@ def test_per_thread(tmp_path: Path) -> None:
 def test_folded_text_has_standard_output_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folded = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    written = io.BytesIO()
+    folded = io.TextIOWrapper(written, write_through=True)
     monkeypatch.setattr(sys, "stdout", folded)
     Results.plan("offcpu", given("-", str(tmp_path / "a.svg"))).write(profile())
-    assert folded.buffer.getvalue() == b"demo-7;main;topk 5000\n"  # type: ignore[attr-defined]
+    assert written.getvalue() == b"demo-7;main;topk 5000\n"
     err = capsys.readouterr().err
     assert "topk" in err
     assert err.endswith(f"wrote {tmp_path}/a.svg\n")
@@ -220,3 +222,15 @@ def test_intervals_are_not_written_to_pipes(tmp_path: Path) -> None:
 def test_a_name_that_comes_again_is_refused(path: str) -> None:
     with pytest.raises(StallscopeError, match="a name for each interval"):
         Results.plan("offcpu", given(path, every=60.0))
+
+
+def test_the_command_that_was_just_run_is_not_recommended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = profile()
+    told.duration_ns = 1_000_000_000
+    told.samples[0] = told.samples[0]._replace(
+        labels=(("pid", 7), ("process", "demo"), ("state", "uninterruptible"), ("thread", "demo"), ("tid", 7))
+    )
+    for stem, is_told in (("wall", True), ("offcpu", False)):
+        results = Results.plan(stem, {**given(str(tmp_path / "x.pftrace")), "pids": (7,)})
+        replace(results, paths=(str(tmp_path / f"{stem}.svg"),)).write(told)
+        assert ("Next: trace-offcpu -p 7 -d 2 -o when.pftrace" in capsys.readouterr().out) == is_told

@@ -6,7 +6,9 @@ from typing import Any
 import click
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.command.step_options import make_steps
+from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.steps import Steps
 from stallscope.tracers.measures.timeline import Timeline
 
@@ -20,6 +22,8 @@ GIVEN: dict[str, Any] = {
     "event_mb": "16",
     "everything": False,
     "every": None,
+    "python": "yes",
+    "kernel_only": False,
 }
 
 
@@ -29,7 +33,7 @@ def test_steps_need_a_timeline() -> None:
     assert isinstance(timeline, Timeline)
     assert steps.knobs()["record_call_spans"] == 1
     assert steps.sizes(0)["call_spans"] == 4 << 20
-    assert [library.path for library in steps._wanted.libraries] == [str(LIBC.resolve()), "libtrain.so"]
+    assert list(steps.modules) == [str(LIBC.resolve()), "libtrain.so"]
 
 
 def test_a_timeline_that_is_recorded_anyway_is_used() -> None:
@@ -50,8 +54,18 @@ def test_other_forms(text: str) -> None:
 
 
 def test_functions_of_python() -> None:
-    with pytest.raises(click.BadParameter, match="is a function of Python, at whose begin and end there is no probe"):
-        make_steps({**GIVEN, "steps": ("train.py:train_step",)})
+    python, timeline = make_steps({**GIVEN, "steps": ("train.py:train_step", "my.loop:Loop.step")})
+    assert isinstance(python, PythonSteps)
+    assert isinstance(timeline, Timeline)
+    assert python._functions == (PythonFunction("train.py", "train_step"), PythonFunction("my/loop.py", "Loop.step"))
+    both = make_steps({**GIVEN, "steps": ("train.py:train_step", "libtrain.so:step")})
+    assert [measure.name for measure in both] == ["steps", "python_steps", "timeline"]
+
+
+@pytest.mark.parametrize("less", [{"python": "no"}, {"kernel_only": True}])
+def test_functions_of_python_need_its_stacks(less: dict[str, Any]) -> None:
+    with pytest.raises(click.UsageError, match="leave out --no-python and -K"):
+        make_steps({**GIVEN, **less, "steps": ("train.py:train_step",)})
 
 
 def test_intervals_have_no_steps() -> None:

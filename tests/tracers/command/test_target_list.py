@@ -7,14 +7,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from matching import match_of
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.command.target_list import check, lines
+from stallscope.tracers.command.target_list import check, check_mapped, lines
 
 SOURCE = """
 namespace shop {
@@ -46,7 +48,7 @@ def targets(*texts: str, returns: bool = False) -> Targets:
 
 def address_of(library: Path, symbol: str) -> int:
     found = subprocess.run(["nm", "-D", library], check=True, capture_output=True, text=True).stdout
-    return int(re.search(rf"^([0-9a-f]+) T {symbol}$", found, re.MULTILINE)[1], 16)  # type: ignore[index]
+    return int(match_of(rf"^([0-9a-f]+) T {symbol}$", found, re.MULTILINE)[1], 16)
 
 
 def test_what_a_probe_costs(library: Path) -> None:
@@ -96,7 +98,8 @@ def test_of_a_process(library: Path) -> None:
 def test_of_a_command() -> None:
     file, getenv, _ = lines(targets("libc.so.6:getenv"), None, ("sh",))
     assert "/libc" in file
-    assert "  getenv  probe: " in getenv
+    assert "  getenv" in getenv
+    assert "  probe: " in getenv
 
 
 def test_what_a_file_has_not(library: Path, tmp_path: Path) -> None:
@@ -114,3 +117,38 @@ def test_what_a_file_has_not(library: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x" * 1000)
     with pytest.raises(StallscopeError, match="not an ELF file"):
         check(targets(f"{tmp_path}/text:f"))
+
+
+def test_a_mapped_file_without_the_function(library: Path) -> None:
+    """It is told before the trace, with the cause; but no file that may come later is waited for in vain."""
+    mapped, me = ctypes.CDLL(str(library)), Scope([os.getpid()])
+    assert mapped
+    check_mapped(targets("libshop.so:pushed", "libnothing.so:f", "nothing:f"), me, ())
+    with pytest.raises(StallscopeError, match=r"libshop\.so has no function for 'libshop\.so:pushd'\n") as caught:
+        check_mapped(targets("libshop.so:pushed", "libshop.so:pushd"), me, ())
+    assert (caught.value.exit_code, caught.value.remedy) == (2, "it has pushed")
+    with pytest.raises(StallscopeError, match="could end the program"):
+        check_mapped(targets("libshop.so:shop::price"), me, ())
+    with pytest.raises(StallscopeError, match=r"no function for 'libc\.so\.6:nosuch_at_all'"):
+        check_mapped(targets("libc.so.6:nosuch_at_all"), Scope(), (sys.executable,))
+    check_mapped(targets("libshop.so:pushd"), Scope(), (sys.executable,))
+
+
+def test_one_of_several_mapped_files_is_enough(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / library.name
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"], input=b"int more(void) {return 1;}", check=True
+    )
+    mapped = [ctypes.CDLL(str(each)) for each in (library, other)]
+    assert len(mapped) == 2
+    check_mapped(targets("libshop.so:more", "libshop.so:pushed"), Scope([os.getpid()]), ())
+
+
+def test_a_stripped_file_says_so(library: Path) -> None:
+    subprocess.run(["strip", library], check=True)
+    with pytest.raises(
+        StallscopeError, match="it is stripped, so that it has no names but those that it exports"
+    ) as caught:
+        check(targets(f"{library}:pushedd"))
+    assert caught.value.remedy == "it has pushed; one that is not stripped has the names of all"

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.summary.figures import NextStep
 from stallscope.converters.summary.next_command import Whom
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.command.wider import chosen, with_children
+from stallscope.tracers.command.wider import chosen, is_repeated, with_children
 
 
 class LeftOut(Scope):
@@ -58,3 +59,37 @@ def test_the_choice_is_told_where_ids_do_not_say_it() -> None:
     assert chosen({**nothing, "command": ("python3", "my job.py")}) == Whom("", "python3 'my job.py'")
     assert chosen({**nothing, "command": ("echo", "x" * 999)}) == Whom("", "COMMAND")
     assert chosen({**nothing, "command": ("echo", "\x1b[31m")}) == Whom("", "COMMAND")
+
+
+WHEN = "trace-offcpu -p 7 -d 2 -o when.pftrace"
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "stem"),
+    [
+        (WHEN, {"pids": (7,), "outputs": ("other.pftrace",), "duration": 9.0}, "offcpu"),
+        ("trace-offcpu -a -d 5", {"everything": True}, "offcpu"),
+        ("trace-wall -n '^a -- b$' -d 5", {"name": "^a -- b$"}, "wall"),
+        ("trace-wall -d 5 -- python3 'my job.py' -o x.svg", {"command": ("python3",)}, "wall"),
+        ("trace-wakeup -p 7,8 -d 5 --critical 8", {"pids": (8, 7), "critical": 8}, "wakeup"),
+    ],
+)
+def test_what_was_just_run(command: str, values: dict[str, Any], stem: str) -> None:
+    assert is_repeated(NextStep(command, ""), given(**values), stem)
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "stem"),
+    [
+        (WHEN, {"pids": (7,), "outputs": ("x.svg",)}, "offcpu"),
+        (WHEN, {"pids": (7,), "outputs": ("x.pftrace",)}, "wall"),
+        (WHEN, {"pids": (7, 8), "outputs": ("x.pftrace",)}, "offcpu"),
+        (WHEN, {"pids": (7,)}, "offcpu"),
+        ("trace-offcpu -a -d 5", {"pids": (7,)}, "offcpu"),
+        ("trace-wakeup -p 7,8 -d 5 --critical 8", {"pids": (8, 7)}, "wakeup"),
+        ("trace-wall -d 5 -- python3", {"pids": (7,)}, "wall"),
+        ("trace-offcpu -p 7 -d 1 --per-thread -o stacks.html", {"pids": (7,), "outputs": ("x.html",)}, "offcpu"),
+    ],
+)
+def test_what_would_show_more(command: str, values: dict[str, Any], stem: str) -> None:
+    assert not is_repeated(NextStep(command, ""), given(**values), stem)

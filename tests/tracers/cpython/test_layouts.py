@@ -9,8 +9,10 @@ import pytest
 from pythons import layout_in, running, runtime_in
 from stallscope.tracers.cpython.layouts import Layout, Refused, check_threads, layout_of
 from stallscope.tracers.cpython.memory import Memory, memory_of
-from stallscope.tracers.kernel.python import SPACE, WINDOW
+from stallscope.tracers.kernel.python import NO_STEP, SPACE, WINDOW
 
+PTHREAD_TID = 0x2D0
+"""Of glibc's struct pthread, as in bpf/include/gil.bpf.h."""
 TELL = """
 import threading
 print(json.dumps(threading.get_ident()))
@@ -59,15 +61,18 @@ def test_the_interpreter_lock(python: tuple[str, ...]) -> None:
         _, _, runtime = runtime_in(pid)
         layout = layout_in(pid, memory)
         gil_at, gil_own, _, gil = SPACE.unpack(layout.pack(runtime + layout.interpreters_head, 3))[-4:]
-        if version < [3, 11]:
-            assert (gil_at, gil_own, gil) == (0, 0, 0)
-            return
         if version >= [3, 12]:
             assert gil == 0
             interpreter = memory.word(runtime + layout.interpreters_head + 8)
             gil = memory.word(interpreter + gil_at)
             assert gil == interpreter + gil_own
-        assert memory.word(memory.word(gil + 8) + layout.thread_id + 8) == native
+        thread = memory.word(gil + 8)
+        if version >= [3, 11]:
+            at = thread + layout.thread_native
+        else:
+            assert layout.thread_native == NO_STEP
+            at = memory.word(thread + layout.thread_id) + PTHREAD_TID
+        assert memory.word(at) & 0xFFFFFFFF == native
         assert memory.word(gil + 16) & 0xFFFFFFFF in (0, 1)
 
 

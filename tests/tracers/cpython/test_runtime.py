@@ -41,9 +41,9 @@ def test_names() -> None:
     def mapping(path: str) -> Mapping:
         return Mapping(0, 4096, path=path, dev=1, inode=1)
 
-    for path in ("/usr/bin/python3.11", "/opt/lib/libpython3.8.so.1.0", "/x/MyPython (deleted)"):
+    for path in ("/usr/bin/python3.11", "/opt/lib/libpython3.8.so.1.0", "/x/MyPython (deleted)", "/opt/simulator"):
         assert may_be_interpreter(mapping(path))
-    for path in ("/usr/bin/perl", "/usr/lib/python3/foo.so", "[heap]", ""):
+    for path in ("/usr/lib/libc.so.6", "/usr/lib/python3/foo.so", "[heap]", ""):
         assert not may_be_interpreter(mapping(path))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matching import match_of
 from stallscope.tracers.images.elf import BytesSource, ElfError, ElfFile, FileSource, read_string
 from stallscope.tracers.images.symtab import Bounds, SymbolTable
 
@@ -34,10 +35,10 @@ def exercise(data: bytes) -> None:
 def test_headers_are_readelfs(program: Path) -> None:
     file = elf(program)
     listed = subprocess.run(["readelf", "-nW", program], capture_output=True, text=True, check=True).stdout
-    assert file.build_id() == re.search(r"Build ID: ([0-9a-f]+)", listed)[1]  # type: ignore[index]
+    assert file.build_id() == match_of(r"Build ID: ([0-9a-f]+)", listed)[1]
     assert file.is_64
     listed = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
-    assert len(file.sections) == int(re.search(r"There are (\d+) section", listed)[1])  # type: ignore[index]
+    assert len(file.sections) == int(match_of(r"There are (\d+) section", listed)[1])
 
 
 def test_fd_and_bytes_read_alike(program: Path) -> None:

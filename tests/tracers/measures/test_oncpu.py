@@ -48,6 +48,12 @@ def test_a_threads_samples_sum_to_its_time() -> None:
     assert [values for tid, _, values in made if tid == 9] == [(77, 5)]
 
 
+def test_only_samples_of_the_clock_are_recorded_one_by_one() -> None:
+    """The interrupt of a counter may come while its core records another event."""
+    asked = [OnCpu(one_by_one=True), OnCpu(), OnCpu(99, "cycles", one_by_one=True)]
+    assert [measure.knobs()["timeline_samples"] for measure in asked] == [1, 0, 0]
+
+
 def test_time_without_samples_is_not_left_out() -> None:
     assert rows(OnCpu(), {}, [thread(1000), thread(0, 9)]) == [(8, 0, (1000, 0))]
 

@@ -7,8 +7,8 @@ from stallscope.tracers.measures.protocol import Ended
 
 
 def stack(*calls: tuple[int, ...], ioctl: tuple[int, int, int] = (0, 0, 0)) -> bytes:
-    packed = [CALL.pack(*call) for call in calls]
-    return HEAD.pack(len(calls), 0, 0, 0, 0, *ioctl) + b"".join(packed).ljust(DEPTH * CALL.size, b"\0")
+    packed = [CALL.pack(*call, *[0] * 6) for call in calls]
+    return HEAD.pack(len(calls), 0, 0, 0, 0, *ioctl, 0, 0) + b"".join(packed).ljust(DEPTH * CALL.size, b"\0")
 
 
 def call(began: int, function: int, blocked: int = 0, inner: int = 0, inner_on_cpu: int = 0) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def test_threads_that_are_gone(threads: list[ThreadRecord]) -> None:
 
 
 def test_nothing_is_open() -> None:
-    assert open_calls([(8, stack()), (9, HEAD.pack(0, 3, *[0] * 6) + bytes(DEPTH * CALL.size))]) == []
+    assert open_calls([(8, stack()), (9, HEAD.pack(0, 3, *[0] * 8) + bytes(DEPTH * CALL.size))]) == []
 
 
 def test_an_ioctl_that_goes_on() -> None:

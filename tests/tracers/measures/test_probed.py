@@ -51,8 +51,8 @@ def mapping_of(path: Path) -> Mapping:
     return Mapping(0x1000, 0x2000, 0, str(path), status.st_dev, status.st_ino)
 
 
-def probes(wanted: Wanted = Wanted()) -> Probed:  # noqa: B008
-    return Probed(None, Way.MULTI, ("both", "enter", "return"), wanted)  # type: ignore[arg-type]
+def probes(wanted: Wanted | None = None) -> Probed:
+    return Probed(None, Way.MULTI, ("both", "enter", "return"), wanted or Wanted())  # type: ignore[arg-type]
 
 
 def test_a_library_is_looked_into_once(tmp_path: Path, attached: list[Sequence[Place]]) -> None:

@@ -42,6 +42,26 @@ def test_measures_are_put_together() -> None:
     assert with_spans(EMPTY, [], ENDED) is EMPTY
 
 
+def test_steps_of_several_measures_are_nested() -> None:
+    """Each of them has levels of its own, or none."""
+    step = [CallName("t.py:outer", "step"), CallName("t.py:inner", "step")]
+    python = CallSpans(
+        rows(SPAN, begin=[1020, 1010, 1052, 1012], end=[1030, 1050, OPEN, 1015], tid=[7, 7, 7, 8], name=[1, 0, 0, 0]),
+        step,
+    )
+    native = CallSpans(rows(SPAN, begin=[1022, 1053], end=[1024, 1054], tid=[7, 7]), [CallName("lib.so:f", "step")])
+    calls = with_spans(EMPTY, [python, native], ENDED).scheduling.calls
+    of_seven = calls[calls["tid"] == 7]
+    assert of_seven[["begin", "end", "level"]].tolist() == [
+        (10, 50, 0),
+        (20, 30, 1),
+        (22, 24, 2),
+        (52, OPEN, 0),
+        (53, 54, 1),
+    ]
+    assert calls[calls["tid"] == 8]["level"].tolist() == [0]
+
+
 def test_calls_come_with_the_events() -> None:
     found = recorded_by([Calls(), Events()], ENDED)
     assert found

@@ -12,7 +12,7 @@ from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import Origin, Thread, ThreadRecord, WaitSum
 from stallscope.tracers.measures import recorder
 from stallscope.tracers.measures.protocol import Ended, Recorded
-from stallscope.tracers.measures.recorder import EVENT, MADE, RING, SWITCHED, WOKEN, Recorder
+from stallscope.tracers.measures.recorder import EVENT, MADE, RING, SAMPLED, SWITCHED, WOKEN, Recorder
 
 BEGAN, STOPPED = 1_000_000, 2_000_000
 SLOTS = 8
@@ -107,6 +107,35 @@ def test_every_kind_of_event() -> None:
     (where,) = found.places
     assert (where.origin.ustack, where.origin.kstack, where.origin.life, where.origin.tgid) == (3, 4, 2, 1)
     assert not where.is_open
+
+
+def test_samples_are_no_events_of_the_scheduler() -> None:
+    kernel = Kernel(3)
+    for at in (104, 106, 108):
+        kernel.write(0, kind=SAMPLED, time=BEGAN + at, tid=7, what=2, ustack=3, kstack=at % 4)
+    for i in range(4):
+        kernel.switch(1, 105 + i, 0, 7, out=BEGAN + 20 + i, wait=1, ustack=5)
+    found = kernel.finish(thread(7))
+    events = found.scheduling
+    assert (events.count(), events.dropped, events.begin) == (3, 1, 106)
+    assert [(row["time"], row["tid"]) for row in events.samples] == [(106, 7), (108, 7)]
+    origins = [found.places[i].origin for i in events.samples["stack"]]
+    assert [(origin.ustack, origin.kstack, origin.tgid, origin.state) for origin in origins] == [
+        (3, 2, 1, records.RUNNING),
+        (3, 0, 1, records.RUNNING),
+    ]
+    assert {found.places[i].origin.ustack for i in events.blocked["stack"]} == {5}
+
+
+def test_samples_are_not_told_as_dropped_events() -> None:
+    kernel = Kernel(3)
+    for i in range(5):
+        kernel.write(0, kind=SAMPLED, time=BEGAN + i, tid=7, ustack=3)
+    kernel.recorder.take()
+    for i in range(4):
+        kernel.switch(1, 105 + i, 0, 7)
+    events = kernel.finish(thread(7)).scheduling
+    assert (events.count(), events.dropped, len(events.samples)) == (3, 1, 0)
 
 
 def test_rings_go_round_and_losses_are_told_where_they_were() -> None:

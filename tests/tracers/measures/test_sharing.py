@@ -212,3 +212,11 @@ def test_in_pieces_it_is_the_same_as_by_hand(seed: int) -> None:
         assert found.turns == wanted.turns
         for pair in itertools.permutations(range(1, 4), 2):
             assert found.waits.get(pair, 0) == wanted.waits.get(pair, 0), pair
+
+
+def test_events_that_are_handed_over() -> None:
+    sharing = Sharing.of_events(lambda number: number)
+    sharing.hand([(100, 190, 1, 1, 1, 0), (120, 220, 1, 2, 2, 0), (130, 190, 1, 2, 2, 1)])
+    sharing.settle(1000, {}, final=True)
+    found = sharing.found[1]
+    assert (found.count, found.busy, found.shared, found.waits) == (2, 120, 70, {(2, 1): 60})

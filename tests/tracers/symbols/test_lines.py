@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
@@ -103,17 +104,17 @@ def test_damaged_debug_information(tool: LineTool, inlining: Path, tmp_path: Pat
 
 
 def test_the_tool_asks_no_server(tool: LineTool, opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {}
+    seen: dict[str, Any] = {}
 
     class Watched(subprocess.Popen[bytes]):
-        def __init__(self, *arguments: object, **options: object) -> None:
+        def __init__(self, *arguments: Any, **options: Any) -> None:
             seen.update(options)
-            super().__init__(*arguments, **options)  # type: ignore[call-overload]
+            super().__init__(*arguments, **options)
 
     monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
     monkeypatch.setattr(subprocess, "Popen", Watched)
     tool.look_up(opened, [0x10])
-    assert set(seen["env"]) == {"LC_ALL", "PATH"}  # type: ignore[call-overload]
+    assert set(seen["env"]) == {"LC_ALL", "PATH"}
 
 
 def test_without_a_tool(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Programs with known call frame information, and readelf's word on them."""
+"""Programs with known call frame information, readelf's word on them, and loaders of tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from mapped_files import Files
+from matching import match_of
 from stallscope.tracers.images.elf import BytesSource, ElfFile
+from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.unwind import rows
+from stallscope.tracers.unwind.cache import TableCache
+from stallscope.tracers.unwind.loader import Loader
+from stallscope.tracers.unwind.store import Store
 
 Require = Callable[[bool, str], None]
 Build = Callable[..., Path]
@@ -95,7 +101,7 @@ def _word(cells: dict[str, str]) -> int:  # noqa: PLR0911
         return rows.pack(rows.UNKNOWN, rows.RA_ELSEWHERE)
     if cells.get("rsp", "u") not in ("u", "v+0"):
         return rows.pack(rows.UNKNOWN, rows.SP_ELSEWHERE)
-    name, offset = re.match(r"(\w+?)([+-]\d+)$", cfa).groups()  # type: ignore[union-attr]
+    name, offset = match_of(r"^(\w+?)([+-]\d+)$", cfa).groups()
     if name not in _NAMES:
         return rows.pack(rows.UNKNOWN, rows.CFA_REGISTER)
     if int(offset) % 8 or not rows.fits_cfa(int(offset) // 8):
@@ -118,3 +124,39 @@ def vdso_image(tmp_path: Path) -> Path:
             image.write_bytes(ctypes.string_at(begin, end - begin))
             return image
     raise AssertionError(f"no vdso in process {os.getpid()}")
+
+
+@pytest.fixture
+def files() -> Files:
+    """Where `make_loader` finds files."""
+    return Files()
+
+
+@pytest.fixture
+def make_loader(loaded: Object, files: Files, tmp_path: Path) -> Iterator[Callable[..., Loader]]:
+    """``make_loader(megabytes=64)``: a loader into the kernel's memory."""
+    made: list[tuple[Loader, Store]] = []
+
+    def build(megabytes: int = 64) -> Loader:
+        store = Store(loaded, megabytes << 20)
+        made.append((Loader(store, files, TableCache(str(tmp_path / "cache"))), store))
+        return made[-1][0]
+
+    yield build
+    for loader, store in made:
+        loader.close()
+        store.close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has mapped what it will map."""
+    child = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin
+    assert child.stdout
+    child.stdin.write(b"x")
+    child.stdin.flush()
+    assert child.stdout.read(1) == b"x"
+    yield child
+    child.kill()
+    child.communicate()

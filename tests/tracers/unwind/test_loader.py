@@ -8,12 +8,13 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from stallscope.tracers.images.elf import BytesSource, ElfFile, FileSource
+from mapped_files import Files
+from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.images.maps import Mapping, read_maps
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.unwind import loader as module
@@ -26,54 +27,6 @@ from stallscope.tracers.unwind.store import Store
 
 Build = Callable[..., Path]
 PATIENCE = 60.0
-
-
-class Files:
-    """Finds files by their path, and notes what was asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.without: set[str] = set()
-
-    def __call__(self, pid: int, mapping: Mapping) -> ElfFile | None:
-        self.asked.append(mapping.path)
-        if mapping.path in self.without or not mapping.is_file:
-            return None
-        return ElfFile(BytesSource(Path(mapping.path).read_bytes()))
-
-
-@pytest.fixture
-def files() -> Files:
-    return Files()
-
-
-@pytest.fixture
-def make(loaded: Object, files: Files, tmp_path: Path) -> Iterator[Callable[..., Loader]]:
-    made: list[tuple[Loader, Store]] = []
-
-    def build(megabytes: int = 64) -> Loader:
-        store = Store(loaded, megabytes << 20)
-        made.append((Loader(store, files, TableCache(str(tmp_path / "cache"))), store))
-        return made[-1][0]
-
-    yield build
-    for loader, store in made:
-        loader.close()
-        store.close()
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has mapped what it will map."""
-    child = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin
-    assert child.stdout
-    child.stdin.write(b"x")
-    child.stdin.flush()
-    assert child.stdout.read(1) == b"x"
-    yield child
-    child.kill()
-    child.communicate()
 
 
 def entries(loader: Loader, loaded: Object, pid: int) -> list[tuple[int, int, int]]:
@@ -104,9 +57,9 @@ def look_up(loader: Loader, loaded: Object, pid: int, address: int) -> int:
 
 
 def test_every_address_of_a_process_has_its_files_row(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    loader = make()
+    loader = make_loader()
     assert loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     mappings = [mapping for mapping in read_maps(sleeper.pid) if mapping.is_file]
@@ -122,9 +75,9 @@ def test_every_address_of_a_process_has_its_files_row(
 
 
 def test_around_the_mappings_is_nothing(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     mappings = read_maps(sleeper.pid)
     found = entries(loader, loaded, sleeper.pid)
@@ -136,9 +89,9 @@ def test_around_the_mappings_is_nothing(
 
 
 def test_processes_share_the_tables_of_their_files(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], files: Files
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], files: Files
 ) -> None:
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     before = loader._store.tables_in_memory
@@ -153,10 +106,10 @@ def test_processes_share_the_tables_of_their_files(
 
 
 def test_a_file_without_rules_is_not_asked_for_again(
-    make: Callable[..., Loader], build: Build, tmp_path: Path, files: Files, loaded: Object
+    make_loader: Callable[..., Loader], build: Build, tmp_path: Path, files: Files, loaded: Object
 ) -> None:
     bare = build(".text\nf: ret\n")
-    loader = make()
+    loader = make_loader()
     elf = ElfFile(BytesSource(bare.read_bytes()))
     mapping = Mapping(0x7000_0000_0000, 0x7000_0000_1000, elf.segments[1].offset & -4096, str(bare), 1, 2)
     files.without.clear()
@@ -168,11 +121,11 @@ def test_a_file_without_rules_is_not_asked_for_again(
 
 
 def test_a_file_that_cannot_be_opened_is_tried_again(
-    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], files: Files
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], files: Files
 ) -> None:
     path = read_maps(sleeper.pid)[0].path
     files.without.add(path)
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     files.without.clear()
     loader.read(sleeper.pid)
@@ -180,10 +133,13 @@ def test_a_file_that_cannot_be_opened_is_tried_again(
 
 
 def test_small_memory_keeps_what_is_used(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader],
+    loaded: Object,
+    sleeper: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Store, "_add_shard", _only(1))
-    loader = make(1)
+    loader = make_loader(1)
     monkeypatch.setattr(module, "_EVICT", 1)
     hold = loader._store._allocate(SHARD_WORDS - 6000)
     assert hold is not None
@@ -211,9 +167,9 @@ def _only(count: int) -> Callable[[Store], bool]:
 
 
 def test_missed_tables_come_before_others_and_once_an_epoch(
-    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loader = make()
+    loader = make_loader()
     gate, order = threading.Event(), []
     look_up = Compiling._look_up
 
@@ -243,20 +199,20 @@ def test_missed_tables_come_before_others_and_once_an_epoch(
 
 
 def test_a_defect_that_a_file_brings_out_does_not_end_the_trace(
-    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: TableCache, elf: ElfFile) -> None:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(TableCache, "table", broken)
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     assert set(loader.counts.refused) == {"RuntimeError: a defect"}
 
 
 def test_nobody_waits_for_the_compiler_at_the_end(
-    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, gate = threading.Event(), threading.Event()
 
@@ -265,7 +221,7 @@ def test_nobody_waits_for_the_compiler_at_the_end(
         gate.wait(PATIENCE)
 
     monkeypatch.setattr(TableCache, "table", slow)
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     assert begun.wait(PATIENCE)
     loader._compiler.close(0.01)
@@ -275,19 +231,19 @@ def test_nobody_waits_for_the_compiler_at_the_end(
     assert not loader._compiler._thread.is_alive()
 
 
-def test_a_process_that_is_gone(make: Callable[..., Loader], loaded: Object) -> None:
+def test_a_process_that_is_gone(make_loader: Callable[..., Loader], loaded: Object) -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    loader = make()
+    loader = make_loader()
     assert not loader.read(child.pid)
     loader.unmap(child.pid)
     assert list(loaded.find_map("unwind_spaces").items()) == []
 
 
 def test_what_is_mapped_later_takes_the_place_of_what_was_there(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    loader = make()
+    loader = make_loader()
     libc = next(m for m in read_maps(sleeper.pid) if "libc.so" in m.path)
     moved = libc._replace(start=0x10_0000, end=0x10_0000 + libc.end - libc.start)
     assert not loader.map(sleeper.pid, moved, time.monotonic_ns())
@@ -311,10 +267,13 @@ def test_what_is_mapped_later_takes_the_place_of_what_was_there(
 
 
 def test_mappings_find_room_where_tables_leave(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader],
+    loaded: Object,
+    sleeper: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Store, "_add_shard", _only(1))
-    loader = make(1)
+    loader = make_loader(1)
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     there = loader._store.tables_in_memory
@@ -332,9 +291,12 @@ def test_mappings_find_room_where_tables_leave(
 
 
 def test_mappings_that_are_no_longer_true_do_not_stay(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader],
+    loaded: Object,
+    sleeper: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     monkeypatch.setattr(Store, "_allocate", lambda *_: None)
@@ -343,9 +305,9 @@ def test_mappings_that_are_no_longer_true_do_not_stay(
     assert loader.counts.no_room == 1
 
 
-def test_a_mapping_beyond_all_measure_takes_few_tables(make: Callable[..., Loader]) -> None:
+def test_a_mapping_beyond_all_measure_takes_few_tables(make_loader: Callable[..., Loader]) -> None:
     """Sparse files may have any size, and their segments claim any."""
-    loader = make()
+    loader = make_loader()
     libc = next(m for m in read_maps(os.getpid()) if "libc.so" in m.path)
     elf = ElfFile(BytesSource(Path(libc.path).read_bytes()))
     code = next(segment for segment in elf.segments if segment.type == 1 and segment.offset == libc.offset)
@@ -358,9 +320,9 @@ def test_a_mapping_beyond_all_measure_takes_few_tables(make: Callable[..., Loade
 
 
 def test_a_table_that_was_missed_counts_as_used(
-    make: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     number = max(number for number in loader._owner if loader._store.is_filled(number))
@@ -374,130 +336,23 @@ def test_a_table_that_was_missed_counts_as_used(
 
 
 def test_too_little_memory_for_a_file_is_a_reason(
-    make: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def greedy(self: TableCache, elf: ElfFile) -> None:
         raise MemoryError
 
     monkeypatch.setattr(TableCache, "table", greedy)
-    loader = make()
+    loader = make_loader()
     loader.read(sleeper.pid)
     loader.wait(PATIENCE)
     assert loader.counts.refused.keys() == {"not enough memory"}
 
 
-def test_a_process_without_mappings_is_not_told(make: Callable[..., Loader], loaded: Object) -> None:
+def test_a_process_without_mappings_is_not_told(make_loader: Callable[..., Loader], loaded: Object) -> None:
     """The main thread has ended, but others go on with what is known."""
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    loader = make()
+    loader = make_loader()
     assert not loader.read(child.pid)
     assert list(loaded.find_map("unwind_spaces").items()) == []
     child.wait()
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[[Path], ElfFile]]:
-    """Open files, as those of a real trace."""
-    fds: list[int] = []
-
-    def made(path: Path) -> ElfFile:
-        fds.append(os.open(path, os.O_RDONLY))
-        return ElfFile(FileSource(fds[-1]))
-
-    yield made
-    for fd in fds:
-        os.close(fd)
-
-
-def test_what_is_expected_is_in_memory_before_anybody_maps_it(
-    make: Callable[..., Loader],
-    loaded: Object,
-    sleeper: subprocess.Popen[bytes],
-    opened: Callable[[Path], ElfFile],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whatever it is called later: mappings tell device and inode, or a build-id."""
-    mappings = [mapping for mapping in read_maps(sleeper.pid) if mapping.is_file]
-    loader = make()
-    for mapping in mappings:
-        loader.expect_file(opened(Path(mapping.path)), mapping.path)
-    loader.wait(PATIENCE)
-    there = loader._store.tables_in_memory
-    assert there >= len(mappings)
-    monkeypatch.setattr(loader, "_find", lambda pid, mapping: opened(Path(mapping.path)))
-    monkeypatch.setattr(Compiling, "put", None)
-    named = [mapping._replace(inode=0, build_id="ab" * 20) for mapping in mappings[:1]]
-    for mapping in (*mappings, *named):
-        tables = {table for _, _, table in loader._entries(sleeper.pid, mapping)}
-        assert min(tables) >= TABLE_FIRST
-        assert all(loader._store.is_filled(table) for table in tables)
-    assert loader._store.tables_in_memory == there
-    assert len(loader._same) == len({mapping.path for mapping in mappings})
-
-
-def test_a_file_beyond_all_measure_is_expected_in_part(make: Callable[..., Loader]) -> None:
-    elf = ElfFile(BytesSource(Path("/bin/true").read_bytes()))
-    elf.segments[:] = [segment._replace(flags=5, memsz=1 << 50) for segment in elf.segments]
-    loader = make()
-    loader.expect_file(elf, "/bin/true")
-    assert len(loader._owner) == module._MAX_CHUNKS
-    assert loader.counts.no_room == 0
-
-
-def test_what_comes_after_the_beginning_is_late_if_it_had_to_be_compiled(
-    make: Callable[..., Loader], opened: Callable[[Path], ElfFile], build: Build, tmp_path: Path
-) -> None:
-    libraries = Path("/lib/x86_64-linux-gnu")
-    cached, early, late, never = (
-        opened(libraries / f"lib{name}") for name in ("z.so.1", "c.so.6", "m.so.6", "dl.so.2")
-    )
-    cache = TableCache(str(tmp_path / "cache"))
-    cache.table(cached)
-    cache.close()
-    loader = make()
-    loader.expect_file(early, "/early")
-    loader.wait(PATIENCE)
-    loader.begin()
-    loader.expect_file(cached, "/cached")
-    loader.expect_file(late, "/late")
-    loader.wait(PATIENCE)
-    loader._compiler._pool.most = 0
-    loader.expect_file(never, "/never")
-    while not loader._same[os.fstat(never.source.fd).st_dev, os.fstat(never.source.fd).st_ino].was_compiled:  # type: ignore[attr-defined]
-        time.sleep(0.001)
-    loader.close()
-    assert loader.counts.late == {"/late", "/never"}
-    assert not loader.counts.only_loaded
-    assert (loader.counts.unfinished, loader.counts.compiled) == (1, 3)
-
-
-def test_notes() -> None:
-    assert module.Counts().notes(0, 100) == []
-    assert module.Counts(compiled=1).notes(9, 100) == [
-        "9.0 % of the time in user code is in stacks cut short: unwind tables were still being compiled; run it again"
-    ]
-    left, uncached = module.Counts(compiled=1, unfinished=2, uncached="not cached: No space left on device").notes(1, 8)
-    assert left.endswith("; run it again, or compile what is left (2 files) with `trace-doctor --prepare`")
-    assert uncached == (
-        "unwind tables had to be compiled, and will be the next time: not cached: No space left on device"
-    )
-    assert module.Counts(uncached="no cache: Read-only file system").notes(0, 1) == []
-
-
-def test_what_was_only_loaded_late_is_said_to_be(
-    make: Callable[..., Loader], opened: Callable[[Path], ElfFile], tmp_path: Path
-) -> None:
-    cached = opened(Path("/lib/x86_64-linux-gnu/libz.so.1"))
-    cache = TableCache(str(tmp_path / "cache"))
-    cache.table(cached)
-    cache.close()
-    loader = make()
-    loader.begin()
-    loader.expect_file(cached, "/cached")
-    loader.wait(PATIENCE)
-    loader.close()
-    assert (loader.counts.late, loader.counts.only_loaded) == ({"/cached"}, True)
-    (note,) = loader.counts.notes(40, 1000)
-    assert note == "4.0 % of the time in user code is in stacks cut short: unwind tables were still being loaded"
-    assert loader.counts.notes(9, 1000) == []

@@ -199,7 +199,9 @@ def test_what_is_begun_is_finished_for_the_cache_when_nobody_waits_any_more(
     list(pool.feed())
     (pid,) = pool.pids
     pool.close()
-    assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT).si_status == 0  # type: ignore[union-attr]
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended
+    assert ended.si_status == 0
     assert (folder / given.entry.name).is_file()
     pool.close(PATIENCE)
     assert not Path(f"/proc/{pid}").exists()

@@ -16,6 +16,7 @@ from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from .capture import Capture
 from .completing import complete
+from .gil import gil_of
 from .locks import locks_of
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
@@ -26,6 +27,7 @@ from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
     from ....converters.model.scheduling import Scheduling
+    from ....converters.model.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines, naming.python)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
-    wakers = Wakers(capture, stacks, names)
+    wakers = Wakers(capture.lives, stacks, names)
     labels: dict[tuple[int, int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
@@ -68,7 +70,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
             labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
-    locks = locks_of(capture, dict(zip(map(id, given[1]), of_locks, strict=True)), stacks, names, wakers)
+    by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
+    locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
@@ -88,7 +91,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         lost=lost,
         comments=[
             *said,
-            *completeness(reached, cut),
+            *completeness(reached, cut, "the time" if capture.columns[0].unit == "nanoseconds" else "what was counted"),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
         scheduling=scheduling,
@@ -96,8 +99,20 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         shared=capture.shared,
         call_ioctls=parts_by_process(capture.call_ioctls, names),
         copies=parts_by_process(capture.copies, names),
+        answers=capture.answers,
         locks=locks,
+        gil=gil,
+        steps=_steps(scheduling),
     )
+
+
+def _steps(scheduling: Scheduling | None) -> list[Steps]:
+    """Of the functions that the user named."""
+    if scheduling is None or not any(each.kind == "step" for each in scheduling.call_names):
+        return []
+    from ....converters.summary.steps import steps_of  # it needs numpy
+
+    return list(steps_of(scheduling))
 
 
 def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
@@ -114,5 +129,8 @@ def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names
 
 
 def _frames(row: Row, stacks: Stacks) -> Stack:
-    """Of a wait; or of a call, whose frames and what is missing of them are told by the measure's rows."""
-    return stacks.parts_of(row)[0] if row.origin.state == RUNNING else stacks.of(row)
+    """Of a wait; or of a call or a sample, whose frames and what is missing of them are told by the measure's rows."""
+    if row.origin.state != RUNNING:
+        return stacks.of(row)
+    user, kernel = stacks.parts_of(row)
+    return (*user, *kernel) if kernel else user

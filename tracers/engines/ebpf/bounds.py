@@ -10,6 +10,7 @@ import numpy as np
 from ...base.memory import own_memory, trim
 from ...kernel.records import RecordSink
 from ...measures.totals import Totals, Words, fold_all
+from .interpreters import Interpreters
 from .probes import Probes
 
 _OURS = 96 << 20
@@ -28,8 +29,9 @@ _ACCOUNT = 1200
 class Bounds:
     """The bounds of one trace."""
 
-    def __init__(self, engine: Probes, sink: RecordSink) -> None:
-        self._engine, self._sink = engine, sink
+    def __init__(self, engine: Probes, sink: RecordSink, functions: Interpreters | None = None) -> None:
+        """``functions``: those of Python."""
+        self._engine, self._sink, self._functions = engine, sink, functions
         options = engine.options
         self._measures = [measure for measure in options.measures if measure.entries]
         self._entries = options.table_entries
@@ -49,6 +51,8 @@ class Bounds:
         if self._bytes > self._most_bytes:
             self._forget()
             self._known = self._engine.counters()["new_stacks"]
+        if self._functions and self._functions.is_full:
+            self._functions.keep(self._sink.stacks.words())
 
     @property
     def _totals(self) -> list[Totals]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
+from ....converters.model.answers import Answer
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
@@ -25,7 +26,6 @@ class PythonFunctions:
 
     by_code: Mapping[tuple[int, int], Function] = field(default_factory=dict)
     """By address and checksum of the code object."""
-    unread: int = 0
     are_there: bool = False
     """Whether there are stacks with Python functions."""
     remarks: tuple[str, ...] = ()
@@ -68,6 +68,7 @@ class Capture:
     """Like the calls, without the names of processes."""
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
+    answers: list[Answer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

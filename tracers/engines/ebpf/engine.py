@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from ...base import descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...kernel.records import RecordSink
+from ...measures.gil import with_gil
 from ...measures.protocol import Measure
-from ..protocol import Engine, Outcome, Request
+from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from .probes import ProbeOptions, Probes
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from .assemble import Naming
     from .capture import Capture
 
-_PROBES = 80
+_PROBES = 98
 """Descriptors of maps, programs and links; a measure needs one more per core."""
 
 
@@ -39,10 +41,24 @@ class Ebpf(Engine):
     unwind_bytes: int = ProbeOptions.unwind_bytes
     memory: int = ProbeOptions.memory
     python: bool = True
-    name: str = "ebpf"
+    name: str = "libbpf"
 
-    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:  # noqa: ARG002
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         return {}
+
+    def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
+        from ...kernel import libbpf
+        from .probes import KERNEL_BTF
+
+        try:
+            privilege.require()
+            privilege.require_host_pids()
+            privilege.require_bpf()
+            libbpf.version()
+        except StallscopeError as error:
+            return error
+        path = self.btf or KERNEL_BTF
+        return None if path.exists() else StallscopeError(f"there is no type information (BTF) in {path}", "give --btf")
 
     def trace(self, request: Request) -> Outcome:
         capture, status, failed = self._capture(request)
@@ -58,8 +74,10 @@ class Ebpf(Engine):
 
     def _capture(self, request: Request) -> tuple[Capture, int | None, int]:
         """Also returns the command's exit status, if it ended by itself, and how many intervals were not written."""
-        privilege.require()
-        privilege.require_host_pids()
+        with _unavailable():
+            privilege.require()
+            privilege.require_host_pids()
+            privilege.require_bpf()
         with Interrupts() as interrupts, descriptors.told():
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
@@ -74,7 +92,8 @@ class Ebpf(Engine):
 
     def _run(self, request: Request, launch: Launch | None, interrupts: Interrupts) -> tuple[Capture, int]:
         sink = RecordSink(measure.on_record for measure in request.measures)
-        probes = Probes(self._options(request), sink)
+        with _unavailable():
+            probes = Probes(self._options(request), sink)
         try:
             if request.every and probes.shape.raw:
                 raise StallscopeError("--every needs the kernel's own type information", "leave out --every or --btf")
@@ -103,7 +122,7 @@ class Ebpf(Engine):
     def _options(self, request: Request) -> ProbeOptions:
         return ProbeOptions(
             request.scope,
-            request.measures,
+            with_gil(request.measures) if self.python and self.user_stacks else request.measures,
             user_stacks=self.user_stacks,
             kernel_stacks=self.kernel_stacks,
             btf=self.btf,
@@ -114,6 +133,17 @@ class Ebpf(Engine):
             python=self.python,
             intervals=request.every is not None,
         )
+
+
+@contextlib.contextmanager
+def _unavailable() -> Iterator[None]:
+    """What fails here fails because of the machine: another engine may do."""
+    try:
+        yield
+    except EngineUnavailable:
+        raise
+    except StallscopeError as error:
+        raise EngineUnavailable(error.cause, error.remedy, exit_code=error.exit_code, details=error.details) from error
 
 
 def _publisher(request: Request, publish: Callable[[Profile], None], progress: Progress) -> Callable[[Capture], None]:

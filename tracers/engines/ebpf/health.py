@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -207,6 +208,13 @@ def _optional() -> Iterator[Finding]:
         ("tracefs", Path("/sys/kernel/tracing/events"), "mount -t tracefs tracefs /sys/kernel/tracing"),
     ]
     for name, folder, remedy in checks:
-        ok = folder.is_dir()
         unneeded = _USED.get(name, "no command needs it")
-        yield Finding(name, ok, False, "here" if ok else f"not here ({unneeded})", remedy)
+        try:
+            ok = stat.S_ISDIR(folder.stat().st_mode)
+        except PermissionError:
+            yield Finding(name, False, False, f"not for this user ({unneeded})")
+            continue
+        except OSError:
+            ok = False
+        lacking = ("trace-cuda", "trace-func") if name == "uprobes" else ()
+        yield Finding(name, ok, False, "here" if ok else f"not here ({unneeded})", remedy, lacking=lacking)

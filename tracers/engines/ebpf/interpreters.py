@@ -27,12 +27,15 @@ from .capture import PythonFunctions
 from .probes import FREED
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ...kernel.records import RecordSink
     from .probes import Probes
     from .unwinding import Unwinding
 
-_FUNCTIONS = 1 << 18
-_BYTES = 64 << 20
+_FUNCTIONS = 1 << 16
+_BYTES = 32 << 20
 """Maximum number and size of the functions that are kept."""
 _TRIES = 8
 """Other processes in which a function is looked for, if its own has ended: forked ones have the same."""
@@ -54,7 +57,8 @@ class _Known(NamedTuple):
 
 
 class Interpreters:
-    """Finds the interpreters, and reads the functions. `functions` stay when their processes end."""
+    """Finds the interpreters, and reads the functions. `functions` stay when their processes end, as long as a stack
+    has them."""
 
     def __init__(self, engine: Probes, spaces: ProcessSpaces, unwinding: Unwinding | None) -> None:
         """Does nothing if the probes were told to leave Python out."""
@@ -80,6 +84,7 @@ class Interpreters:
         self.functions: dict[tuple[int, int], Function] = {}
         """By address and checksum of the code object."""
         self._bytes = 0
+        self._most = _FUNCTIONS // 2, _BYTES // 2
         self._has_stacks = False
         self._generation = self._salt = 0
         self._next_prune = 0.0
@@ -162,6 +167,8 @@ class Interpreters:
                         left.append(code)
                     else:
                         self._keep(code, function)
+                        for measure in self._engine.options.measures:
+                            measure.saw_function(pid, code[0], function)
         except OSError:
             return codes
         return left
@@ -179,6 +186,22 @@ class Interpreters:
         self._wanted.pop(code, None)
         if len(self._unread) < _FUNCTIONS:
             self._unread[code] = pid
+
+    @property
+    def is_full(self) -> bool:
+        """Whether functions have to leave soon."""
+        number = len(self.functions) + len(self._unread)
+        return number > self._most[0] or self._bytes > self._most[1]
+
+    def keep(self, words: NDArray[np.uint64]) -> None:
+        """Forgets the functions that are not in the stacks of these words."""
+        codes = python.all_codes(words)
+        self._unread = {code: pid for code, pid in self._unread.items() if code in codes}
+        self.functions = {code: function for code, function in self.functions.items() if code in codes}
+        self._bytes = sum(function.size for function in self.functions.values())
+        # Half of the room that is left, so that this does not come again at once.
+        number = len(self.functions) + len(self._unread)
+        self._most = (number + _FUNCTIONS) // 2, (self._bytes + _BYTES) // 2
 
     def _of(self, pid: int) -> _Known | None:
         """What is known of a process; if it was forked, the probes know it."""
@@ -280,7 +303,7 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         ]
-        return PythonFunctions(self.functions, len(self._unread), self._has_stacks, tuple(remarks))
+        return PythonFunctions(self.functions, self._has_stacks, tuple(remarks))
 
 
 def _salt(space: bytes) -> int:

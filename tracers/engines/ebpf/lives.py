@@ -35,6 +35,10 @@ class Lives:
     def _add(self, life: int, first: int, lived: int, tgid: int) -> None:
         self.threads[life], self._lived[life], self._tgids[life] = first, lived, tgid
 
+    def first(self, life: int) -> int:
+        """The first life of the thread; -1: nothing is known of it."""
+        return self.threads.get(life, -1)
+
     def numbered(self, origin: Origin) -> Origin:
         """``tgid`` as the number of a process, see `ProcessSpaces`. Of an unknown life: that has the pid now."""
         lived = self._lived.get(origin.life)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ....converters.model import Sample, Stack
 from ....converters.model.locks import (
@@ -52,8 +53,9 @@ from ...measures.lock_records import (
 from ...measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
-from ...measures.protocol import LockHolder, LockRows, LockWait, Row
+from ...measures.protocol import Ended, GilWait, LockHolder, LockRows, LockWait, Measure, Row
 from .capture import Capture
+from .inner_ids import InnerIds
 from .lives import Lives
 from .lock_names import LockNames
 from .lock_places import joined, taken_in
@@ -75,16 +77,23 @@ _TAKE_GIL, _DROP_GIL = "take_gil", "drop_gil"
 _FUTEX_CALL = re.compile(r"(__x64_sys_|__ia32_sys_|__do_sys_|__se_sys_)?(do_)?futex")
 """Functions of the kernel, one of which is on the stack of each wait for a futex."""
 
+_Wait = TypeVar("_Wait", LockWait, GilWait)
 Key = tuple[str, int, int]
 """`PROCESS`, `SHARED` or `KERNEL`; the process, or 0; the address, or the number of what is shared."""
 
 
-def numbered(found: LockRows, lives: Lives, ours: set[int]) -> LockRows:
-    """The same with numbers of processes, without our own ones."""
-    waits = [
-        wait._replace(row=row) for wait in found.waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours
-    ]
-    return replace(found, waits=waits)
+def lock_rows(measures: Sequence[Measure], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
+    """What the measures have of locks, with numbers of processes, without our own ones; None if they have nothing."""
+    found = next((each for measure in measures if (each := measure.locks(ended))), None)
+    gil = [wait for measure in measures for wait in measure.gil(ended)]
+    if found is None and not gil:
+        return None
+    found = found or LockRows()
+    return replace(found, waits=_numbered(found.waits, lives, ours), gil=_numbered(gil, lives, ours))
+
+
+def _numbered(waits: Iterable[_Wait], lives: Lives, ours: set[int]) -> list[_Wait]:
+    return [wait._replace(row=row) for wait in waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours]
 
 
 def locks_of(
@@ -104,7 +113,7 @@ class _Assembling:
         self._kept: list[Stack] = []
         self._threads = {(r.thread.key.tgid, r.thread.key.tid): r.thread.first for r in capture.threads}
         self._tgids: dict[int, int] = {tid: tgid for tgid, tid in self._threads}
-        self._inside: dict[int, dict[int, int]] = {}
+        self._inner = InnerIds(capture)
         self._kinds: dict[Key, Counter[str]] = defaultdict(Counter)
         self._known: dict[Key, LockTimes] = {}
         self._waiters: dict[Key, dict[tuple[int, int], LockThread]] = defaultdict(dict)
@@ -234,34 +243,21 @@ class _Assembling:
         if key[0] == KERNEL:
             return holder.second, holder.owner, OWNER
         if holder.owner and (tgid := self._sharer(key, holder.tgid, holder.owner)):
-            return tgid, self._outside(tgid, holder.owner), OWNER
+            return tgid, self._inner.outside(tgid, holder.owner), OWNER
         if kind == RWLOCK and holder.second and (tgid := self._sharer(key, holder.tgid, holder.second)):
-            return tgid, self._outside(tgid, holder.second), WRITER
+            return tgid, self._inner.outside(tgid, holder.second), WRITER
         return 0, 0, ""
 
     def _sharer(self, key: Key, waiter: int, tid: int) -> int:
         """The process of a thread that may have the lock; 0: there is none with this id."""
         others: set[int] = self._sharers[key] if key[0] == SHARED else set()
         for tgid in (waiter, *others):
-            outside = self._outside(tgid, tid)
+            outside = self._inner.outside(tgid, tid)
             if outside and ((tgid, outside) in self._threads or procfs.tgid_of(outside) == tgid):
                 return tgid
-        if key[0] == SHARED and tid not in self._namespaced(waiter):
+        if key[0] == SHARED and tid not in self._inner.of(waiter):
             return self._tgids.get(tid) or procfs.tgid_of(tid) or 0
         return 0
-
-    def _outside(self, tgid: int, tid: int) -> int:
-        """The thread's id for us, given the one in its process's namespace."""
-        inside = self._namespaced(tgid)
-        return inside.get(tid, 0) if inside else tid
-
-    def _namespaced(self, tgid: int) -> dict[int, int]:
-        """Of a process in another pid namespace: our thread ids by those that it sees."""
-        if tgid not in self._inside:
-            process = self._capture.spaces.processes.get(tgid)
-            other = process is not None and process.nspid != process.pid
-            self._inside[tgid] = {procfs.innermost_id(tid): tid for tid in procfs.tids(tgid)} if other else {}
-        return self._inside[tgid]
 
     def _thread(self, tgid: int, tid: int, source: str) -> LockThread:
         process = self._names.process(tgid)

@@ -43,6 +43,8 @@ class PythonStacks:
         self._functions = functions.by_code
         self._are_there = functions.are_there
         self._how = how
+        self.nameless: set[tuple[int, int]] = set()
+        """Functions in joined stacks that were not read: address and checksum of the code object."""
         self._frames: dict[tuple[int, int, int], Frame] = {}
 
     def split(self, words: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -68,6 +70,7 @@ class PythonStacks:
         if frame is None:
             function = self._functions.get((call.code, call.checksum))
             if function is None:
+                self.nameless.add((call.code, call.checksum))
                 frame = Frame("[Python function]", "python")
             else:
                 frame = Frame(function.name, "python", file=function.file, line=function.line(call.instruction))

@@ -10,7 +10,9 @@ from ....converters.base.units import plural
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
+from ...measures.gil import UNREAD
 from ...measures.lock_records import UNREADABLE, UNSEEN
+from ...measures.step_hits import LOST_WRITES
 from .capture import Capture
 from .stacks import Stacks
 
@@ -21,7 +23,11 @@ _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
-_OTHERWISE = re.compile(r"files not looked into|calls inside \d+ others|ioctls not reported by the kernel")
+_OTHERWISE = re.compile(
+    r"files not looked into|calls inside \d+ others|ioctls not reported by the kernel|"
+    r"calls (and events )?whose |values |lines of --print|"
+    r"writes to a Python function's|changes of a Python function's|begins and ends of Python functions"
+)
 """Losses of measures that larger tables would not prevent."""
 _MODULES = 3
 """Maximum number of modules named in a remark."""
@@ -42,7 +48,7 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
     more = {
         "Python stacks that could not be read": counters["python_stacks_failed"],
         "Python stacks cut": counters["python_stacks_cut"],
-        "Python functions without a name": capture.python.unread,
+        "Python functions without a name": stacks.nameless,
         **capture.spaces.lost,
         WITHOUT_ACCOUNT: _without_account(capture),
     }
@@ -82,14 +88,14 @@ def details(capture: Capture) -> list[str]:
     return lines
 
 
-def completeness(reached: Counter[int], cut: Counter[str]) -> list[str]:
-    """``reached``: time by `Stacks.end_of`. ``cut``: time by `Stacks.cut_in`."""
+def completeness(reached: Counter[int], cut: Counter[str], of: str = "the time") -> list[str]:
+    """``reached``: time by `Stacks.end_of`. ``cut``: time by `Stacks.cut_in`. ``of``: what was summed instead."""
     del reached[-1], cut[""]
     if not (total := reached.total()) or reached[0] == total:
         return []
     rest = [f"{ENDS[end]} {time / total:.2%}" for end, time in reached.most_common() if end and time]
     whole = min(reached[0] / total, 0.9999)  # "100.00%" only for all
-    said = f"{whole:.2%} of the time in user code is in complete stacks; others: {', '.join(rest)}"
+    said = f"{whole:.2%} of {of} in user code is in complete stacks; others: {', '.join(rest)}"
     modules = [f"{module} {time / total:.2%}" for module, time in cut.most_common(_MODULES) if time]
     notes = [f"{said}; they end in {', '.join(modules)}" if modules else said]
     if reached[_NARROW] >= _WORTH_A_NOTE * total:
@@ -128,10 +134,10 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN))
+    shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN, UNREAD))
     if not all(map(_OTHERWISE.match, shortages)):
         comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
-    if lost["stacks"] or lost["exit and exec records"]:
+    if lost["stacks"] or lost["exit and exec records"] or lost.get(LOST_WRITES):
         comments.append("the ring buffer was full: raise --buffer")
     elif number := lost.get(WITHOUT_ACCOUNT):
         comments.append(f"{plural(number, 'thread')} without an account: hidden from the kernel's task iterator")

@@ -22,15 +22,15 @@ from ...measures.offcpu import FOREVER
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
 from ...measures.recorded_spans import recorded_by
 from ...symbols.process import NO_PID, ProcessSpaces
+from ..ends import Ends
 from .bounds import Bounds
 from .capture import Capture, Part, by_demand, stacks_of
-from .ends import Ends
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
-from .locks import numbered
+from .locks import lock_rows
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -119,7 +119,7 @@ class Session:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress, wait)
             self._interpreters.begin(sink)
-            bounds = self._bounds = Bounds(self._engine, sink)
+            bounds = self._bounds = Bounds(self._engine, sink, self._interpreters)
             self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
             if self.intervals:
@@ -358,7 +358,7 @@ class Session:
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
         rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
         recorded = recorded_by(measures, ended)
-        locks = next((numbered(each, lives, ours) for measure in measures if (each := measure.locks(ended))), None)
+        locks = lock_rows(measures, ended, lives, ours)
         more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
@@ -368,7 +368,6 @@ class Session:
                 self._spaces.refresh(pid)
             elif pid < NO_PID:
                 self._spaces.adopt(pid)
-        lost = self._process_events.lost if self._process_events else 0
         traced = {record.thread.key.tgid for record in threads}
         remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
         return Capture(
@@ -381,7 +380,7 @@ class Session:
             threads,
             stacks,
             {name: count - part.counters[name] for name, count in engine.counters().items()},
-            lost - part.lost_process_events,
+            (self._process_events.lost if self._process_events else 0) - part.lost_process_events,
             lives,
             self._spaces,
             [*self._notes, *remarks, *(remark for measure in measures for remark in measure.remarks())],
@@ -397,4 +396,5 @@ class Session:
             lives.made(each for measure in measures for each in measure.copies() if each[0].tgid not in ours),
             locks,
             self._interpreters.found(),
+            [answer for measure in measures for answer in measure.answers()],
         )

@@ -67,14 +67,16 @@ class Stacks:
         requests = [(tgid, epoch, native) for (tgid, epoch, _), (native, _) in zip(user, parts, strict=True)]
         self.problems = symboliser.problems
         marked = _Marked(capture.api)
-        frames = map(marked.of, map(_without_strays, symboliser.user_stacks(requests)))
+        frames = map(marked.of, map(without_strays, symboliser.user_stacks(requests)))
         self._native = dict(zip(user, frames, strict=True))
         """User stacks without Python functions."""
         self._user = {
             space: functions.joined(self._native[space], words, whole=not capture.ends.get(space[2]))
             for space, (_, words) in zip(user, parts, strict=True)
         }
-        trimmed = {stack: _without_tracing(frames) for stack, frames in self._kernel.items()}
+        self.nameless = len(functions.nameless)
+        """Python functions without a name."""
+        trimmed = {stack: without_tracing(frames) for stack, frames in self._kernel.items()}
         self._switched = _with_scheduler(trimmed)
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
         self._whole: dict[tuple[_Space, int, bool, str], Stack] = {}
@@ -153,7 +155,9 @@ class Stacks:
         below = (self._kernel if running else self._switched).get(kernel)
         parts = (user[2], self._user.get(user), self._native.get(user)), (kernel, below, below)
         for place, (wanted, found, walked) in enumerate(parts):
-            frames += _frame_of(call) if place else ()
+            # A function that was counted at its entry is there already.
+            is_there = bool(frames) and frames[-1].name == call and frames[-1].kind == "api"
+            frames += _frame_of(call) if place and not is_there else ()
             if found is not None and walked is not None:
                 frames += found
                 if end := self._end(wanted, walked):
@@ -193,7 +197,7 @@ def _place(frame: Frame) -> str:
     return os.path.basename(frame.module.path) if frame.module else frame.name
 
 
-def _without_strays(stack: Stack) -> Stack:
+def without_strays(stack: Stack) -> Stack:
     """Without any unmapped address and its callers: there the walk had gone wrong."""
     if UNMAPPED not in map(_NAME_OF, stack):
         return stack
@@ -203,7 +207,7 @@ def _without_strays(stack: Stack) -> Stack:
     return stack
 
 
-def _without_tracing(stack: Stack) -> Stack:
+def without_tracing(stack: Stack) -> Stack:
     """Kernel frames without our own: nothing below __schedule, where the tracepoint is."""
     for i in range(len(stack) - 1, -1, -1):
         if stack[i].name == _SCHEDULE:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from ....converters.model import Labels
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.calls import CallTimes, together
 from ....converters.model.copies import Copies
 from ...kernel.records import Origin
 from ...measures.protocol import Timed
-from .names import Names
 
 _Part = TypeVar("_Part", CallIoctls, Copies)
 MOST = 1 << 14
@@ -20,7 +20,23 @@ MOST = 1 << 14
 OTHERS = "[other threads]"
 
 
-def calls_by_process(timed: Iterable[Timed], names: Names) -> list[CallTimes]:
+class Naming(Protocol):
+    """Names processes and threads, as `names.Names` does."""
+
+    def labels(self, origin: Origin, state: str, is_open: bool, /) -> Labels:
+        """pid, process, tid and thread, at least."""
+        ...
+
+    def pid(self, number: int, /) -> tuple[int, int]:
+        """The pid of a process, and the so many-th process with this pid that it is."""
+        ...
+
+    def process(self, number: int, /) -> str:
+        """The name of a process."""
+        ...
+
+
+def calls_by_process(timed: Iterable[Timed], names: Naming) -> list[CallTimes]:
     """An entry per name, device or library, and process. ``origin.tgid`` is the number of a process."""
     parts: dict[tuple[int, str, str, str], dict[tuple[int, int], list[CallTimes]]] = defaultdict(
         lambda: defaultdict(list)
@@ -39,7 +55,7 @@ def calls_by_process(timed: Iterable[Timed], names: Names) -> list[CallTimes]:
     return made
 
 
-def parts_by_process(made: Iterable[tuple[Origin, _Part]], names: Names) -> list[_Part]:
+def parts_by_process(made: Iterable[tuple[Origin, _Part]], names: Naming) -> list[_Part]:
     """An entry per function, command or direction, and process, of those by thread. ``tgid`` is as above."""
     found: dict[object, _Part] = {}
     for origin, part in made:

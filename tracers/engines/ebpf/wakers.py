@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from ....converters.model import Frame, Labels, Stack
 from ....converters.model.wakers import SEPARATOR, WAKER, joined_tids
@@ -19,10 +20,6 @@ from ...kernel.records import (
     Waker,
 )
 from ...measures.protocol import Row
-from .capture import Capture
-from .lives import Lives
-from .names import Names
-from .stacks import Stacks
 
 _ACTIONS = Path("/sys/kernel/irq")
 _SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
@@ -33,6 +30,38 @@ _ENTRIES = ("asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "as
 """Where an interrupt begins: what lies outside is what it interrupted."""
 _INTERRUPTED = ("irq_exit_rcu", "__irq_exit_rcu", "irq_exit")
 """A softirq that runs when an interrupt ends, and not by a thread's own call."""
+
+
+class Lives(Protocol):
+    """Whose ids are whose, as `lives.Lives` knows."""
+
+    def numbered(self, origin: Origin, /) -> Origin:
+        """With the number of the process instead of its pid."""
+        ...
+
+    def first(self, life: int, /) -> int:
+        """The first life of a thread; -1: not known."""
+        ...
+
+
+class Stacks(Protocol):
+    """Stacks with names, as `stacks.Stacks` has them."""
+
+    def parts_of(self, row: Row, /) -> tuple[Stack, Stack]:
+        """The user's and the kernel's frames."""
+        ...
+
+
+class Names(Protocol):
+    """As `names.Names`."""
+
+    def process(self, pid: int, /) -> str:
+        """The name of a process, by its number."""
+        ...
+
+    def thread(self, pid: int, first: int, /) -> str:
+        """That of a thread, by its first life."""
+        ...
 
 
 def by_rows(rows: Sequence[Row], lives: Lives) -> list[Row]:
@@ -49,8 +78,8 @@ def _row(waker: Waker, lives: Lives) -> Row:
 class Wakers:
     """Tells who wakers are."""
 
-    def __init__(self, capture: Capture, stacks: Stacks, names: Names) -> None:
-        self._lives, self._stacks, self._names = capture.lives, stacks, names
+    def __init__(self, lives: Lives, stacks: Stacks, names: Names) -> None:
+        self._lives, self._stacks, self._names = lives, stacks, names
         self._chains: dict[tuple[Waker, ...], tuple[Stack, Labels]] = {(): ((), ())}
         self._parts: dict[Waker, tuple[Stack, str, bool]] = {}
         self._frames: dict[Frame, Frame] = {}
@@ -88,7 +117,7 @@ class Wakers:
 
     def _thread(self, waker: Waker) -> str:
         number = _row(waker, self._lives).origin.tgid
-        return self._names.thread(number, self._lives.threads.get(waker.life, -1))
+        return self._names.thread(number, self._lives.first(waker.life))
 
     def _part(self, waker: Waker) -> tuple[Stack, str, bool]:
         """The stack of a waker, innermost first; its name; whether it is an interrupt."""

@@ -18,8 +18,8 @@ TEXT = b"".join(b"line %d\n\n" % i for i in range(300_000))
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_chunks_end_after_separators_and_lose_nothing(pack: object) -> None:
-    source = Source(io.BytesIO(pack(TEXT)), "x")  # type: ignore[operator]
+def test_chunks_end_after_separators_and_lose_nothing(pack: Callable[[bytes], bytes]) -> None:
+    source = Source(io.BytesIO(pack(TEXT)), "x")
     assert source.head == TEXT[:HEAD]
     chunks = list(source.chunks(b"\n\n"))
     assert len(chunks) > 2

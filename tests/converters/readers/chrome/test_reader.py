@@ -79,7 +79,8 @@ def test_what_is_mended_is_counted() -> None:
         f"x, event 14: expected {chrome.EXPECTED}",
     ]
     step = Frame("step", "python", file="train.py", line=12)
-    main = next(track for track in profile.timeline.tracks if ("tid", 11) in track.labels)  # type: ignore[union-attr]
+    assert profile.timeline
+    main = next(track for track in profile.timeline.tracks if ("tid", 11) in track.labels)
     assert main.labels == (("pid", 10), ("process", "trainer <0>"), ("thread", "main"), ("tid", 11))
     # Times of 16 digits are exact, and a call ends where another one begins that outlasts it.
     assert main.spans == [

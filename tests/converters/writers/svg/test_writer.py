@@ -2,27 +2,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import random
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.flame.tree import build
-from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
-from stallscope.converters.model.timeline import Span, Timeline, Track, add_up
+from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.colors.palette import PALETTES
-from stallscope.converters.writers.svg import writer as svg
+from svg_texts import COMPARED, LABELS, SVG, lines, names, profile, rects, sample, text_of
 
-SVG = "{http://www.w3.org/2000/svg}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
-TYPES = [ValueType("off-cpu", "nanoseconds"), ValueType("count", "count"), ValueType("longest", "nanoseconds", "max")]
-LABELS: Labels = (("pid", 7), ("process", "job"), ("thread", "worker"), ("tid", 8))
 HOSTILE = [
     "<script>alert(1)</script>;x",
     '"]]><b>&amp;"',
@@ -32,32 +26,6 @@ HOSTILE = [
     "evil\u202egnp.exe",
     "std::map<std::string, std::vector<int>>::operator[](std::string const&)",
 ]
-
-
-def sample(value: int, *names: str, count: int = 1) -> Sample:
-    return Sample(tuple(Frame(name, "native", Module("/lib/libc.so.6")) for name in names), (value, count, 0), LABELS)
-
-
-def profile(*samples: Sample, **fields: object) -> Profile:
-    return Profile(TYPES, list(samples), **fields)  # type: ignore[arg-type]
-
-
-def text_of(data: Profile, **options: Any) -> str:
-    file = io.BytesIO()
-    svg.write(data, file, WriteOptions(**options))
-    return file.getvalue().decode("utf-8")
-
-
-def rects(root: ET.Element) -> list[ET.Element]:
-    return root.findall(f".//{SVG}g[@id='frames']/{SVG}rect")
-
-
-def names(root: ET.Element) -> list[str]:
-    return [(rect.findtext(f"{SVG}title") or "").split("\n")[0] for rect in rects(root)]
-
-
-def lines(root: ET.Element, css: str = "line") -> list[str]:
-    return [element.text or "" for element in root.findall(f".//{SVG}g[@id='page']/{SVG}text[@class='{css}']")]
 
 
 def test_frames_are_the_tree_drawn_to_scale() -> None:
@@ -134,7 +102,7 @@ def test_any_name_gives_well_formed_xml(stack: list[str]) -> None:
 def test_nothing_is_loaded_and_nothing_runs_but_the_script() -> None:
     text = text_of(profile(*(sample(5, name) for name in HOSTILE)))
     root = ET.fromstring(text)
-    attributes = {key for element in root.iter() for key in element.keys()}  # noqa: SIM118
+    attributes = {key for element in root.iter() for key in element.attrib}
     assert not {key for key in attributes if key.startswith("on") or "href" in key or key in ("style", "src")}
     assert len(list(root.iter(f"{SVG}script"))) == 1
     code = text[text.index("<script>") :] + text[text.index("<style>") : text.index("</style>")]
@@ -275,17 +243,6 @@ def test_every_class_of_a_box_has_its_rule(name: str) -> None:
     assert {rect.get("class") for rect in rects(root)} <= rules
 
 
-COMPARED = Profile(
-    [ValueType("after", "nanoseconds"), ValueType("before", "nanoseconds")],
-    [
-        Sample((Frame("main"), Frame("grown")), (1_500, 1_000)),
-        Sample((Frame("main"), Frame("gone")), (0, 700)),
-        Sample((Frame("main"), Frame("new")), (500, 0)),
-        Sample((Frame("main"),), (100, 400)),
-    ],
-)
-
-
 def test_a_comparison_is_told_without_the_script() -> None:
     root = ET.fromstring(text_of(COMPARED))
     titles = {name: rect.findtext(f"{SVG}title") for name, rect in zip(names(root), rects(root), strict=True)}
@@ -305,76 +262,6 @@ def test_a_comparison_is_told_without_the_script() -> None:
     assert (rects(older)[2].findtext(f"{SVG}title") or "").split("\n")[
         1
     ] == "700 ns · 33.3 % · after 0 ns: -700 ns (gone)"
-
-
-def test_reversed_stacks_end_in_their_process() -> None:
-    root = ET.fromstring(text_of(profile(sample(5, "main", "wait"), sample(3, "run", "wait")), reverse=True))
-    assert names(root) == ["all", "wait", "main", "job-7", "run", "job-7"]
-
-
-def test_a_unit_of_ones_own() -> None:
-    data = profile(sample(2_048, "a"))
-    assert "2,048 pages" in text_of(data, value="off-cpu", unit="pages")
-    root = ET.fromstring(text_of(data, unit="bytes"))
-    assert (root.get("data-unit"), root.get("data-ns")) == ("bytes", "0")
-    assert (rects(root)[0].findtext(f"{SVG}title") or "").split("\n")[1].startswith("2.0 KiB")
-    assert "&lt;b&gt;" in text_of(data, unit="<b>")
-
-
-def test_sizes() -> None:
-    data = profile(sample(5, "main", "f"))
-    root = ET.fromstring(text_of(data, width=600, font_size=20, font="Verdana"))
-    assert [rect.get("height") for rect in rects(root)] == ["29"] * 4
-    tops = [int(rect.get("y", "")) for rect in rects(root)]
-    assert [top - tops[-1] for top in tops] == [90, 60, 30, 0]
-    assert rects(root)[0].get("width") == "575.00"
-    assert '#labels text{font-family:"Verdana",' in (root.findtext(f"{SVG}style") or "")
-    assert "font-size:20px" in (root.findtext(f"{SVG}style") or "")
-
-
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        ({"width": 100}, "width of 100 px"),
-        ({"width": 10**6}, "width of 1000000 px"),
-        ({"font_size": 0}, "font size of 0 px"),
-        ({"min_width": -1.0}, "least width of -1 px"),
-        ({"min_width": float("nan")}, "least width of nan px"),
-        ({"font": 'x"}</style><script>'}, "no name of a font"),
-        ({"font": "a\n"}, "no name of a font"),
-        ({"palette": "hotter"}, "no palette 'hotter'"),
-        ({"palette": "diff"}, "no comparison"),
-        ({"negate": True}, "colours of a comparison"),
-        ({"height": 12}, "height of the rows of 12 px"),
-        ({"height": 1000}, "height of the rows of 1000 px"),
-        ({"total": 4.0}, "cannot stand for 4: there is 5"),
-        ({"total": float("nan")}, "cannot stand for nan"),
-        ({"total": float("inf")}, "cannot stand for inf"),
-        ({"factor": 0.0}, "factor of 0"),
-        ({"factor": float("nan")}, "factor of nan"),
-        ({"factor": float("inf")}, "factor of inf"),
-        ({"factor": -1.0}, "factor of -1"),
-        ({"factor": 1e308}, r"factor of 1e\+308"),
-        ({"factor": 1.1e12}, r"factor of 1.1e\+12"),
-        ({"factor": 0.9e-12}, "factor of 9e-13"),
-        ({"factor": 1e-320}, "factor of "),
-        ({"background": "red;}</style><script>"}, "no background"),
-        ({"background": "#000000"}, "text cannot be read"),
-        ({"flamechart": True}, "needs to know when"),
-    ],
-)
-def test_what_cannot_be_drawn(options: dict[str, Any], cause: str) -> None:
-    with pytest.raises(StallscopeError, match=cause) as error:
-        text_of(profile(sample(5, "a")), **options)
-    assert error.value.exit_code == 2
-    assert error.value.remedy
-
-
-def test_the_least_width_may_be_a_share() -> None:
-    data = profile(sample(990, "wide"), sample(10, "narrow"))
-    root = ET.fromstring(text_of(data, min_share=0.02))
-    assert names(root) == ["all", "job-7", "wide"]
-    assert "branches narrower than 0.1 px or 2 %, not drawn: 1" in lines(root)
 
 
 def test_a_legend_has_no_more_than_the_width_has_room_for() -> None:
@@ -397,152 +284,3 @@ def test_a_name_has_one_colour_in_two_graphs() -> None:
 
     one, two = classes(sample(5, "main", "f", "g")), classes(sample(900, "h", "f", "i"), sample(4, "g"))
     assert {name: one[name] for name in ("f", "g")} == {name: two[name] for name in ("f", "g")}
-
-
-def test_a_total_leaves_room_for_what_was_not_measured() -> None:
-    data = profile(sample(500_000, "main"), sample(100, "narrow"))
-    root = ET.fromstring(text_of(data, total=2e6, subtitle=""))
-    boxes = dict(zip(names(root), rects(root), strict=True))
-    assert list(boxes) == ["all", "job-7", "main"], "0.06 px is narrow, though it is 0.2 px of what was measured"
-    assert float(boxes["all"].get("width", "")) == 1175
-    assert float(boxes["main"].get("width", "")) == pytest.approx(1176 / 4 - 1, abs=0.01)
-    assert "500 µs · 25.0 %" in (boxes["main"].findtext(f"{SVG}title") or "")
-    assert lines(root)[0] == "500 µs of 2.00 ms off-cpu · 2 times"
-    with pytest.raises(StallscopeError, match="comparison"):
-        text_of(COMPARED, total=1e9)
-
-
-def test_a_factor_changes_what_is_told_and_no_box() -> None:
-    data = Profile([ValueType("samples", "count")], [Sample((Frame("f"),), (99,)), Sample((Frame("g"),), (198,))])
-    plain, root = ET.fromstring(text_of(data)), ET.fromstring(text_of(data, factor=1 / 99, unit="seconds"))
-    assert [rect.get("data-v") for rect in rects(root)] == [rect.get("data-v") for rect in rects(plain)]
-    told = [(rect.findtext(f"{SVG}title") or "").split("\n")[1] for rect in rects(root)]
-    assert told == ["3.00 s · 100.0 %", "1.00 s · 33.3 % · 1.00 s in itself", "2.00 s · 66.7 % · 2.00 s in itself"]
-    assert lines(root)[0] == "3.00 s samples"
-    assert root.get("data-factor") == repr(1 / 99)
-    with pytest.raises(StallscopeError) as error:
-        text_of(data, factor=1e300)
-    assert error.value.remedy == "choose 1e-12 to 1e+12"
-
-
-@pytest.mark.parametrize("factor", [1e-12, 1e12])
-@pytest.mark.parametrize("unit", ["", "pages", "bytes", "seconds"])
-def test_the_largest_and_the_smallest_factor_can_be_drawn(factor: float, unit: str) -> None:
-    for value in (1, 2**62):
-        timeline = Timeline([Track(spans=[Span(0, value, Frame("f"))])], "count")
-        data = Profile([ValueType("samples", "count")], [Sample((Frame("f"),), (value,))], timeline=timeline)
-        for chart in (False, True):
-            assert names(ET.fromstring(text_of(data, factor=factor, unit=unit, flamechart=chart))) == ["all", "f"]
-
-
-def test_rows_have_the_height_that_is_asked_for() -> None:
-    root = ET.fromstring(text_of(profile(sample(5, "main")), height=30))
-    assert {rect.get("height") for rect in rects(root)} == {"29"}
-    assert sorted({int(rect.get("y", "")) for rect in rects(root)}) == [86, 116, 146]
-
-
-def test_a_background() -> None:
-    style = ET.fromstring(text_of(profile(sample(5, "a")), background="#FFFFEE")).findtext(f"{SVG}style") or ""
-    assert style.count("#paper{fill:#FFFFEE}") == 2
-
-
-def test_a_negated_comparison_swaps_the_colours() -> None:
-    def fills(**options: Any) -> dict[str, str]:
-        style = ET.fromstring(text_of(COMPARED, **options)).findtext(f"{SVG}style") or ""
-        return dict(re.findall(r"\.(x\d)\{fill:#(\w{6})", style.partition("@media screen and")[0] + style))
-
-    plain, swapped = fills(), fills(negate=True)
-    assert all(swapped[f"x{i}"] != plain[f"x{i}"] for i in range(9) if i != 4)
-    assert swapped["x4"] == plain["x4"]
-    assert int(plain["x8"][:2], 16) > int(plain["x8"][4:], 16)
-    assert int(swapped["x8"][:2], 16) < int(swapped["x8"][4:], 16)
-
-
-CALLS = Timeline(
-    [
-        Track(
-            (("pid", 7), ("process", "job"), ("thread", "<b>"), ("tid", 8)),
-            spans=[Span(0, 600, Frame("step")), Span(100, 300, Frame("f")), Span(300, 500, Frame("f"))],
-        ),
-        Track(name="two", spans=[Span(500, 1_000, Frame("step"))]),
-    ],
-)
-TIMED = Profile([ValueType("wall", "nanoseconds"), ValueType("count", "count")], add_up(CALLS), timeline=CALLS)
-
-
-def test_flame_chart_of_states_has_their_colours() -> None:
-    spans = [
-        Span(0, 8, Frame("running")),
-        Span(8, 16, Frame("futex: futex_wait")),
-        Span(16, 20, Frame("runnable-woken")),
-    ]
-    data = one_track("nanoseconds", *spans)
-    told = text_of(data, flamechart=True)
-    assert all(f">{state}</text>" in told for state in ("interruptible", "runnable-woken"))
-    assert ">interruptible</text>" not in text_of(data, flamechart=True, palette="warm")
-
-
-def test_a_flame_chart_shows_calls_where_they_were() -> None:
-    root = ET.fromstring(text_of(TIMED, flamechart=True))
-    boxes = [
-        (name, round((float(rect.get("x", "")) - 12) / 1.176), int(rect.get("y", "")))
-        for name, rect in zip(names(root), rects(root), strict=True)
-    ]
-    assert boxes == [
-        ("job-7 · <b>-8", 0, 142), ("step", 0, 124), ("f", 100, 106), ("f", 300, 106), ("two", 0, 188),
-        ("step", 500, 170),
-    ]  # fmt: skip
-    told = [(rect.findtext(f"{SVG}title") or "").split("\n")[1] for rect in rects(root)]
-    assert told[3] == "200 ns · 20.0 % · at 300 ns"
-    assert lines(root)[0] == "1.00 µs of wall · 2 tracks"
-    ticks = [text.text for text in root.iterfind(f".//{SVG}g[@id='axis']/{SVG}text")]
-    assert ticks == ["0.0 µs", "0.1 µs", "0.2 µs", "0.3 µs", "0.4 µs", "0.5 µs", "0.6 µs", "0.7 µs", "0.8 µs", "0.9 µs"]
-    assert root.get("data-chart") == "106"
-    inverted = ET.fromstring(text_of(TIMED, flamechart=True, inverted=True))
-    assert [int(rect.get("y", "")) for rect in rects(inverted)] == [106, 124, 142, 142, 170, 188]
-
-
-def test_a_flame_chart_may_end_later() -> None:
-    root = ET.fromstring(text_of(TIMED, flamechart=True, total=2_000.0))
-    assert float(rects(root)[0].get("width", "")) == 1175
-    assert float(rects(root)[1].get("width", "")) == pytest.approx(1176 * 0.3 - 1, abs=0.01)
-    assert lines(root)[0] == "1.00 µs of 2.00 µs wall · 2 tracks"
-
-
-def one_track(unit: str, *spans: Span) -> Profile:
-    return Profile([ValueType("samples", unit)], [], timeline=Timeline([Track(spans=list(spans))], unit))
-
-
-@pytest.mark.parametrize(
-    ("unit", "options", "text"),
-    [
-        ("count", {}, "8 samples · 1 track"),
-        ("", {}, "8 samples · 1 track"),
-        ("count", {"total": 20.0}, "8 of 20 samples · 1 track"),
-        ("count", {"unit": "pages"}, "8 pages of samples · 1 track"),
-        ("count", {"unit": "seconds", "factor": 0.01, "total": 20.0}, "80.0 ms of 200 ms samples · 1 track"),
-        ("bytes", {}, "8 B of samples · 1 track"),
-    ],
-)
-def test_a_flame_chart_tells_what_was_measured(unit: str, options: dict[str, Any], text: str) -> None:
-    root = ET.fromstring(text_of(one_track(unit, Span(0, 8, Frame("f"))), flamechart=True, **options))
-    assert lines(root)[0] == text
-
-
-def test_calls_that_are_too_narrow_have_a_way_out() -> None:
-    data = one_track("nanoseconds", *(Span(i, i + 1, Frame(f"f{i}")) for i in range(20_000)))
-    root = ET.fromstring(text_of(data, flamechart=True))
-    assert names(root) == ["all"]
-    assert lines(root)[2] == (
-        "calls narrower than 0.1 px, not drawn: 20,000"
-        " (-o NAME.trace.json has all of them, for ui.perfetto.dev; --min-width 0 keeps them for zooming in)"
-    )
-    kept = ET.fromstring(text_of(data, flamechart=True, min_width=0))
-    assert len((kept.findtext(f"{SVG}metadata[@id='names']") or "").split("\n")) == 20_000
-    assert "not drawn" not in "".join(lines(kept))
-
-
-def test_calls_without_a_length_are_in_no_chart() -> None:
-    data = one_track("nanoseconds", Span(0, 8, Frame("f")), Span(4, 4, Frame("g")))
-    found = lines(ET.fromstring(text_of(data, flamechart=True, min_width=0)))
-    assert "calls narrower than 0 px, not drawn: 1" in found

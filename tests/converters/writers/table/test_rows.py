@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ValueType
+from stallscope.converters.summary.steps import steps_of
+from stallscope.converters.summary.steps_table import text_of
 from stallscope.converters.transforms.diff import differential
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.table.rows import FORMS, Table, summary, tables
+from step_traces import recorded
 
 OFF_CPU, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
 MS = 1_000_000
@@ -228,3 +233,12 @@ def test_threads_of_a_comparison() -> None:
         (["9", "7", "-2"], "a", "57.1 % lock [kernel]"),
         (["7", "0", "-7"], "b", "-"),
     ]
+
+
+def test_steps_are_those_of_the_summary() -> None:
+    steps = list(steps_of(recorded()))
+    table = one(replace(profile(), steps=steps), "steps")
+    assert list(table.lines) == list(text_of(steps, 40))
+    assert table.lines[0].startswith("3 steps of demo:train_step")
+    with pytest.raises(StallscopeError, match="the input has no steps"):
+        one(profile(), "steps")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from captures import Table
+from stallscope.tracers.engines.ebpf import stacks
 from stallscope.tracers.symbols.process import ProcessSpaces
 
 
@@ -22,3 +24,10 @@ def closed_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for spaces in made:
         spaces.close()
+
+
+@pytest.fixture
+def named_by_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The addresses of captures.py have their names, whatever this machine's files are."""
+    monkeypatch.setattr(stacks, "Symboliser", Table)
+    monkeypatch.setattr(stacks.Kallsyms, "read", lambda: None)

@@ -109,6 +109,19 @@ def test_known_stacks_are_cleared_before_their_table_is_full() -> None:
         assert engine.said == ["again"] * times
 
 
+def test_functions_of_python_leave_when_there_are_too_many() -> None:
+    _, engine, _, sink = made(400 << 20)
+    sink(record(5))
+    kept: list[list[int]] = []
+    functions = SimpleNamespace(is_full=False, keep=lambda words: kept.append(words.tolist()))
+    bounds = Bounds(engine, sink, functions)  # type: ignore[arg-type]
+    bounds.poll(counters())
+    assert not kept
+    functions.is_full = True
+    bounds.poll(counters())
+    assert [words[-3:] for words in kept] == [[1, 2, 3]]
+
+
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> int:
     """Bytes for rows and stacks: the memory that makes them so is returned."""

@@ -15,7 +15,7 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import engine
 from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.measures.offcpu import OffCpu
 
 
@@ -38,8 +38,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_nothing_is_started_that_cannot_be_traced(launches: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privilege, "effective_capabilities", lambda: 0)
-    with pytest.raises(StallscopeError, match="tracing needs"):
+    with pytest.raises(EngineUnavailable, match="tracing needs"):
         Ebpf().trace(request(Scope(), "true"))
+    assert "tracing needs" in str(Ebpf().missing([OffCpu()]))
     monkeypatch.setattr(privilege, "require", lambda: None)
     monkeypatch.setattr(procfs, "in_host_pid_namespace", lambda: False)
     with pytest.raises(StallscopeError, match="a container's own"):
@@ -96,6 +97,39 @@ def test_what_it_is_given_reaches_the_probes(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(StallscopeError, match="enough"):
         Ebpf(**given, unwind_bytes=3).trace(asked)  # type: ignore[arg-type]
     assert seen == [ProbeOptions(asked.scope, asked.measures, unwind_bytes=3, **given)]  # type: ignore[arg-type]
+
+
+def test_waits_for_pythons_lock_are_measured_with_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+
+    def refuse(options: ProbeOptions, _sink: object) -> NoReturn:
+        seen.append([measure.name for measure in options.measures])
+        raise StallscopeError("enough")
+
+    monkeypatch.setattr(privilege, "require", lambda: None)
+    monkeypatch.setattr(privilege, "require_host_pids", lambda: None)
+    monkeypatch.setattr(engine, "Probes", refuse)
+    for made in (Ebpf(), Ebpf(python=False), Ebpf(user_stacks=False)):
+        with pytest.raises(StallscopeError, match="enough"):
+            made.trace(request(Scope(everything=True)))
+    assert seen == [["offcpu", "gil"], ["offcpu"], ["offcpu"]]
+
+
+def test_a_refused_program_is_told_as_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise StallscopeError("refused", "another kernel", details="line")
+
+    monkeypatch.setattr(privilege, "require", lambda: None)
+    monkeypatch.setattr(privilege, "require_host_pids", lambda: None)
+    monkeypatch.setattr(engine, "Probes", refuse)
+    with pytest.raises(EngineUnavailable) as raised:
+        Ebpf().trace(request(Scope(everything=True)))
+    assert (raised.value.cause, raised.value.remedy, raised.value.details) == ("refused", "another kernel", "line")
+
+
+def test_what_is_missing(root: None) -> None:
+    assert Ebpf().missing([OffCpu()]) is None
+    assert "/no/such" in str(Ebpf(btf=Path("/no/such")).missing([OffCpu()]))
 
 
 def test_it_takes_every_measure() -> None:

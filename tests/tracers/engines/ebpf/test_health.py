@@ -182,3 +182,12 @@ def test_cache_of_unwind_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not found.ok
     assert found.detail == f"{tmp_path}/cache: no cache: its folder is another user's, or others can write to it"
     assert "STALLSCOPE_CACHE" in found.remedy
+
+
+def test_a_folder_that_this_user_may_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stat(_: Path) -> NoReturn:
+        raise PermissionError(13, "denied")
+
+    monkeypatch.setattr(Path, "stat", stat)
+    found = {f.name: f for f in health._optional()}
+    assert (found["tracefs"].ok, found["tracefs"].detail) == (False, "not for this user (only trace-ioctl needs it)")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from pythons import inside_of, interpreters, running, runtime_in
 from stallscope.tracers.cpython import functions
@@ -65,7 +66,9 @@ class Traced:
             find_map=lambda _: self.table, set_variable=lambda _, value: self.generations.append(value)
         )
         self.links: list[Any] = []
-        options = SimpleNamespace(has_python=has_python)
+        self.seen: list[tuple[int, int, str]] = []
+        measure = SimpleNamespace(saw_function=lambda pid, code, found: self.seen.append((pid, code, found.name)))
+        options = SimpleNamespace(has_python=has_python, measures=[measure])
         engine: Any = SimpleNamespace(object=loaded, options=options, keep=self.links.append)
         self.spaces = ProcessSpaces()
         unwinding: Any = SimpleNamespace(restack_soon=self._restack)
@@ -144,8 +147,8 @@ def test_probes_are_told_once(traced: Traced) -> None:
 
 
 def counted(space: bytes) -> int:
-    """`freed`, behind which is the address of the interpreter lock."""
-    return int.from_bytes(space[-12:-8], "little")
+    """`freed`, behind which are four bytes and the address of the interpreter lock."""
+    return int.from_bytes(space[-16:-12], "little")
 
 
 def test_freed_functions_are_counted_by_one_probe_per_file(traced: Traced, attached: list[Any]) -> None:
@@ -162,7 +165,7 @@ def test_freed_functions_are_counted_by_one_probe_per_file(traced: Traced, attac
         # The probes count; what they know of the process stays the same.
         key = pid.to_bytes(4, "little")
         before = traced.space(pid)
-        traced.table.content[key] = before[:-12] + (7).to_bytes(4, "little") + before[-8:]
+        traced.table.content[key] = before[:-16] + (7).to_bytes(4, "little") + before[-12:]
         traced.spaces.adopt(pid)
         traced.interpreters.poll()
         assert traced.generations == [1]
@@ -200,7 +203,7 @@ def test_functions_stay_when_the_process_ends(traced: Traced) -> None:
         traced.interpreters.poll()
     traced.interpreters.finish()
     assert names(traced) == ["work"]
-    assert traced.interpreters.found().unread == 0
+    assert traced.seen == [(pid, code, "work")], "the measures are told once"
 
 
 def test_another_function_there_has_no_name(traced: Traced) -> None:
@@ -213,7 +216,6 @@ def test_another_function_there_has_no_name(traced: Traced) -> None:
         traced.interpreters.poll()
         traced.interpreters.finish()
     assert names(traced) == []
-    assert traced.interpreters.found().unread == 3
 
 
 def test_function_of_a_process_that_has_ended(traced: Traced) -> None:
@@ -257,6 +259,30 @@ def test_processes_that_ended_are_forgotten(traced: Traced, monkeypatch: pytest.
         assert list(traced.table.content) == [pid.to_bytes(4, "little")]
 
 
+def test_functions_leave_that_no_stack_has(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FUNCTIONS", 4)
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        wanted = traced.checksum(pid, code)
+        for other in (1, 2):
+            traced.see(pid, code, wanted ^ other)
+        traced.see(pid, code, wanted)
+        assert not traced.interpreters.is_full
+        traced.interpreters.poll()
+        monkeypatch.setattr(traced.interpreters, "_most", (2, 1 << 20))
+        assert traced.interpreters.is_full
+        traced.interpreters.keep(np.array([7, python.CODE << 56 | code, wanted << 32 | 5, 9], np.uint64))
+        assert names(traced) == ["work"]
+        assert not traced.interpreters.is_full
+        assert traced.interpreters._most[0] == (1 + 4) // 2
+        traced.interpreters.keep(np.array([python.CODE << 56 | code, wanted << 32 ^ 1 << 32, 9], np.uint64))
+        assert names(traced) == []
+        traced.see(pid, code, wanted)
+        traced.interpreters.poll()
+        assert names(traced) == ["work"]
+
+
 def test_limits(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BYTES", 10)
     with interpreter() as (pid, code, _):
@@ -265,7 +291,6 @@ def test_limits(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
         traced.see(pid, code, traced.checksum(pid, code))
         traced.interpreters.poll()
     assert names(traced) == []
-    assert traced.interpreters.found().unread == 1
 
 
 def test_refusal_is_told(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:

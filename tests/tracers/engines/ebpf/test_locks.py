@@ -11,7 +11,7 @@ from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WA
 from stallscope.converters.model.wakers import SEPARATOR
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.ebpf import locks as module
-from stallscope.tracers.engines.ebpf.locks import kernel_kind, locks_of, numbered
+from stallscope.tracers.engines.ebpf.locks import kernel_kind, lock_rows, locks_of
 from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
 from stallscope.tracers.measures.lock_objects import OBJECT, LockObject
 from stallscope.tracers.measures.lock_records import (
@@ -23,7 +23,7 @@ from stallscope.tracers.measures.lock_records import (
     PRIVATE,
     UNREADABLE,
 )
-from stallscope.tracers.measures.protocol import LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
+from stallscope.tracers.measures.protocol import GilWait, LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
 
 SLEEP = STATES.index("interruptible")
 FUTEX = ("__x64_sys_futex", "futex_wait")
@@ -261,8 +261,19 @@ def test_shared_memory_that_was_gone_is_counted() -> None:
 
 def test_our_own_waits_are_left_out() -> None:
     lives: Any = SimpleNamespace(rows=list)
-    found = numbered(LockRows([wait(), wait(tid=20, tgid=20)]), lives, {20})
-    assert [each.row.origin.tgid for each in found.waits] == [7]
+    waits = [wait(), wait(tid=20, tgid=20)]
+    of_python = [GilWait(each.row, 0, each.sum) for each in waits]
+    of_locks: Any = SimpleNamespace(locks=lambda ended: LockRows(waits), gil=lambda ended: ())
+    of_gil: Any = SimpleNamespace(locks=lambda ended: None, gil=lambda ended: of_python)
+    ended: Any = None
+    found = lock_rows([of_locks, of_gil], ended, lives, {20})
+    assert found is not None
+    assert [each.row.origin.tgid for each in (*found.waits, *found.gil)] == [7, 7]
+    alone = lock_rows([of_gil], ended, lives, set())
+    assert alone is not None
+    assert (len(alone.waits), len(alone.gil)) == (0, 2)
+    of_python.clear()
+    assert lock_rows([of_gil], ended, lives, set()) is None
 
 
 def test_trace_without_the_measure() -> None:

@@ -38,9 +38,12 @@ def test_line_of_what_runs() -> None:
 
 def test_function_without_a_name() -> None:
     """Another one had its address, or its checksum."""
-    for second in (8 << 32 | 1, 9 << 32 | 1):
+    made = stacks()
+    for second in (8 << 32 | 1, 9 << 32 | 1, 9 << 32 | 1):
         words = (WORDS[0], WORDS[1] + (second >> 32 == 9), second)
-        assert stacks().joined((), words, whole=True) == (Frame("[Python function]", "python"),)
+        assert made.joined((), words, whole=True) == (Frame("[Python function]", "python"),)
+    made.joined((), WORDS, whole=True)
+    assert made.nameless == {(CODE, 8), (CODE + 1, 9)}
 
 
 @pytest.mark.parametrize(("end", "name"), [(1, "[more Python functions]"), (2, "[Python not readable]")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pytest
 from stallscope.converters.model import Frame, Stack
@@ -52,7 +52,8 @@ class Names:
 
 
 class Lives:
-    threads: ClassVar = {5: 50}
+    def first(self, life: int) -> int:
+        return {5: 50}.get(life, -1)
 
     def numbered(self, origin: Origin) -> Origin:
         return origin
@@ -64,7 +65,7 @@ class Capture:
 
 @pytest.fixture
 def wakers() -> Wakers:
-    return Wakers(cast(Any, Capture()), cast(Any, Stacks()), cast(Any, Names()))
+    return Wakers(Lives(), Stacks(), Names())
 
 
 def waker(context: int, kstack: int = 0, *, ustack: int = 0, pid: int = 0, number: int = 0) -> Waker:

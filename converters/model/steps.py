@@ -1,0 +1,107 @@
+"""Steps told apart: how long each takes, what its thread does in it, and what is between one and the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .sites import Site
+
+SLOW = 3
+"""Slow steps take more than this many medians."""
+
+
+class StepWait(NamedTuple):
+    """What was blocked in one place; ns."""
+
+    site: Site
+    time: int
+    number: int
+
+
+class StepRun(NamedTuple):
+    """What was sampled in one place, so many times; also what the kernel does for it."""
+
+    frames: tuple[str, ...]
+    """Outermost first, as in `Site`; empty if only the kernel is known."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Times in ns of ``count`` steps, or of what is between them: wall = on_cpu + blocked + runnable."""
+
+    count: int
+    wall: int
+    on_cpu: int
+    blocked: int
+    waits: tuple[StepWait, ...] = ()
+    """The longest first; those of less time than these are left out."""
+    samples: int = 0
+    """Of the thread, while it was on a core; 0: none, or they were not recorded one by one."""
+    ran: tuple[StepRun, ...] = ()
+    """Those with most samples first; others are left out."""
+
+    @property
+    def runnable(self) -> int:
+        return self.wall - self.on_cpu - self.blocked
+
+    def estimated(self, samples: int) -> int:
+        """The part of ``on_cpu`` that so many of its samples stand for."""
+        return self.on_cpu * samples // self.samples if self.samples else 0
+
+    @property
+    def mean(self) -> int:
+        """0 without any."""
+        return self.wall // self.count if self.count else 0
+
+
+class Step(NamedTuple):
+    """One step. ``begin``: ns since the trace began; ``before``: ns since the step before ended, None for the first
+    one, and after calls that were not seen."""
+
+    number: int
+    begin: int
+    spent: Spent
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowSteps:
+    """Steps that take much longer than the median, as a group."""
+
+    spent: Spent
+    others: Spent
+    """What the other steps take."""
+    first: int
+    """Number of the first one."""
+    every: int | None
+    """It and each step that comes so many steps after one of these are the group; None: they come irregularly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Those of a function and a thread that began and ended during the recording. Names are hostile."""
+
+    name: str
+    process: str
+    pid: int
+    thread: str
+    tid: int
+    steps: Spent
+    between: Spent
+    """From the end of a step to the begin of the thread's next one, if all calls between them were seen."""
+    median: int
+    max: int
+    span: int
+    """ns from the begins of steps to those of the next ones, of as many as ``between`` has."""
+    slowest: tuple[Step, ...]
+    not_whole: int = 0
+    """Steps that had begun before the recording, or that had not ended."""
+    slow: SlowSteps | None = None
+    """None if none is, or if they take little of the time."""
+
+    @property
+    def per_second(self) -> float | None:
+        """Of times in which all calls were seen. None for less than two steps there."""
+        return self.between.count * 1e9 / self.span if self.between.count and self.span else None

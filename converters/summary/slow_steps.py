@@ -1,0 +1,57 @@
+"""Which steps are much slower than the others, and whether they come regularly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..model.scheduling import Array
+from ..model.steps import SLOW
+
+_MUCH = 0.1
+"""The least part of the steps' time that a group of them has."""
+_ENOUGH = 10
+"""Steps, for a median that tells something."""
+_MOST = 0.8
+"""The part of the slow steps' time that regular ones have."""
+_REPEATED = 3
+"""Regular ones are at least so many."""
+_TRIED = 64
+"""Of the slowest, how many are compared to find how regularly they come."""
+_STARTS = 3
+"""… with so many of them: the slowest may have come by chance."""
+
+
+class Slow(NamedTuple):
+    """Places of steps, in their order. ``every``: as in `SlowSteps`."""
+
+    places: Array
+    every: int | None
+
+
+def slow_steps(walls: Array) -> Slow | None:
+    """``walls``: the times of a thread's steps, in their order."""
+    if len(walls) < _ENOUGH:
+        return None
+    is_slow = walls > SLOW * np.median(walls)
+    slow = np.flatnonzero(is_slow)
+    if not len(slow) or walls[slow].sum() < _MUCH * walls.sum():
+        return None
+    for every, places in _regular(walls, slow):
+        if is_slow[places].all() and walls[places].sum() >= _MOST * walls[slow].sum():
+            return Slow(places, every)
+    return Slow(slow, None)
+
+
+def _regular(walls: Array, slow: Array) -> Iterator[tuple[int, Array]]:
+    """The least distances first. Every step at such a distance must be slow: one that is not makes it no rule."""
+    slowest = slow[np.argsort(-walls[slow], kind="stable")][:_TRIED]
+    starts = slowest[:_STARTS]
+    distances = np.abs(slowest[:, None] - starts[None, :])
+    for every in np.unique(distances[distances > 0]).tolist():
+        for start in starts.tolist():
+            places = np.arange(start % every, len(walls), every)
+            if len(places) >= _REPEATED:
+                yield every, places

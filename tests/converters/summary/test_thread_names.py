@@ -1,0 +1,15 @@
+"""What threads that are alike are called."""
+
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.summary.thread_names import thread_pattern
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("pool-17", "pool-*"), ("cuda00001", "cuda*"), ("rank_3", "rank_*"), ("python3", "python3"), ("x", "x"), ("", "")],
+)
+def test_numbers_at_the_end_are_left_out(name: str, pattern: str) -> None:
+    assert thread_pattern(name, main=False) == pattern
+    assert thread_pattern(name, main=True) == "main"

@@ -1,0 +1,41 @@
+"""What a trace says while unwind tables are compiled, and who compiles them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from commands import Tracer, alive
+from stallscope.converters.model import Profile
+
+COMPLETE = 95
+"""Percent of the off-CPU time in user code: with tables that came too late it was 29 to 84."""
+CUT_SHORT = "in stacks cut short: unwind tables were still being compiled; run it again"
+
+
+def complete(profile: Profile) -> float:
+    """Percent of the time in user code that is in complete stacks, as the summary says it."""
+    shares = [re.match(r"([\d.]+)% of the time in user code is in complete stacks", each) for each in profile.comments]
+    (share,) = [float(found[1]) for found in shares if found] or [100.0]
+    return share
+
+
+def compilers(pid: int) -> list[int]:
+    """The processes that compile for a tracer."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return [child for child in found if alive(child) and _comm(child) == "unwind tables"]
+
+
+def _comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def compiling(tracer: Tracer) -> bool:
+    """Whether it says that it waits for the C library."""
+    return b", libc.so.6 \xe2\x80\xa6" in tracer._tty
+
+
+def began(tracer: Tracer) -> bool:
+    return b"tracing " in tracer._tty

@@ -1,0 +1,115 @@
+"""The engine with an eu-stack that says what it is told to. With the real one: tests/live/test_engines.py."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.eu_stack import engine
+from stallscope.tracers.engines.eu_stack.engine import EuStack
+from stallscope.tracers.engines.eu_stack.looks import look
+from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+
+Fake = Callable[[str], Path]
+Sleeper = subprocess.Popen[bytes]
+TEXT = 'echo "TID $2:"; echo "#0  0x0000000000001234 nap"; echo "#1  0x0000000000001235 main"'
+
+
+def request(scope: Scope, **given: Any) -> Request:
+    measures = OffCpu(time="wall"), OnCpu(20, time="wall")
+    return Request(scope, measures, "Wall-clock time", **{"duration": 1.0, **given})
+
+
+def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    until = time.monotonic() + 30
+    while (seen := look(sleeper.pid, sleeper.pid)).number < 0:
+        assert time.monotonic() < until
+    fake_eu_stack(TEXT.replace("0000000000001234", f"{seen.address:016x}"))
+    outcome = EuStack().trace(request(Scope(pids=[sleeper.pid])))
+    profile = outcome.profile
+    assert [column.name for column in profile.value_types] == ["wall", "count", "min", "max", "samples"]
+    (times,) = profile.threads
+    assert (times.pid, times.process) == (sleeper.pid, "sleep")
+    assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
+    assert profile.total("wall") == times.wall
+    assert {s.stack[-1].name for s in profile.samples if s.label("state") != "running"} <= {
+        "nap",
+        "[not sampled]",
+        "[stopped by eu-stack]",
+    }
+    assert sum(s.values[4] for s in profile.samples) > 1
+    assert all(s.values[1:4] == (0, 0, 0) for s in profile.samples), "waits are not counted"
+    overhead = profile.comments[0]
+    assert "samples of processes" in overhead
+    assert "a thread was stopped for" in overhead
+
+
+def test_samples_leave_half_of_the_time(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
+    fake_eu_stack(f"echo >> {tmp_path}/walks; sleep 0.1; {TEXT}")
+    began = time.monotonic()
+    comments = EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=1.0)).profile.comments
+    walks = len((tmp_path / "walks").read_text().splitlines())
+    assert walks <= (time.monotonic() - began) / 0.2 + 1
+    assert any("left out: eu-stack took longer than -F allows" in comment for comment in comments)
+
+
+def test_every_sample_failed(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    fake_eu_stack("echo 'eu-stack: Operation not permitted' >&2; exit 2")
+    with pytest.raises(StallscopeError, match="eu-stack failed: eu-stack: Operation not permitted") as raised:
+        EuStack().trace(request(Scope(pids=[sleeper.pid])))
+    assert "own processes" in raised.value.remedy
+
+
+def test_some_samples_failed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    fake_eu_stack(f"if [ -e {flag} ]; then {TEXT}; else touch {flag}; echo no >&2; exit 2; fi")
+    profile = EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=2.0)).profile
+    assert profile.lost["samples"] == 1
+    assert any(f"eu-stack failed {profile.lost['samples']} times: no" in comment for comment in profile.comments)
+
+
+def test_a_command(fake_eu_stack: Fake) -> None:
+    fake_eu_stack(TEXT)
+    outcome = EuStack().trace(request(Scope(), command=("/bin/sh", "-c", "/bin/sleep 1.5; exit 5"), duration=None))
+    assert outcome.status == 5
+    assert outcome.profile.comments[0] == "the command ended with status 5"
+    assert "sleep" in {times.process for times in outcome.profile.threads}, "what it forks is sampled, too"
+
+
+def test_threads_of_a_scope(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    fake_eu_stack(f'{TEXT}; echo "TID 1:"; echo "#0  0x0000000000001234 other"')
+    profile = EuStack().trace(request(Scope(threads=[sleeper.pid]))).profile
+    assert {s.label("tid") for s in profile.samples} == {sleeper.pid}
+    assert "other" not in {s.stack[-1].name for s in profile.samples}
+
+
+def test_what_it_does_not_do(fake_eu_stack: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_eu_stack(TEXT)
+    assert EuStack().refusals([OffCpu(), OnCpu()]) == {}
+    (refused,) = EuStack().refusals([OffCpu()]).values()
+    assert "serves trace-wall only" in refused
+    assert EuStack().missing([]) is None
+    with pytest.raises(EngineUnavailable, match="whole hosts"):
+        EuStack().trace(request(Scope(everything=True)))
+    with pytest.raises(EngineUnavailable, match="--every"):
+        EuStack().trace(request(Scope(pids=[1]), every=1.0))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no eu-stack" in str(EuStack().missing([]))
+
+
+def test_a_command_is_not_started_without_eu_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> str:
+        raise EngineUnavailable("there is no eu-stack")
+
+    monkeypatch.setattr(engine, "find_eu_stack", refuse)
+    monkeypatch.setattr(engine, "Launch", lambda *_args, **_given: pytest.fail("started"))
+    with pytest.raises(EngineUnavailable):
+        EuStack().trace(request(Scope(), command=("/bin/true",)))

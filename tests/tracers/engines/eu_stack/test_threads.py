@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from stallscope.converters.model import Frame, Stack
+from stallscope.tracers.base import procfs
+from stallscope.tracers.engines.eu_stack import threads as module
+from stallscope.tracers.engines.eu_stack.threads import Threads, schedstat
+from stallscope.tracers.engines.taken import Account
+
+F: Stack = (Frame("f"),)
+G: Stack = (Frame("g"),)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
+    """What schedstat says, by tid; threads that are missing are gone."""
+    times: dict[int, tuple[int, int]] = {2: (1000, 500)}
+    monkeypatch.setattr(module, "schedstat", lambda _pid, tid: times.get(tid))
+    monkeypatch.setattr(procfs, "tids", lambda _pid: list(times))
+    monkeypatch.setattr(procfs, "comm", lambda _pid, tid: f"thread {tid}")
+    monkeypatch.setattr(procfs, "state", lambda tid: "S" if tid in times else "")
+    return times
+
+
+def taken(threads: Threads, now: int) -> tuple[Account, dict[tuple[str, str], list[int]]]:
+    (account,), rows = threads.finish(now)
+    assert account.on_cpu + account.runnable + account.blocked.total() == account.ended - account.began
+    assert sum(row[0] for row in rows.values()) == account.ended - account.began
+    return account, {(place.state, place.stack[0].name): row for place, row in rows.items()}
+
+
+def test_samples_divide_the_times(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(100)
+    threads.look(1, 100)
+    threads.sample(2, "R", F, 10)
+    threads.sample(2, "S", F, 10)
+    threads.sample(2, "S", G, 20)
+    threads.sample(2, "D", G, 10)
+    clock[2] = (1300, 600)
+    threads.look(1, 1000)
+    account, rows = taken(threads, 1100)
+    assert (account.on_cpu, account.runnable, account.exited) == (300, 100, False)
+    assert rows == {
+        ("running", "f"): [300, 1],
+        ("runnable-woken", "f"): [100, 0],
+        ("interruptible", "f"): [150, 1],
+        ("interruptible", "g"): [300, 1],
+        ("uninterruptible", "g"): [150, 1],
+    }
+    assert account.blocked == {"interruptible": 450, "uninterruptible": 150}
+    assert threads.names == {2: "thread 2"}
+
+
+def test_held_and_woken(clock: dict[int, tuple[int, int]]) -> None:
+    """The time in which eu-stack held the thread is not that of a wait; one that was woken was not on a core."""
+    threads = Threads(100)
+    threads.look(1, 100)
+    threads.sample(2, "R", F, 10)
+    threads.sample(2, "W", G, 10)
+    threads.sample(2, "S", G, 10)
+    threads.stop(2, 30)
+    threads.stop(2, 20)
+    threads.stop(3, 1)
+    clock[2] = (1300, 600)
+    account, rows = taken(threads, 1100)
+    assert rows == {
+        ("traced", "[stopped by eu-stack]"): [50, 0],
+        ("interruptible", "g"): [950, 1],
+    }
+    threads.look(1, 1100)
+    account, rows = taken(threads, 1100)
+    assert account.blocked == {"traced": 50, "interruptible": 550}
+    assert rows == {
+        ("running", "f"): [300, 1],
+        ("runnable-woken", "f"): [50, 0],
+        ("runnable-woken", "g"): [50, 1],
+        ("traced", "[stopped by eu-stack]"): [50, 0],
+        ("interruptible", "g"): [550, 1],
+    }
+
+
+def test_what_was_not_sampled_is_told(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(100)
+    threads.look(1, 100)
+    clock[2] = (1300, 600)
+    threads.look(1, 1000)
+    _, rows = taken(threads, 1100)
+    assert rows == {
+        ("running", "[not sampled]"): [300, 0],
+        ("runnable-woken", "[not sampled]"): [100, 0],
+        ("other", "[not sampled]"): [600, 0],
+    }
+
+
+def test_a_thread_that_ended(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(0)
+    threads.look(1, 100)
+    threads.sample(2, "S", F, 1)
+    clock[2] = (1000, 500)
+    threads.look(1, 400)
+    del clock[2]
+    threads.look(1, 900)
+    account, rows = taken(threads, 1000)
+    assert (account.began, account.ended, account.exited) == (100, 400, True)
+    assert rows == {("interruptible", "f"): [300, 1]}
+
+
+def test_times_that_exceed_the_wall_clock(clock: dict[int, tuple[int, int]]) -> None:
+    """schedstat is read a little later than the clock."""
+    threads = Threads(0)
+    threads.look(1, 0)
+    clock[2] = (1000 + 150, 500 + 10)
+    threads.look(1, 100)
+    account, _ = taken(threads, 100)
+    assert (account.on_cpu, account.runnable) == (100, 0)
+
+
+def test_unknown_threads_and_zombies_have_no_samples(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(0)
+    threads.sample(3, "S", F, 1)
+    threads.look(1, 0)
+    threads.sample(2, "Z", F, 1)
+    _, rows = taken(threads, 100)
+    assert rows == {("other", "[not sampled]"): [100, 0]}
+
+
+def test_too_many_threads_are_counted(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_THREADS", 0)
+    threads = Threads(0)
+    threads.look(1, 0)
+    assert threads.left_out == 1
+
+
+def test_schedstat() -> None:
+    before = after = schedstat(os.getpid(), os.getpid())
+    assert before is not None
+    until = time.monotonic() + 30
+    while after == before and time.monotonic() < until:
+        after = schedstat(os.getpid(), os.getpid())
+    assert after is not None
+    assert after[0] > before[0] > 0
+    assert schedstat(1 << 22, 1 << 22) is None

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stallscope.tracers.base import privilege
+from stallscope.tracers.engines.perf import recording
+from stallscope.tracers.engines.perf.recording import Recording, Rights, find_perf, rights, start
+from stallscope.tracers.engines.protocol import EngineUnavailable
+
+PATIENCE = 30
+HOLD = """
+import sys, time
+from stallscope.tracers.engines.perf.recording import Recording, find_perf
+recording = Recording(find_perf().path, ["-p", "1"], "comm")
+recording.ready()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_there_is_no_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineUnavailable, match="there is no perf") as raised:
+        find_perf()
+    assert "linux-perf" in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (
+            "WARNING: perf not found for kernel 5.15.0-1\n\n  You may need to \x1b[1minstall",
+            "You may need to \\x1b[1minstall",
+        ),
+        (" Usage: perf record\n --switch-events --clockid", "this perf is too old: it has no --control"),
+        ("", "it said nothing"),
+    ],
+)
+def test_a_perf_that_cannot_be_used(says: str, told: str, fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_perf() == (str(fake_perf), False)
+    monkeypatch.setenv("FAKE_PERF_HELP", says)
+    with pytest.raises(EngineUnavailable) as raised:
+        find_perf()
+    assert told in raised.value.cause
+
+
+@pytest.mark.parametrize(
+    ("level", "capable", "expected"),
+    [
+        (2, True, Rights(2, True)),
+        (4, True, Rights(4, True)),
+        (2, False, Rights(2, False)),
+        (1, False, Rights(1, False)),
+        (3, False, None),
+        (None, True, None),
+    ],
+)
+def test_rights(level: int | None, capable: bool, expected: Rights | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(path: str, *_: Any) -> io.StringIO:
+        assert path == "/proc/sys/kernel/perf_event_paranoid"
+        if level is None:
+            raise FileNotFoundError(2, "none")
+        return io.StringIO(f"{level}\n")
+
+    monkeypatch.setattr(privilege, "may_measure", lambda: capable)
+    monkeypatch.setattr(builtins, "open", opened)
+    if expected:
+        assert rights() == expected
+        return
+    with pytest.raises(EngineUnavailable) as raised:
+        rights()
+    assert ("no perf events" if level is None else "perf_event_paranoid is 3") in raised.value.cause
+
+
+def test_what_rights_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    readable = True
+    monkeypatch.setattr(os, "access", lambda *_: readable)
+    assert [Rights(level, all=False).kernel for level in (-1, 0, 1, 2)] == [True, True, True, False]
+    assert [Rights(level, all=False).tracepoints for level in (-1, 0, 1, 2)] == [True, False, False, False]
+    assert Rights(2, all=True).kernel
+    assert Rights(2, all=True).tracepoints
+    readable = False
+    assert not Rights(2, all=True).tracepoints, "tracefs is not mounted"
+
+
+def text_of(made: Recording) -> str:
+    text = b""
+    while data := os.read(made.text, 1 << 16):
+        text += data
+    return text.decode()
+
+
+def test_it_records_from_enable_to_stop(fake_perf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FAKE_PERF_TEXT", "at {0}\n")
+    before = set(os.listdir("/proc/self/fd"))
+    made = Recording(find_perf().path, ["-e", "x", "-p", "7"], "comm,ip")
+    try:
+        made.ready()
+        began = made.enable()
+        ended = made.stop()
+        (_, _, at) = text_of(made).strip().partition(" ")
+        assert made.failure() is None
+    finally:
+        made.close()
+    assert began <= int(at.replace(".", "")) <= ended <= time.monotonic_ns()
+    record, script = sorted((tmp_path / "log").read_text().splitlines(), key=lambda line: "script" in line)
+    assert "-o - -k CLOCK_MONOTONIC --switch-events -D -1 --control fd:" in record
+    assert record.endswith(" -e x -p 7")
+    assert script.endswith("-F comm,ip")
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_it_says_what_perf_says(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PERF_FAILS", "No permission\x07 to trace")
+    made = Recording(find_perf().path, ["-p", "7"], "comm")
+    try:
+        with pytest.raises(EngineUnavailable, match=r"perf record failed: No permission\\x07 to trace") as raised:
+            made.ready()
+        assert "your own processes" in raised.value.remedy
+    finally:
+        made.close()
+
+
+def test_perf_ends_with_us(fake_perf: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        assert ours.stdout.readline() == b"ready\n"
+        until = time.monotonic() + PATIENCE
+        while len(lines := (tmp_path / "log").read_text().splitlines()) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        pids = [int(line.split()[0]) for line in lines]
+        assert len(pids) == 2
+        ours.send_signal(signal.SIGKILL)
+    until = time.monotonic() + PATIENCE
+    while any(map(is_there, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(is_there, pids))
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_perf_that_does_not_answer_is_given_up(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_PATIENCE", 0.2)
+    fake_perf.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    made = Recording(str(fake_perf), ["-p", "7"], "comm")
+    try:
+        with pytest.raises(EngineUnavailable, match="did not answer within"):
+            made.ready()
+    finally:
+        made.close()
+
+
+def test_build_ids_are_asked_for_where_there_are_some(
+    fake_perf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_PERF_HELP", "Usage: perf record --control --switch-events --clockid --buildid-mmap")
+    start(find_perf(), ["-p", "7"], "comm").close()
+    assert "--buildid-mmap -p 7" in (tmp_path / "log").read_text()
+    monkeypatch.setenv("FAKE_PERF_REFUSES", "--buildid-mmap")
+    made = start(find_perf(), ["-p", "8"], "comm")
+    made.close()
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.endswith("-p 8")]
+    assert [("--buildid-mmap" in line) for line in lines] == [True, False]
+    monkeypatch.setenv("FAKE_PERF_FAILS", "no")
+    with pytest.raises(EngineUnavailable, match="perf record failed: no"):
+        start(find_perf(), ["-p", "9"], "comm")
+
+
+def test_it_stops_while_nobody_reads(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf record waits for perf script, and that for us."""
+    monkeypatch.setenv("FAKE_PERF_TEXT", f"{'x' * 100_000}\n")
+    monkeypatch.setattr(recording, "_PATIENCE", PATIENCE)
+    made = start(find_perf(), ["-p", "7"], "comm")
+    try:
+        began = made.enable()
+        assert made.stop() - began < PATIENCE * 1e9 / 2
+        assert len(text_of(made)) <= 100_001
+    finally:
+        made.close()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.tracers.engines.perf import records
+from stallscope.tracers.engines.perf.records import (
+    BAD,
+    DROPPED,
+    EXIT,
+    FORK,
+    IN,
+    OUT,
+    PREEMPTED,
+    SAMPLE,
+    SWITCH,
+    Records,
+)
+
+TEXT = b"""\
+sleeps 31/32 62699.029852392: PERF_RECORD_SWITCH IN         
+sleeps 31/32 62699.029877299:          1 sched:sched_switch: prev_comm=sleeps prev_pid=32 prev_prio=120 prev_state=D \
+==> next_comm=perf next_pid=31928 next_prio=120
+\tffffffff821f8b58 __schedule ([kernel.kallsyms])
+\t            1637 sleep_10ms (/x/sleeps)
+\t            12c3 main (/x/sleeps)
+
+sleeps 31/32 62699.029911940: PERF_RECORD_SWITCH OUT        
+a b (c) 31/31 62699.039579835:   10101010 cpu-clock/freq=99/: 
+\t            1543 burn (/x/shares)
+
+shares 31/31 62699.040000000:          1 context-switches: 
+\t            1543 burn (/x/shares)
+
+shares 31/31 62699.041000000: PERF_RECORD_SWITCH OUT preempt
+shares 31/31 62699.042000000: PERF_RECORD_FORK(31:40):(31:31)
+shares 31/31 62699.042500000: PERF_RECORD_COMM: x:31/40
+shares 31/40 62699.043000000: PERF_RECORD_EXIT(31:40):(31:31)
+shares 31/31 62699.044000000: PERF_RECORD_LOST lost 17
+what is this?
+"""  # noqa: W291 - as perf prints it
+
+
+def read(*pieces: bytes) -> list[records.Record]:
+    reader = Records()
+    return [record for piece in (*pieces, b"") for record in reader.feed(piece)]
+
+
+def test_records() -> None:
+    found = read(TEXT)
+    assert [record.kind for record in found] == [
+        IN, SWITCH, OUT, SAMPLE, SWITCH, PREEMPTED, FORK, EXIT, DROPPED, BAD,
+    ]  # fmt: skip
+    first, switch, _, sample, other, _, fork, end, lost, _ = found
+    assert (first.time, first.pid, first.tid, first.comm) == (62699029852392, 31, 32, "sleeps")
+    assert (switch.tid, switch.state) == (32, "uninterruptible")
+    assert [frame.name for frame in switch.stack] == ["main", "sleep_10ms", "__schedule"]
+    assert [frame.kind for frame in switch.stack] == ["native", "native", "kernel"]
+    assert (sample.comm, sample.tid, sample.number) == ("a b (c)", 31, 10101010)
+    assert other.state is None
+    assert (fork.pid, fork.tid, end.tid) == (31, 40, 40)
+    assert lost.number == 17
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_the_text_comes_in_pieces(size: int) -> None:
+    assert read(*(TEXT[i : i + size] for i in range(0, len(TEXT), size))) == read(TEXT)
+
+
+def test_a_sample_at_the_end_counts() -> None:
+    (found,) = read(TEXT[TEXT.index(b"a b (c)") : TEXT.index(b"\n\nshares 31/31 62699.040")])
+    assert [frame.name for frame in found.stack] == ["burn"]
+
+
+def test_the_state_of_a_preempted_thread() -> None:
+    (found,) = read(TEXT.splitlines()[1].replace(b"prev_state=D", b"prev_state=R+"))
+    assert found.state == ""
+
+
+def test_a_name_cannot_be_mistaken_for_ids() -> None:
+    """The kernel's names have at most 15 bytes."""
+    line = b"x 1/1 2.0: PERF 31/32 62699.029852392: PERF_RECORD_SWITCH IN\n"
+    (found,) = read(line)
+    assert (found.kind, found.comm, found.tid) == (IN, "x 1/1 2.0: PERF", 32)
+
+
+def test_a_name_with_a_line_end() -> None:
+    found = read(b"a\nb 31/32 62699.029852392: PERF_RECORD_SWITCH IN\n")
+    assert [record.kind for record in found] == [BAD, IN]
+
+
+def test_equal_stacks_are_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = b"x 1/1 1.000000000:  1 cpu-clock: \n\t 1 f (/x)\n\n"
+    one, two = read(sample * 2)
+    assert one.stack is two.stack
+    monkeypatch.setattr(records, "_MOST_STACKS", 1)
+    reader = Records()
+    found = list(reader.feed(sample + sample.replace(b"f", b"g") * 2))
+    assert [record.stack[0].name for record in found] == ["f", "[other stacks]", "[other stacks]"]
+    assert reader.left_out > 0
+
+
+def test_a_line_without_an_end_is_not_kept() -> None:
+    reader = Records()
+    found = [record for _ in range(4) for record in reader.feed(b"x" * (1 << 15))]
+    assert [record.kind for record in found] == [BAD]

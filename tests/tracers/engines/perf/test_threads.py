@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from stallscope.converters.model import Frame, Stack
+from stallscope.tracers.engines.perf.records import (
+    BAD,
+    DROPPED,
+    EXEC,
+    EXIT,
+    FORK,
+    IN,
+    OUT,
+    PREEMPTED,
+    SAMPLE,
+    SWITCH,
+    Record,
+)
+from stallscope.tracers.engines.perf.threads import Filter, Threads
+from stallscope.tracers.engines.taken import Account
+
+F: Stack = (Frame("f"),)
+G: Stack = (Frame("g"),)
+
+
+def taken(
+    *records: Record, letter: str = "", waits: Filter | None = None, ended: int = 1000
+) -> tuple[Threads, Account]:
+    """Of the thread 2 of the process 1, in a trace from 100 on."""
+    threads = Threads(100)
+    if waits:
+        threads.wanted(waits)
+    if letter:
+        threads.known(1, 2, letter)
+    for record in records:
+        threads.take(record)
+    (account,) = threads.finish(ended)
+    blocked = account.on_cpu + account.runnable + account.blocked.total()
+    assert blocked == account.ended - account.began
+    return threads, account
+
+
+def at(time: int, kind: int, stack: Stack = (), state: str | None = None, number: int = 1) -> Record:
+    return Record(kind, time, 1, 2, "name", stack, state, number)
+
+
+def waits_of(threads: Threads) -> dict[tuple[str, str, bool], list[int]]:
+    return {(place.state, place.stack[-1].name, place.is_open): v for place, v in threads.waits().items()}
+
+
+def test_a_wait() -> None:
+    threads, account = taken(
+        at(200, SWITCH, F, "interruptible"), at(210, OUT), at(300, IN),
+        at(400, SWITCH, F, "interruptible"), at(410, OUT), at(450, IN), letter="R",
+    )  # fmt: skip
+    assert waits_of(threads) == {("interruptible", "f", False): [150, 2, 50, 100]}
+    assert (account.on_cpu, account.switches, account.exited) == (100 + 100 + 550, 2, False)
+    assert threads.names == {2: "name"}
+
+
+def test_a_switch_without_its_state() -> None:
+    threads, account = taken(
+        at(200, SWITCH, F), at(210, OUT), at(300, IN), at(400, SWITCH, G), at(410, PREEMPTED), at(450, IN), letter="R"
+    )
+    assert waits_of(threads) == {
+        ("other", "f", False): [100, 1, 100, 100],
+        ("runnable-preempted", "g", False): [50, 1, 50, 50],
+    }
+    assert account.runnable == 50
+
+
+def test_a_wait_that_began_before_and_one_that_goes_on() -> None:
+    threads, account = taken(at(300, IN), at(400, SWITCH, F, "uninterruptible"), letter="S")
+    assert waits_of(threads) == {
+        ("interruptible", "[no stack]", False): [200, 1, 200, 200],
+        ("uninterruptible", "f", True): [600, 1, 600, 600],
+    }
+    assert account.blocked == {"interruptible": 200, "uninterruptible": 600}
+
+
+def test_nothing_was_reported() -> None:
+    threads, account = taken(letter="S")
+    assert waits_of(threads) == {("interruptible", "[no stack]", True): [900, 1, 900, 900]}
+    _, account = taken(letter="R")
+    assert account.on_cpu == 900
+
+
+def test_states_that_changed_as_the_trace_began() -> None:
+    _, account = taken(at(200, SWITCH, F, ""), letter="S")
+    assert (account.on_cpu, account.runnable) == (100, 800)
+    _, account = taken(at(200, IN), letter="R")
+    assert (account.runnable, account.on_cpu) == (100, 800)
+
+
+def test_a_lost_switch_is_told() -> None:
+    threads, _ = taken(at(200, SWITCH, F, ""), at(300, SWITCH, G, ""), at(400, IN), at(500, IN), letter="R")
+    assert threads.lost["intervals"] == 2
+    assert waits_of(threads)["other", "[lost]", False][:2] == [200, 2]
+
+
+def test_a_new_thread_and_its_end() -> None:
+    threads, account = taken(at(150, FORK), at(200, IN), at(500, EXIT))
+    assert (account.began, account.ended, account.exited) == (150, 500, True)
+    assert waits_of(threads) == {("runnable-woken", "[not started]", False): [50, 1, 50, 50]}
+    _, account = taken(at(150, IN), at(300, SWITCH, F, "ended"))
+    assert (account.began, account.ended, account.exited) == (150, 300, True)
+
+
+def test_filters() -> None:
+    records = [at(200, SWITCH, F, "interruptible"), at(300, IN), at(400, SWITCH, F, "uninterruptible"), at(450, IN)]
+    threads, account = taken(*records, letter="R", waits=Filter(60, 1000, None))
+    assert list(waits_of(threads)) == [("interruptible", "f", False)]
+    assert account.blocked.total() == 150
+    threads, _ = taken(*records, letter="R", waits=Filter(0, 1000, {"uninterruptible"}))
+    assert list(waits_of(threads)) == [("uninterruptible", "f", False)]
+
+
+def test_samples_share_the_time() -> None:
+    threads, _ = taken(at(200, SAMPLE, F), at(300, SAMPLE, F, number=5), at(400, SAMPLE, G), letter="R")
+    assert {place.stack: row for place, row in threads.running(None).items()} == {F: (600, 2), G: (300, 1)}
+    assert {place.stack[0].name: row for place, row in threads.running(100).items()} == {
+        "f": (200, 2), "g": (100, 1), "[not sampled]": (600, 0),
+    }  # fmt: skip
+    assert {place.stack: row for place, row in threads.counted().items()} == {F: (6, 2), G: (1, 1)}
+
+
+def test_time_without_samples_is_told() -> None:
+    threads, _ = taken(letter="R")
+    assert {place.stack[0].name: row for place, row in threads.running(None).items()} == {"[not sampled]": (900, 0)}
+
+
+def test_losses() -> None:
+    threads, _ = taken(at(0, DROPPED, number=7), at(0, BAD, number=0), letter="R")
+    assert (threads.lost["events"], threads.lost["lines not understood"]) == (7, 1)
+
+
+def test_what_was_before_the_trace_does_not_count() -> None:
+    _, account = taken(at(50, SWITCH, F, "interruptible"), letter="R")
+    assert account.on_cpu == 900
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_times_always_fill_a_threads_life(seed: int) -> None:
+    """Whatever was lost: `taken` checks it."""
+    choose = random.Random(seed)
+    time, records = 100, []
+    for _ in range(40):
+        time += choose.randrange(1, 20)
+        kind = choose.choice([IN, OUT, SWITCH, PREEMPTED, SAMPLE])
+        records.append(at(time, kind, F, choose.choice([None, "", "interruptible"])))
+    taken(*records, letter=choose.choice(["R", "S"]))
+
+
+def test_what_a_command_did_before_it_began() -> None:
+    threads = Threads(100, launched=2)
+    threads.known(1, 2, "S")
+    for record in (at(200, IN), at(250, SAMPLE, G), at(300, EXEC), at(400, SWITCH, F, "interruptible"), at(450, EXEC)):
+        threads.take(record if record.time < 450 else record._replace(tid=3))
+    (account,) = threads.finish(1000)
+    assert (account.began, account.on_cpu, account.blocked) == (300, 100, {"interruptible": 600})
+    assert waits_of(threads) == {("interruptible", "f", True): [600, 1, 600, 600]}
+    assert {place.stack[0].name for place in threads.running(None)} == {"[not sampled]"}
+
+
+def test_records_after_the_end_do_not_count() -> None:
+    threads = Threads(100)
+    threads.known(1, 2, "R")
+    threads.ended = 500
+    threads.take(at(600, SWITCH, F, "interruptible"))
+    (account,) = threads.finish(500)
+    assert account.on_cpu == 400

@@ -1,0 +1,62 @@
+"""A whole stream, from bytes to what a trace has taken."""
+
+from __future__ import annotations
+
+from stallscope.converters.readers.stap.lines import Lines
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.engines.stap.taking import Taking
+from stallscope.tracers.engines.taken import Taken
+from stallscope.tracers.measures.ioctl import Ioctl
+
+TEXT = b"""\
+stallscope 1 1000 1700000000000000000
+n 5 5 one\\ntwo
+n 5 6 worker
+d 5 3 8630 10 200 devtmpfs tun
+f 1 0 use+0x1/0x2 [/opt/x]
+w 5 6 ? 0 0 1000 0 100 0
+c 5 6 1200
+k 2 0 0xffffffff81000010
+w 5 6 S 2 1 1250 150 600 50
+i 5 6 3 1074025689 1200 800 1 -16 (EBUSY)
+r 6 500
+lost returns 2
+lost scope 0
+lost stacks 0
+lost threads 0
+end 2600 9
+"""
+
+
+def taken(text: bytes = TEXT, words: str = "") -> Taken:
+    lines = Lines()
+    first = list(lines.feed(text))
+    taking = Taking(lines, (Ioctl(),))
+    for line in first:
+        taking.line(line, 2500)
+    return taking.taken(Request(Scope(pids=[5]), (Ioctl(),), "Time"), words, 2500)
+
+
+def test_an_ioctl() -> None:
+    profile = taken().profile((Ioctl(),), "Time in ioctl calls")
+    (call,) = profile.calls
+    assert (call.name, call.process) == ("TUNSETQUEUE", "one\ntwo")
+    assert (call.count, call.total, call.blocked, call.runnable) == (1, 800, 600, 50)
+    assert call.errors == {"EBUSY": 1}
+    assert [(thread.tid, thread.thread) for thread in call.threads] == [(6, "worker")]
+    waits = [sample for sample in profile.samples if sample.label("state") == "interruptible"]
+    assert [[frame.name for frame in sample.stack][:2] for sample in waits] == [["use", f"{call.name} {call.device}"]]
+    assert sum(sample.values[0] for sample in profile.samples) == 800
+    for times in profile.threads:
+        assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
+
+
+def test_losses() -> None:
+    found = taken(words="WARNING: Number of errors: 0, skipped probes: 30\n")
+    assert found.lost["returns"] == 2
+    assert found.lost["events"] == 30
+    assert any("lost events" in remark for remark in found.comments)
+    assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
+        "the script did not come to its end: what it lost is not known"
+    ]

@@ -1,0 +1,111 @@
+"""Waits and accounts from lines."""
+
+from __future__ import annotations
+
+from stallscope.converters.model.states import INTERRUPTIBLE, OTHER, PREEMPTED, UNINTERRUPTIBLE, WOKEN
+from stallscope.converters.readers.stap.lines import Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait
+from stallscope.tracers.engines.stap.threads import Filter, Threads
+
+BEGAN = 1000
+NO_STACKS = Lines().stacks(None)
+
+
+def took(*lines: Line, ended: int = 2000, wanted: Filter | None = None) -> Threads:
+    threads = Threads(BEGAN, wanted)
+    threads.known(1, 1, "S", "one")
+    for line in lines:
+        threads.take(line, ended)
+    threads.finish(ended)
+    return threads
+
+
+def rows(threads: Threads) -> dict[tuple[int, str, str, bool], list[int]]:
+    found = threads.waits(NO_STACKS)
+    return {(place.tid, place.state, place.stack[-1].name, place.is_open): row for place, row in found.items()}
+
+
+def account(threads: Threads, tid: int = 1):
+    (found,) = [each for each in threads.finish(threads.ended) if each.tid == tid]
+    assert found.on_cpu + found.runnable + sum(found.blocked.values()) == found.ended - found.began
+    return found
+
+
+def test_waits_fill_the_time() -> None:
+    threads = took(
+        Wait(1, 1, "?", 0, 0, 1000, 0, 200, 0),
+        Wait(1, 1, "D", 0, 0, 1300, 100, 50, 10),
+        Wait(1, 1, "R", 0, 0, 1400, 40, 0, 100),
+        Runs(1, 500),
+    )
+    found = account(threads)
+    assert (found.on_cpu, found.runnable, found.switches) == (640, 110, 2)
+    assert found.blocked == {INTERRUPTIBLE: 200, UNINTERRUPTIBLE: 50}
+    assert rows(threads) == {
+        (1, INTERRUPTIBLE, "[no stack]", False): [200, 1, 200, 200],
+        (1, UNINTERRUPTIBLE, "[no stack]", False): [50, 1, 50, 50],
+        (1, WOKEN, "[no stack]", False): [10, 1, 10, 10],
+        (1, PREEMPTED, "[no stack]", False): [100, 1, 100, 100],
+    }
+    assert not any(threads.lost.values())
+
+
+def test_a_lost_line_is_told_and_its_time_is_nobody_s() -> None:
+    threads = took(Wait(1, 1, "?", 0, 0, 1000, 0, 100, 0), Wait(1, 1, "S", 0, 0, 1500, 100, 500, 0))
+    assert threads.lost["intervals"] == 1
+    assert rows(threads)[1, OTHER, "[lost]", False] == [300, 1, 300, 300]
+    assert account(threads).on_cpu == 100
+
+
+def test_an_open_wait_ends_with_the_trace_and_not_with_the_script() -> None:
+    threads = took(
+        Wait(1, 1, "?", 0, 0, 1000, 0, 100, 0),
+        Wait(1, 1, "S", 0, 0, 1200, 100, 5000, 0, is_open=True),
+    )
+    assert rows(threads)[1, INTERRUPTIBLE, "[no stack]", True] == [800, 1, 800, 800]
+    assert account(threads).ended == 2000
+
+
+def test_a_thread_that_only_waits_or_only_runs() -> None:
+    threads = Threads(BEGAN)
+    threads.known(1, 1, "S", "waits")
+    threads.known(1, 2, "R", "runs")
+    threads.finish(2000)
+    assert account(threads, 1).blocked == {INTERRUPTIBLE: 1000}
+    assert account(threads, 2).on_cpu == 1000
+
+
+def test_a_thread_that_is_born_and_ends() -> None:
+    threads = took(
+        Fork(1, 2, 1100),
+        Name(1, 2, "two"),
+        Wait(1, 2, "R", 0, 0, 1100, 0, 0, 50),
+        Exit(1, 2, 1300, 150),
+    )
+    found = account(threads, 2)
+    assert (found.began, found.ended, found.exited, found.on_cpu, found.runnable) == (1100, 1300, True, 150, 50)
+    assert rows(threads)[2, WOKEN, "[not started]", False] == [50, 1, 50, 50]
+
+
+def test_a_number_that_comes_back_is_another_thread() -> None:
+    threads = took(Fork(1, 2, 1100), Exit(1, 2, 1200, 0), Fork(3, 2, 1300), Exit(3, 2, 1400, 100))
+    assert [each.pid for each in threads.finish(2000) if each.tid == 2] == [1, 3]
+
+
+def test_filters() -> None:
+    lines = (Wait(1, 1, "D", 0, 0, 1000, 0, 50, 10), Wait(1, 1, "S", 0, 0, 1060, 0, 500, 0))
+    assert {key[1] for key in rows(took(*lines, wanted=Filter(100, 1 << 64, None)))} == {INTERRUPTIBLE, OTHER}
+    assert {key[1] for key in rows(took(*lines, wanted=Filter(0, 1 << 64, {WOKEN})))} == {WOKEN}
+
+
+def test_samples_share_the_time_on_a_core() -> None:
+    lines = [Sampled(1, 1, 0, 7)] * 3 + [Sampled(1, 1, 0, 8)]
+    threads = took(*lines, Wait(1, 1, "S", 0, 0, 1800, 800, 200, 0))
+    running = threads.running(NO_STACKS)
+    assert sum(time for time, _ in running.values()) == account(threads).on_cpu == 800
+    assert sum(count for _, count in running.values()) == 4
+
+
+def test_time_without_samples_is_told() -> None:
+    threads = took(Wait(1, 1, "S", 0, 0, 1800, 800, 200, 0))
+    ((place, row),) = threads.running(NO_STACKS).items()
+    assert (place.stack[0].name, row) == ("[not sampled]", (800, 0))

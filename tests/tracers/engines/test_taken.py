@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.model import Frame, Stack
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.engines.taken import Account, Place, Taken, refuse, shared_out
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+
+F: Stack = (Frame("f"),)
+
+
+def test_profile() -> None:
+    account = Account(1, 2, 100, 400, on_cpu=100, runnable=50, switches=3, exited=True)
+    account.blocked["interruptible"] = 150
+    rows = {
+        "offcpu": {Place(1, 2, "interruptible", F, True): [150, 2, 50, 100]},
+        "oncpu": {Place(1, 2, "running", F): (100, 7)},
+    }
+    taken = Taken(5, 300, rows, [account], {2: "t"}, {1: "p"}, {"events": 4}, ["x"])
+    profile = taken.profile((OffCpu(time="wall"), OnCpu(time="wall")), "Wall-clock time")
+    assert [column.name for column in profile.value_types] == ["wall", "count", "min", "max", "samples"]
+    wait, running = profile.samples
+    assert wait.values == (150, 2, 50, 100, 0)
+    assert dict(wait.labels) == {
+        "open": "yes", "pid": 1, "process": "p", "state": "interruptible", "thread": "t", "tid": 2,
+    }  # fmt: skip
+    assert list(wait.labels) == sorted(wait.labels)
+    assert running.values == (100, 0, 0, 0, 7)
+    assert (profile.title, profile.start_ns, profile.duration_ns) == ("Wall-clock time of p", 5, 300)
+    (times,) = profile.threads
+    assert (times.wall, times.on_cpu, times.runnable, times.blocked) == (300, 100, 50, {"interruptible": 150})
+    assert (times.thread, times.switches, times.exited) == ("t", 3, True)
+    assert (profile.lost, profile.comments) == ({"events": 4}, ["x"])
+
+
+def test_names_and_titles() -> None:
+    def title(*names: str) -> str:
+        accounts = [Account(pid, pid, 0, 1) for pid in range(1, len(names) + 1)]
+        processes = {pid: name for pid, name in enumerate(names, 1) if name}
+        return Taken(0, 1, {}, accounts, {}, processes).profile((OffCpu(),), "Time").title
+
+    assert title() == "Time"
+    assert title("a", "b", "a") == "Time of 2 × a, b"
+    assert title("", "b") == "Time of [unknown], b"
+    assert title("a", "b", "c", "d") == "Time of 4 processes"
+
+
+def test_shares_are_whole_numbers() -> None:
+    assert shared_out(10, [1, 1, 1]) == [3, 3, 4]
+    assert shared_out(0, [5]) == [0]
+    assert shared_out(7, []) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"every": 1.0}, "--every"),
+        ({"python_only": True}, "--python-only"),
+        ({"container_pids": True}, "--container-pid"),
+    ],
+)
+def test_options_of_other_engines(given: dict[str, object], option: str) -> None:
+    refuse("perf", Request(Scope(), (), "Time"))
+    with pytest.raises(EngineUnavailable, match=f"the engine perf does not have {option}"):
+        refuse("perf", Request(Scope(), (), "Time", **given))  # type: ignore[arg-type]

@@ -1,0 +1,84 @@
+"""Which checks are for which kernel, and which engine each of them is about."""
+
+from __future__ import annotations
+
+from kernels import KERNELS, Kernel
+
+SHORT = ("load", "doctor", "truth", "stacks")
+WITHOUT_DOCTOR = ("load", "truth", "stacks")
+"""For `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them."""
+LONG = (
+    *("wall", "ioctl", "calls", "func", "wakeup", "locks", "timeline", "quota", "python", "everything"),
+    *("demo", "storms", "command", "peer", "wheel"),
+)
+REFUSED = ("refused",)
+"""What there is to check of the probes where they do not run."""
+NO_BPF = ("no_bpf", "auto_stap", "auto_perf")
+"""Where there is no BPF at all: what auto does then."""
+TOO_OLD = ("5.10",)
+WITHOUT_BPF = ("5.15-nobpf",)
+BRIEF = ("everything", "demo")
+SAME_AS_ANOTHER = ("6.1-cloud",)
+"""Another build of a kernel that is there in full."""
+ASKED = ("ask",)
+WITH_ASKED = ("5.15", "6.1")
+"""Kernels on which bcc's programs are run."""
+BESIDE_LIBBPF = ("stap", "stap_ioctl", "stap_wakeup", "stap_cuda")
+SYSTEMTAP = ("stap_clock", "stap_storm", "stap_deep", "stap_killed")
+WITH_SYSTEMTAP = ("5.10", "5.15", "6.1")
+"""Kernels for which Debian 12's SystemTap and compiler can make modules."""
+NO_SYSTEMTAP = ("no_stap",)
+WITHOUT_SYSTEMTAP = ("6.12", "7.2")
+"""Kernels for which they cannot. The engine is asked on the host: no guest is booted."""
+DRIVER = ("nvidia", "nvidia_holder")
+"""In a driver of our own; the first one is in the short set, too."""
+DRIVER_BESIDE = ("nvidia_stap",)
+WITH_DRIVER = ("6.1",)
+"""Kernels for which this system's compiler makes modules."""
+BCC = ("bcc",)
+WITHOUT_STOPS = ("perf", "eu_stack")
+"""Engines that take nothing of the kernel but perf, or nothing at all."""
+
+ENGINES: dict[str, tuple[str, ...]] = {
+    "libbpf": ("load", "doctor", "truth", "stacks", *LONG, *DRIVER),
+    "bcc": ("bcc", "ask"),
+    "stap": (*BESIDE_LIBBPF, *DRIVER_BESIDE, *SYSTEMTAP, "auto_stap"),
+    "perf": ("perf", "auto_perf"),
+    "eu-stack": ("eu_stack",),
+}
+"""By engine: the checks that say whether it works."""
+REFUSALS: dict[str, tuple[str, ...]] = {"refused": ("libbpf",), "no_bpf": ("libbpf", "bcc"), "no_stap": ("stap",)}
+"""By check: the engines that it finds refused, as they have to be."""
+
+ALL = tuple(
+    dict.fromkeys(
+        (
+            *(*SHORT, *LONG, *REFUSED, *NO_BPF, *BESIDE_LIBBPF, *SYSTEMTAP, *NO_SYSTEMTAP, *DRIVER, *DRIVER_BESIDE),
+            *(*ASKED, *BCC, *WITHOUT_STOPS),
+        )
+    )
+)
+
+
+def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
+    """The names of the checks that a kernel has to pass."""
+    driver = DRIVER + DRIVER_BESIDE if kernel.name in WITH_DRIVER else ()
+    if short:
+        of_all = SHORT + driver[:1] if driver else WITHOUT_DOCTOR
+        return of_all if kernel.short else ()
+    if kernel.name in SAME_AS_ANOTHER:
+        return SHORT + BRIEF
+    if kernel.name in WITHOUT_BPF:
+        return NO_BPF + WITHOUT_STOPS
+    own = REFUSED if kernel.name in TOO_OLD else SHORT + LONG
+    systemtap = SYSTEMTAP if kernel.name in WITH_SYSTEMTAP else ()
+    if systemtap and kernel.name not in TOO_OLD:
+        systemtap = BESIDE_LIBBPF + systemtap
+    if kernel.name in WITHOUT_SYSTEMTAP:
+        systemtap = NO_SYSTEMTAP
+    asked = ASKED if kernel.name in WITH_ASKED else ()
+    return own + systemtap + driver + asked + BCC + WITHOUT_STOPS
+
+
+def short_set() -> list[tuple[str, str]]:
+    return [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=True)]

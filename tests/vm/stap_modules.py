@@ -1,0 +1,82 @@
+"""SystemTap's modules for guests, compiled on the host as a user would: in a guest that takes minutes."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import guest
+import image
+import standin_driver
+from headers import build_folder
+from image import ImageError
+from kernels import Kernel
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCER = str(ROOT / "build/workloads/slow_producer")
+CALLS = "^(make|take)_item$"
+"""The functions that are timed: they wait for 150 ms."""
+_SMALLEST = 1 << 20
+_LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A command, and the files of build/workloads that it traces there."""
+
+    command: str
+    files: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+MODULES = {
+    "stap": Module(
+        "wall",
+        ("slow_producer", "shares", "libshares.so", "futex_pingpong", "cpp_frames", *standin_driver.PROGRAM),
+    ),
+    "stap_ioctl": Module("ioctl", ("ioctls",)),
+    "stap_wakeup": Module("wakeup", ("slow_producer",)),
+    "stap_cuda": Module("cuda", ("slow_producer",), ("--lib", PRODUCER, "--sym", CALLS)),
+}
+OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "auto_stap", "auto_perf", "nvidia_stap")
+OF_CHECKS = {**{name: name for name in MODULES}, **dict.fromkeys(OF_WALL, "stap")}
+"""By check: the module that it loads."""
+
+
+def module_of(kernel: str, check: str) -> Path:
+    """Where the module of a check is."""
+    return ROOT / "build" / "vm" / f"{OF_CHECKS[check]}-{kernel}.ko"
+
+
+def make(kernel: Kernel, check: str) -> None:
+    """Compiles the module of a check. ImageError with what was said."""
+    module, file = MODULES[OF_CHECKS[check]], module_of(kernel.name, check)
+    build = build_folder(kernel)
+    if module.command == "cuda" and not (build / "System.map").exists():
+        _write_symbols(kernel, build / "System.map")
+    file.unlink(missing_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    words = [str(ROOT / f".venv/bin/trace-{module.command}"), "--engine", "stap", "-a", *module.options]
+    words += ["--stap-compile-only", str(file), "--stap-build", str(build)]
+    words += [
+        f"--stap-symbols={each}" for each in (*(ROOT / "build/workloads" / name for name in module.files), *_LIBRARIES)
+    ]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise ImageError(f"no SystemTap module for {kernel.name}: {done.stderr.strip()}")
+
+
+def _write_symbols(kernel: Kernel, file: Path) -> None:
+    """The symbols that the kernel tells: those in its package are a stub. ImageError if it tells none."""
+    with tempfile.TemporaryDirectory() as folder:
+        keep = Path(folder) / "share"
+        job = "grep -v '\\[' /proc/kallsyms >/run/share/symbols\n"
+        outcome = guest.run(image.build(kernel), job, folder=ROOT, keep=keep)
+        symbols = keep / "symbols"
+        if outcome.status or not symbols.exists() or symbols.stat().st_size < _SMALLEST:
+            raise ImageError(f"{kernel.name} does not tell its symbols: {outcome.log[-300:]}")
+        aside = file.with_suffix(".new")
+        aside.write_bytes(symbols.read_bytes())
+        aside.rename(file)

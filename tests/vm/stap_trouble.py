@@ -1,0 +1,137 @@
+"""Checks of ``--engine stap`` where it is hard, in a guest: storms of switches, deep stacks, and violent ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from checks import check
+from commands import Tracer, load
+from runner import Workload
+from stallscope.converters.model import Profile
+from stallscope.tracers.engines.stap.compiling import MOST_FRAMES, NAME
+
+ROOT = Path(__file__).resolve().parents[2]
+OFFCPU = str(Path(sys.executable).with_name("trace-offcpu"))
+OUTPUT = Path("/run/stap.pb.gz")
+PINGPONGS, ROUNDS = 3, 700
+"""Six threads that do nothing but switch: some thousand switches, one after the other on each core."""
+CHARACTERS = 2048
+DEEP = 60
+"""Frames of descend() in a thread of cpp_frames; in another one there are more than any tracer keeps."""
+
+
+@check
+def stap_storm() -> str:
+    """What the scripts saw of each thread's switches, and what they say they lost, is what the kernel counted. Where
+    SystemTap's own output breaks off, that is told, and the time from then on is told as lost."""
+    with contextlib.ExitStack() as stack:
+        workloads = [stack.enter_context(Workload("futex_pingpong", ROUNDS, linger=True)) for _ in range(PINGPONGS)]
+        profile, truths = _traced(workloads)
+    counted, kernel = _switches(profile, truths)
+    lost = profile.lost["events"] + profile.lost["intervals"]
+    missing = sum((kernel - counted).values())
+    print(counted, kernel, profile.lost, profile.comments)
+    broken = any("did not come to its end" in comment for comment in profile.comments)
+    if broken:
+        unknown = sum(s.values[0] for s in profile.samples if s.stack[-1].name == "[lost]")
+        assert unknown > 0 and profile.lost["intervals"], (profile.lost, profile.comments)
+    else:
+        assert missing <= lost + len(kernel), (counted, kernel, profile.lost)
+    assert sum((counted - kernel).values()) <= len(kernel), (counted, kernel)
+    _wait_for(lambda: not _modules(), "a module stays loaded")
+    told = f"{lost} events told as lost" if lost else "none lost"
+    told += ", and that SystemTap's output broke off" if broken else ""
+    return f"{kernel.total():,} switches by the kernel's count, {counted.total():,} seen, {told}"
+
+
+def _switches(profile: Profile, truths: list[dict[str, Any]]) -> tuple[Counter[int], Counter[int]]:
+    """By thread: the waits in the profile, and the kernel's count of its switches while it worked."""
+    kernel = Counter({t["tid"]: t["voluntary"] + t["involuntary"] for each in truths for t in each["threads"]})
+    counted: Counter[int] = Counter()
+    for sample in profile.samples:
+        # Waits for a core after a wake-up are the second part of waits that are counted already.
+        if sample.label("tid") in kernel and sample.label("state") != "runnable-woken" and not sample.label("open"):
+            counted[int(str(sample.label("tid")))] += sample.values[1]
+    return counted, kernel
+
+
+@check
+def stap_deep() -> str:
+    """Stacks of C++ that are longer than 2,048 characters; and one that is cut, which is told."""
+    with Workload("cpp_frames", 1500, linger=True) as workload:
+        profile, _ = _traced([workload])
+    stacks = {
+        name: max((s.stack for s in profile.samples if s.label("thread") == name), key=len)
+        for name in ("deep", "too_deep")
+    }
+    names = {name: [frame.name for frame in stack if frame.kind == "native"] for name, stack in stacks.items()}
+    text = ";".join(names["deep"])
+    print(text, len(text), len(names["too_deep"]), profile.comments)
+    assert sum("descend" in name for name in names["deep"]) == DEEP, names["deep"]
+    assert len(text) > CHARACTERS, len(text)
+    assert len(names["too_deep"]) == MOST_FRAMES, len(names["too_deep"])
+    assert any(f"more than {MOST_FRAMES} frames are cut" in comment for comment in profile.comments), profile.comments
+    return f"{len(names['deep'])} frames in {len(text):,} characters; {MOST_FRAMES} of a longer stack, which is told"
+
+
+@check
+def stap_killed() -> str:
+    """SIGKILL for the tracer, and for SystemTap's process, which is what staprun becomes: no module is left."""
+    with Workload("slow_producer", 1000, 200_000) as workload:
+        workload.release()
+        for name in ("trace-offcpu", "stapio"):
+            with _tracer(workload.pid) as tracer:
+                tracer.ready()
+                victims = [tracer.pid] if name == "trace-offcpu" else _pids(name)
+                assert victims, f"no process {name}"
+                for pid in victims:
+                    os.kill(pid, signal.SIGKILL)
+                done = tracer.finish()
+                print(name, done.status, done.out[-500:], done.err, _modules(), _pids("stapio"))
+            _wait_for(lambda: not _modules(), f"SIGKILL for {name}: a module stays loaded")
+            _wait_for(lambda: not _pids("stapio"), f"SIGKILL for {name}: stapio goes on")
+    return "no module is left after SIGKILL for the tracer, or for stapio"
+
+
+def _traced(workloads: Sequence[Workload]) -> tuple[Profile, list[dict[str, Any]]]:
+    """From before they begin until after they are done."""
+    with _tracer(*(each.pid for each in workloads)) as tracer:
+        tracer.ready()
+        for each in workloads:
+            each.release()
+        truths = [each.truth() for each in workloads]
+        tracer.interrupt().finish().check_succeeded()
+    return load(OUTPUT), truths
+
+
+def _tracer(*pids: int) -> Tracer:
+    scope = ("-p", ",".join(map(str, pids)), "--force", "-o", OUTPUT)
+    return Tracer("--engine", "stap", "--stap-module", _module(), *scope, command=OFFCPU)
+
+
+def _modules() -> list[str]:
+    return [line.split()[0] for line in Path("/proc/modules").read_text().splitlines() if line.startswith(NAME)]
+
+
+def _wait_for(condition: Callable[[], object], otherwise: str) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.1)
+
+
+def _pids(name: str) -> list[int]:
+    return [int(pid) for pid in subprocess.run(["pidof", name], capture_output=True, text=True).stdout.split()]
+
+
+def _module() -> Path:
+    return ROOT / "build" / "vm" / f"stap-{os.environ['STALLSCOPE_VM']}.ko"

@@ -1,0 +1,1 @@
+"""bcc, the compiler of what is only known when it is asked for."""

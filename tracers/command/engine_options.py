@@ -1,0 +1,157 @@
+"""``--engine``, and the options that say how an engine works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..engines.auto import Auto
+from ..engines.bcc.engine import Bcc
+from ..engines.ebpf.engine import Ebpf
+from ..engines.ebpf.probes import ProbeOptions
+from ..engines.eu_stack.engine import EuStack
+from ..engines.perf.engine import Perf
+from ..engines.perf.options import How
+from ..engines.protocol import Engine
+from ..engines.stap.engine import How as StapHow
+from ..engines.stap.engine import Stap
+from .options import Decorator, apply
+from .stap_options import stap_options
+
+AUTO = "auto"
+_IN_TURN = ("libbpf", "bcc", "stap", "perf")
+"""The order in which ``auto`` tries them. It never chooses one that stops processes."""
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--engine -U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
+    options: list[Decorator] = [
+        click.option(
+            "--engine",
+            type=click.Choice((AUTO, *ENGINES)),
+            default=AUTO,
+            show_default=True,
+            metavar="ENGINE",
+            help=f"What captures: {', '.join(ENGINES)}; auto: the first of them that can. trace-doctor lists them.",
+        ),
+        click.option(
+            "--call-graph",
+            type=click.Choice(("dwarf", "fp")),
+            default="dwarf",
+            show_default=True,
+            help="How --engine perf takes user stacks: by programs' tables, or by frame pointers, which is cheaper.",
+        ),
+        click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
+        click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
+        click.option(
+            "--btf",
+            type=click.Path(path_type=Path),
+            help="Type information (BTF) of this kernel, if it has none itself.",
+        ),
+        click.option(
+            "--table-size",
+            type=click.IntRange(1024, 1 << 22),
+            default=1 << 16,
+            show_default=True,
+            help="Distinct waits, and distinct stacks, that the kernel side can hold until they are read.",
+        ),
+        click.option(
+            "--buffer",
+            "buffer_mb",
+            type=click.Choice(["1", "2", "4", "8", "16", "32", "64", "128"]),
+            default="8",
+            show_default=True,
+            help="MB of ring buffer for new stacks.",
+        ),
+        click.option(
+            "--memory",
+            "memory_mb",
+            type=click.IntRange(128, 1 << 20),
+            default=ProbeOptions.memory >> 20,
+            show_default=True,
+            help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
+        ),
+        click.option(
+            "--unwind-memory",
+            "unwind_mb",
+            type=click.IntRange(0, 4096),
+            default=256,
+            show_default=True,
+            help="Maximum MB of kernel memory for unwind tables; 0: walk user stacks by frame pointers.",
+        ),
+        click.option(
+            "--no-wait",
+            is_flag=True,
+            help="Begin at once, even if unwind tables still have to be compiled: the first stacks may be cut short.",
+        ),
+    ]
+    return stap_options(apply(options, function))
+
+
+def all_engines(btf: Path | None = None) -> list[Engine]:
+    """Every engine, for those who want to know what it can do."""
+    return [Ebpf(btf=btf), Bcc(), Stap(), Perf(), EuStack()]
+
+
+def make_engine(given: Mapping[str, Any]) -> Engine:
+    """The engine, from the values of `engine_options`. Usage error when no stacks would be left."""
+    if given["user_only"] and given["kernel_only"]:
+        raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
+    if given["engine"] == AUTO and given["btf"] is not None:
+        return _libbpf(given)  # the only one that the file is for: if the file is wrong, that is the answer
+    if given["engine"] == AUTO:
+        in_turn = tuple(ENGINES[name](given) for name in _IN_TURN if name in ENGINES)
+        return Auto(in_turn, never=(EuStack(),))
+    return ENGINES[given["engine"]](given)
+
+
+def _libbpf(given: Mapping[str, Any]) -> Engine:
+    return Ebpf(
+        user_stacks=not given["kernel_only"],
+        kernel_stacks=not given["user_only"],
+        btf=given["btf"],
+        table_entries=given["table_size"],
+        buffer_bytes=int(given["buffer_mb"]) << 20,
+        unwind_bytes=given["unwind_mb"] << 20,
+        memory=given["memory_mb"] << 20,
+        python=given["python"] != "no" or given["native_python"],
+    )
+
+
+def _bcc(given: Mapping[str, Any]) -> Engine:
+    return Bcc(not given["kernel_only"], not given["user_only"], given["table_size"])
+
+
+def _perf(given: Mapping[str, Any]) -> Engine:
+    dwarf, size = given["call_graph"] == "dwarf", int(given["buffer_mb"]) << 20
+    return Perf(How(not given["kernel_only"], not given["user_only"], dwarf, size))
+
+
+def _stap(given: Mapping[str, Any]) -> Engine:
+    return Stap(
+        StapHow(
+            user_stacks=not given["kernel_only"],
+            kernel_stacks=not given["user_only"],
+            module=given["stap_module"],
+            write=given["stap_compile_only"],
+            build=given["stap_build"],
+            files=tuple(given["stap_files"]),
+        )
+    )
+
+
+def _eu_stack(_: Mapping[str, Any]) -> Engine:
+    return EuStack()
+
+
+ENGINES: dict[str, Callable[[Mapping[str, Any]], Engine]] = {
+    "libbpf": _libbpf,
+    "bcc": _bcc,
+    "stap": _stap,
+    "perf": _perf,
+    "eu-stack": _eu_stack,
+}
+"""By name: how an engine is made from the options."""

@@ -1,0 +1,1 @@
+"""Arguments of functions by name and type, from debug information."""

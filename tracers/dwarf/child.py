@@ -1,0 +1,44 @@
+"""The process that reads debug information: ``-m``, with the file's descriptor, and what is wanted on standard input.
+
+Memory and time are limited: the file may have been made to use them up.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any
+
+_MEMORY = 6 << 30
+"""Bytes: pyelftools reads whole sections, and those of a large library have gigabytes."""
+
+
+def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
+    """``functions`` and ``types``, else ``fault``."""
+    from elftools.elf.elffile import ELFFile
+
+    from .reading import Reader
+
+    try:
+        with open(f"/proc/self/fd/{fd}", "rb") as file:
+            elf = ELFFile(file)
+            if not any(elf.get_section_by_name(name) for name in (".debug_info", ".zdebug_info")):
+                return {"fault": "it has no debug information"}
+            reader = Reader(elf.get_dwarf_info(), frozenset(wanted["members"]), wanted["seconds"])
+            functions = reader.functions(wanted["addresses"])
+            return {"functions": functions, "types": {str(number): kind for number, kind in reader.types.items()}}
+    except TimeoutError:
+        return {"fault": "its debug information takes too long to read"}
+    except MemoryError:
+        return {"fault": "its debug information is too large"}
+    except Exception as error:  # what a damaged file makes pyelftools raise
+        return {"fault": f"its debug information is damaged: {type(error).__name__}"}
+
+
+if __name__ == "__main__":
+    wanted = json.load(sys.stdin)
+    seconds = int(wanted["seconds"]) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    json.dump(read(int(sys.argv[1]), wanted), sys.stdout)

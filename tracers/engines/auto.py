@@ -1,0 +1,65 @@
+"""``--engine auto``: the first engine in a list that this machine, and this user, can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...converters.base.errors import StallscopeError
+from ..measures.protocol import Measure
+from .protocol import Engine, EngineUnavailable, Outcome, Request
+
+
+@dataclass(frozen=True)
+class Auto(Engine):
+    """Tries engines in turn. The profile says which one was used if it is not the first, and why."""
+
+    engines: tuple[Engine, ...]
+    never: tuple[Engine, ...] = ()
+    """Those that it does not choose, but names where none of the others can be used."""
+    name: str = "auto"
+
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
+        """Measures that none of the engines takes together with the others: what the first one says."""
+        return {} if self._able(measures) else self.engines[0].refusals(measures)
+
+    def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
+        """What the first one lacks, if all of them lack something."""
+        found = [engine.missing(measures) for engine in self._able(measures)]
+        return None if None in found else found[0]
+
+    def trace(self, request: Request) -> Outcome:
+        """With the first engine that is able to. EngineUnavailable of the first if none is; it names others."""
+        refused: list[tuple[str, EngineUnavailable]] = []
+        for engine in self._able(request.measures):
+            try:
+                outcome = engine.trace(request)
+            except EngineUnavailable as error:
+                refused.append((engine.name, error))
+                continue
+            return _told(outcome, engine.name, refused)
+        raise self._naming_others(refused[0][1], request)
+
+    def _naming_others(self, error: EngineUnavailable, request: Request) -> EngineUnavailable:
+        names = [
+            engine.name
+            for engine in self.never
+            if not request.scope.everything
+            and not engine.refusals(request.measures)
+            and engine.missing(request.measures) is None
+        ]
+        if not names:
+            return error
+        own = f"for your own processes use --engine {names[0]}"
+        return EngineUnavailable(error.cause, f"{error.remedy}; {own}" if error.remedy else own)
+
+    def _able(self, measures: Sequence[Measure]) -> list[Engine]:
+        return [engine for engine in self.engines if not engine.refusals(measures)]
+
+
+def _told(outcome: Outcome, name: str, refused: Sequence[tuple[str, EngineUnavailable]]) -> Outcome:
+    """With the engine's name: in the details, and in the summary if there was a reason not to take an earlier one."""
+    if refused:
+        why = "; ".join(f"{other}: {error.cause}" for other, error in refused)
+        outcome.profile.comments.insert(0, f"taken with {name}, because other engines cannot be used ({why})")
+    return replace(outcome, details=[f"engine: {name}", *outcome.details])

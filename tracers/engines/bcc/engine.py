@@ -1,0 +1,115 @@
+"""A whole trace with programs that bcc compiles, from a command's options to its profile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....converters.base.errors import StallscopeError
+from ...base import descriptors, privilege
+from ...base.interrupts import Interrupts
+from ...base.launch import Launch, ending
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import CLOCK, OnCpu
+from ...measures.protocol import Measure
+from ..protocol import Engine, EngineUnavailable, Outcome, Request
+from ..taken import Taken, refuse
+
+_ENTRIES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Bcc(Engine):
+    """Tracepoints and frame pointers, for kernels with BPF but without type information (BTF)."""
+
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    table_entries: int = _ENTRIES
+    name: str = "bcc"
+
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
+        refused = {
+            measure.name: f"the engine bcc takes only waits and samples, no {measure.name}"
+            for measure in measures
+            if not isinstance(measure, (OffCpu, OnCpu))
+        }
+        others = [measure for measure in measures if isinstance(measure, OnCpu) and measure.event != CLOCK]
+        return refused | {measure.name: f"the engine bcc samples by {CLOCK} only" for measure in others}
+
+    def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
+        from .programs import make
+        from .source import Choice
+
+        try:
+            _require()
+            make(Choice(samples=True))
+        except StallscopeError as error:
+            return error
+        return None
+
+    def trace(self, request: Request) -> Outcome:
+        from ..ebpf.engine import get_ready
+        from .programs import Attached, make
+        from .source import Choice
+        from .tables import Tables
+
+        refuse(self.name, request)
+        scope = request.scope
+        waits = next((each for each in request.measures if isinstance(each, OffCpu)), None)
+        samples = next((each for each in request.measures if isinstance(each, OnCpu)), None)
+        choice = Choice(
+            waits is not None,
+            samples is not None,
+            self.user_stacks,
+            self.kernel_stacks,
+            scope.everything,
+            scope.children,
+            *((waits.shortest, waits.longest) if waits else ()),
+        )
+        with contextlib.ExitStack() as stack:
+            interrupts = stack.enter_context(Interrupts())
+            stack.enter_context(descriptors.told())
+            launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
+            if launch:
+                stack.callback(launch.stop)
+            with _unavailable():
+                _require()
+                made = make(choice)
+                tables = Tables(self.table_entries, waits=choice.waits, samples=choice.samples)
+                stack.callback(tables.close)
+                attached = Attached(made, tables.descriptors, samples.frequency if samples else 0)
+                stack.callback(attached.close)
+            scope.resolve()
+            get_ready()
+            from .session import Session
+
+            session = Session(request, tables, made.letters, launch)
+            stack.callback(session.spaces.close)
+            taken = session.run(interrupts)
+            scope.check_met()
+            return _outcome(request, taken, None if interrupts.requested or not launch else launch.poll(), made.version)
+
+
+def _outcome(request: Request, taken: Taken, status: int | None, version: str) -> Outcome:
+    profile = taken.profile(request.measures, request.what)
+    if status:
+        profile.comments.insert(0, ending(status))
+    return Outcome(profile, (f"bcc {version}",), status)
+
+
+def _require() -> None:
+    privilege.require()
+    privilege.require_host_pids()
+    privilege.require_bpf()
+
+
+@contextlib.contextmanager
+def _unavailable() -> Iterator[None]:
+    """What fails here fails because of the machine: another engine may do."""
+    try:
+        yield
+    except EngineUnavailable:
+        raise
+    except StallscopeError as error:
+        raise EngineUnavailable(error.cause, error.remedy, exit_code=error.exit_code, details=error.details) from error

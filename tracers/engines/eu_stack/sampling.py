@@ -1,0 +1,161 @@
+"""Samples processes at a rate, one after the other, until the trace is to end."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Sequence
+
+from ....converters.base.errors import StallscopeError
+from ....converters.base.units import plural
+from ....converters.model.states import TRACED
+from ...base import procfs
+from ...base.interrupts import Interrupts
+from ...base.launch import Launch
+from ...base.progress import Progress
+from ...base.scope import Scope
+from ...measures.oncpu import OnCpu
+from ..ends import Ends
+from ..protocol import Request
+from ..taken import Account, Taken
+from .threads import Threads
+from .walker import Walker
+
+_LOOK = 0.5
+"""Seconds between two looks for new processes."""
+_ENOUGH = 0.8
+"""Part of the rate: fewer samples are told."""
+_PYTHON = "_PyEval_EvalFrame"
+"""How the names of the functions of CPython's interpreter loop begin."""
+
+
+class Sampling:
+    """Samples every process of the scope in turn."""
+
+    def __init__(self, request: Request, launch: Launch | None, walker: Walker, interval: float) -> None:
+        self._scope: Scope = request.scope
+        self._duration = request.duration
+        self._launch, self._walker, self._interval = launch, walker, interval
+        self._began, self._wall = time.monotonic_ns(), time.time_ns()
+        self._threads = Threads(self._began)
+        self._pids: set[int] = set()
+        self._last: dict[int, int] = {}
+        """When a process was sampled last: ns."""
+        self._processes: dict[int, str] = {}
+        self._rounds, self._walks, self._failed = 0, 0, 0
+        self._walking = 0.0
+        self._problem = ""
+
+    def run(self, interrupts: Interrupts) -> Taken:
+        """Until the trace is to end. StallscopeError when there was no sample at all."""
+        ends = Ends(self._scope, self._launch)
+        due = next_look = time.monotonic()
+        until = due + self._duration if self._duration is not None else None
+        try:
+            with Progress(self._duration) as progress:
+                while not interrupts.requested and not ends.reached():
+                    now = time.monotonic()
+                    if until is not None and now >= until:
+                        break
+                    if now >= next_look:
+                        self._look()
+                        next_look = now + _LOOK
+                    if now >= due:
+                        self._round()
+                        took = time.monotonic() - now
+                        due = now + took + pause_after(took, self._interval, random.random())
+                    threads, stacks = len(self._threads.names), len(self._threads.stacks)
+                    progress.update(threads=threads, stacks=stacks, lost=self._failed)
+                    wake = min(due, next_look, until if until is not None else due)
+                    ends.wait(interrupts.wakeup, wake - time.monotonic())
+        finally:
+            ends.close()
+        return self._taken()
+
+    def _look(self) -> None:
+        """Notices new processes of the scope."""
+        scope = self._scope
+        scope.tgids |= scope.newcomers()
+        pids = {self._launch.pid} if self._launch else set(scope.tgids)
+        pids |= {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid)) is not None}
+        if scope.children and not scope.tids:
+            pids |= procfs.descendants(pids) - scope.left_out.keys()
+        self._pids = pids - {os.getpid()}
+
+    def _round(self) -> None:
+        """A sample of every process."""
+        self._rounds += 1
+        for pid in sorted(self._pids):
+            if _lives(pid):
+                self._sample(pid)
+
+    def _sample(self, pid: int) -> None:
+        now = time.monotonic_ns()
+        self._threads.look(pid, now)
+        self._processes[pid] = procfs.comm(pid) or self._processes.get(pid, "")
+        walk = self._walker.walk(pid)
+        self._walking += walk.seconds
+        for tid, seconds in walk.stopped.items():
+            self._threads.stop(tid, round(seconds * 1e9))
+        if walk.problem:
+            if not _lives(pid):
+                return  # it has ended meanwhile
+            self._failed += 1
+            self._problem = walk.problem
+            return
+        self._walks += 1
+        weight = now - self._last.get(pid, self._began)
+        self._last[pid] = now
+        for tid, stack in walk.stacks.items():
+            if not self._scope.tids or tid in self._scope.tids:
+                self._threads.sample(tid, walk.letters.get(tid, ""), stack, max(weight, 1))
+
+    def _taken(self) -> Taken:
+        now = time.monotonic_ns()
+        for pid in self._pids:
+            self._threads.look(pid, now)
+        if not self._walks and self._problem:
+            raise StallscopeError(f"eu-stack failed: {self._problem}", "trace your own processes, or run it as root")
+        accounts, rows = self._threads.finish(now)
+        if self._scope.tids:
+            accounts = [account for account in accounts if account.tid in self._scope.tids]
+            rows = {place: row for place, row in rows.items() if place.tid in self._scope.tids}
+        lost = {"samples": self._failed, "threads": self._threads.left_out}
+        return Taken(
+            self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
+            self._remarks((now - self._began) / 1e9, accounts),
+        )  # fmt: skip
+
+    def _remarks(self, seconds: float, accounts: Sequence[Account]) -> list[str]:
+        said = []
+        if self._walks:
+            each = 1000 * self._walking / (self._walks + self._failed)
+            wall = sum(account.ended - account.began for account in accounts)
+            stopped = sum(account.blocked[TRACED] for account in accounts) / max(wall, 1)
+            taken = f"{plural(self._walks, 'sample')} of processes, {self._walks / seconds:.1f} a second"
+            said.append(f"{taken}, {each:.0f} ms each; a thread was stopped for {stopped:.1%} of the time, about")
+        wanted = seconds / self._interval
+        if self._rounds < _ENOUGH * wanted:
+            left_out = plural(round(wanted) - self._rounds, "sample")
+            said.append(f"{left_out} of each process left out: eu-stack took longer than -F allows")
+        if self._problem:
+            said.append(f"eu-stack failed {self._failed:,} times: {self._problem}")
+        if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):
+            said.append("there are Python functions, which the engine eu-stack does not show")
+        return said
+
+
+def pause_after(took: float, interval: float, chance: float) -> float:
+    """Seconds until the next sample, after one that took so many: at least as long.
+
+    ``interval``: between the beginnings of two samples, on average. ``chance``, from 0 to 1, varies the length: else a
+    program that works in steps of equal length, or that samples hold up, would always be met at the same place.
+    """
+    rest = interval - took
+    return max(rest * (0.5 + chance), took * (1 + chance))
+
+
+def _lives(pid: int) -> bool:
+    """Whether a thread of the process is left."""
+    return any(procfs.state(tid) not in ("", "Z", "X") for tid in procfs.tids(pid))

@@ -1,0 +1,174 @@
+"""One run of ``eu-stack -m -p PID``: the stacks of all threads of a process, and their states when they were stopped.
+
+eu-stack stops the threads one after the other by ptrace(2). If it dies by a signal, a thread can stay stopped: the
+process is then continued. So it is never ended as long as it works, not even when this process is: it has a session of
+its own, ends by itself, and writes into memory, not into a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ....converters.base.text import printable
+from ....converters.model import Stack
+from ....converters.readers.gdb import parse_frame
+from ...base import privilege, procfs
+from ..protocol import EngineUnavailable
+from .looks import Look, States, look
+
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+_SCHEDSTAT = "/proc/self/schedstat"
+_PATIENCE = 30.0
+"""Seconds after which a run is given up."""
+_TICK = 0.001
+"""Seconds between two looks at the threads' states, which take at most half of the time."""
+_WATCHED = 64
+"""Maximum number of threads that are looked at while eu-stack runs; others are before and after it."""
+_LARGEST = 64 << 20
+"""Bytes of output that are read."""
+
+
+@dataclass
+class Walk:
+    """What one run found."""
+
+    stacks: dict[int, Stack] = field(default_factory=dict)
+    """By tid."""
+    letters: dict[int, str] = field(default_factory=dict)
+    """The states in which the threads were stopped: see `looks.States.of`."""
+    seconds: float = 0.0
+    stopped: dict[int, float] = field(default_factory=dict)
+    """Seconds that eu-stack held each thread, about."""
+    problem: str = ""
+    """What eu-stack said if it failed."""
+
+
+def find_eu_stack() -> str:
+    """The path of eu-stack. EngineUnavailable when it is missing or this user may not use it."""
+    path = shutil.which("eu-stack")
+    if path is None:
+        raise EngineUnavailable("there is no eu-stack", "apt-get install elfutils, or dnf install elfutils")
+    if not os.path.exists(_SCHEDSTAT):
+        raise EngineUnavailable("this kernel does not tell how long threads run: no schedstat", "use another engine")
+    try:
+        with open(_YAMA) as file:
+            level = int(file.read())
+    except (OSError, ValueError):
+        level = 0
+    if level and not privilege.may_trace():
+        raise EngineUnavailable(
+            f"kernel.yama.ptrace_scope is {level}: users may not look into their processes",
+            "sysctl kernel.yama.ptrace_scope=0, or run it as root",
+        )
+    return path
+
+
+class Walker:
+    """Runs eu-stack."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._states = States()
+
+    def walk(self, pid: int) -> Walk:
+        """The stacks of a process's threads; `Walk.problem` says why there are none."""
+        walk = Walk()
+        before = {tid: self._look(pid, tid) for tid in procfs.tids(pid)}
+        was_stopped = "T" in {seen.letter for seen in before.values()}
+        out, err = os.memfd_create("stacks", os.MFD_CLOEXEC), os.memfd_create("errors", os.MFD_CLOEXEC)
+        began = time.monotonic()
+        try:
+            command = [self._path, "-p", str(pid), "-m"]
+            null = subprocess.DEVNULL
+            process = subprocess.Popen(command, stdin=null, stdout=out, stderr=err, start_new_session=True)
+            status = self._watch(process, pid, before, walk)
+            walk.seconds = time.monotonic() - began
+            after = {tid: self._look(pid, tid) for tid in before}
+            if status < 0 and not was_stopped:
+                _go_on(pid)
+            addresses = self._read(os.pread(out, _LARGEST, 0), walk)
+            if not walk.stacks:
+                said = os.pread(err, 4096, 0).decode(errors="replace").strip().splitlines()
+                walk.problem = printable(said[0])[:200] if said else f"it ended with status {status}"
+        finally:
+            os.close(out)
+            os.close(err)
+        for tid, address in addresses.items():
+            if tid in before:
+                walk.letters[tid] = self._states.of(pid, address, before[tid], after[tid])
+        return walk
+
+    def _look(self, pid: int, tid: int) -> Look:
+        seen = look(pid, tid)
+        self._states.note(pid, seen)
+        return seen
+
+    def _watch(self, process: subprocess.Popen[bytes], pid: int, before: dict[int, Look], walk: Walk) -> int:
+        """Looks at threads until eu-stack ends: ``before`` gets the last look before each was stopped, `Walk.stopped`
+        for how long it was. Returns eu-stack's status."""
+        tids = list(before)
+        chosen = sorted(random.sample(range(len(tids)), min(len(tids), _WATCHED)))
+        watched = [tids[i] for i in chosen]
+        held = dict.fromkeys(watched, 0.0)
+        began = last = time.monotonic()
+        took, done = 0.0, 0
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = process.wait(_TICK + took)
+                break
+            now = time.monotonic()
+            looks = [self._look(pid, tid) for tid in watched]
+            for i, (tid, seen) in enumerate(zip(watched, looks, strict=True)):
+                if seen.is_traced:
+                    held[tid] += now - last
+                    done = max(done, i + 1)  # eu-stack stops the threads in this order
+            before.update((tid, seen) for tid, seen in list(zip(watched, looks, strict=True))[done:] if seen.letter)
+            last, took = now, time.monotonic() - now
+            if now > began + _PATIENCE:
+                process.kill()
+        mean = sum(held.values()) / len(held) if held else 0.0
+        walk.stopped = {tid: held.get(tid, mean) for tid in tids}
+        return status
+
+    def _read(self, text: bytes, walk: Walk) -> dict[int, int]:
+        """Reads stacks; returns the innermost addresses by tid."""
+        addresses: dict[int, int] = {}
+        for tid, lines in _threads(text):
+            frames = [frame for line in lines for frame in parse_frame(line, addrs=False) or ()]
+            if frames:
+                walk.stacks[tid] = tuple(reversed(frames))
+                addresses[tid] = _address(lines[0])
+        return addresses
+
+
+def _threads(text: bytes) -> Sequence[tuple[int, list[bytes]]]:
+    """(tid, its lines) of the output."""
+    found: list[tuple[int, list[bytes]]] = []
+    for line in text.split(b"\n"):
+        if line.startswith(b"TID ") and line.endswith(b":") and line[4:-1].isdigit():
+            found.append((int(line[4:-1]), []))
+        elif line.startswith(b"#") and found:
+            found[-1][1].append(line)
+    return found
+
+
+def _address(line: bytes) -> int:
+    words = line.split(None, 2)
+    return int(words[1], 16) if len(words) > 1 and words[1].startswith(b"0x") else 0
+
+
+def _go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Continues a process that eu-stack has left stopped."""
+    for _ in range(10):
+        if "T" in map(procfs.state, procfs.tids(pid)):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+        sleep(0.01)

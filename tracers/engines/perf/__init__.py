@@ -1,0 +1,1 @@
+"""``perf record``, for hosts that allow perf and not bpf."""

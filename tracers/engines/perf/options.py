@@ -1,0 +1,130 @@
+"""What perf is asked for: whom it records, which events, which stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...base import procfs
+from ...base.launch import Launch
+from ...base.scope import Scope
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ..protocol import EngineUnavailable, Request
+from ..taken import NOT_SAMPLED
+from .recording import ANY_SWITCH, SWITCH, Rights
+
+_MOST_TARGETS = 1 << 12
+"""Processes in one command line of perf."""
+_FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
+
+
+@dataclass(frozen=True)
+class How:
+    """The user's choice."""
+
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    dwarf: bool = True
+    """User stacks by programs' tables: 8 KB of stack are copied for each sample; else by frame pointers."""
+    buffer_bytes: int = 8 << 20
+    """Per core; root's."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What perf is asked for."""
+
+    how: How
+
+    request: Request
+    may: Rights
+    targets: Targets
+
+    @property
+    def waits(self) -> OffCpu | None:
+        return next((measure for measure in self.request.measures if isinstance(measure, OffCpu)), None)
+
+    @property
+    def samples(self) -> OnCpu | None:
+        return next((measure for measure in self.request.measures if isinstance(measure, OnCpu)), None)
+
+    @property
+    def switch(self) -> str:
+        """The event of a switch."""
+        return SWITCH if self.may.tracepoints else f"{ANY_SWITCH}/period=1/"
+
+    def words(self) -> list[str]:
+        """Options of perf record."""
+        how, may = self.how, self.may
+        words = ["-e", self.switch] if self.waits else []
+        if self.samples:
+            words += ["-e", f"{self.samples.event}/freq={self.samples.frequency}/{'' if may.kernel else 'u'}"]
+        words += ["--call-graph", "dwarf,8192" if how.dwarf and how.user_stacks else "fp"]
+        if not how.user_stacks:
+            words.append("--kernel-callchains")
+        if not how.kernel_stacks:
+            words.append("--user-callchains")
+        if may.all:
+            words += ["-m", f"{how.buffer_bytes >> 20}M"]
+        return [*words, *self.targets.words]
+
+    def fields(self) -> str:
+        """What perf script prints."""
+        return f"{_FIELDS},trace" if self.waits and self.switch == SWITCH else _FIELDS
+
+    def remarks(self) -> list[str]:
+        """What the reader should know."""
+        said = []
+        if self.waits:
+            said.append("waits include what threads waited for a core after they were woken: perf does not report that")
+        if self.waits and self.switch != SWITCH:
+            said.append("whether a wait was interruptible is not known: this user may not read tracepoints")
+        if self.samples and not self.may.kernel:
+            level = self.may.level
+            said.append(f"{NOT_SAMPLED}: mostly in the kernel, which perf_event_paranoid={level} hides; 1 shows it")
+        if self.request.scope.grows:
+            said.append("processes that begin later and belong to the scope are not traced: perf cannot follow them")
+        return said
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Whom perf records: processes, or threads."""
+
+    pids: list[int]
+    tids: list[int]
+    children: bool
+    """What they fork, too."""
+
+    @property
+    def words(self) -> list[str]:
+        """Options of perf record."""
+        return ["-p" if self.pids else "-t", ",".join(map(str, self.pids or self.tids))]
+
+    def threads(self) -> list[tuple[int, int]]:
+        """(pid, tid) of those that are there now."""
+        threads = [(pid, tid) for pid in self.pids for tid in procfs.tids(pid)]
+        return threads + [(procfs.tgid_of(tid) or tid, tid) for tid in self.tids]
+
+    @property
+    def only(self) -> frozenset[int] | None:
+        """The processes that count; None: whatever perf reports."""
+        return None if self.children else frozenset(self.pids or [procfs.tgid_of(tid) or tid for tid in self.tids])
+
+
+def targets_of(scope: Scope, launch: Launch | None) -> Targets:
+    """EngineUnavailable for a scope that perf cannot follow."""
+    if scope.everything:
+        raise EngineUnavailable(
+            "the engine perf does not trace whole hosts: it would lose most of the switches",
+            "choose processes with -p PID or -n REGEX",
+        )
+    scope.resolve()
+    pids, tids = sorted({launch.pid} if launch else scope.tgids), sorted(scope.tids)
+    if tids and pids:
+        raise EngineUnavailable("the engine perf traces either processes or threads", "give -p or -t, not both")
+    if not pids and not tids:
+        raise EngineUnavailable("there is no process to trace yet, and perf cannot wait for one", "start it first")
+    if len(pids) > _MOST_TARGETS:
+        raise EngineUnavailable(f"{len(pids):,} processes are too many for perf", "choose fewer")
+    return Targets(pids, tids, scope.children)

@@ -1,0 +1,57 @@
+"""Reads what perf script prints, while the trace runs and when it has ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from ...base.interrupts import Interrupts
+from ...base.progress import Progress
+from ..ends import Ends
+from .recording import Recording
+from .records import BAD, DROPPED, Record, Records
+from .threads import Threads
+
+_READ = 1 << 18
+_POLL = 0.1
+
+
+class Reading:
+    """Reads what perf script prints."""
+
+    def __init__(self, recording: Recording, threads: Threads, progress: Progress, only: frozenset[int] | None) -> None:
+        self.records = Records()
+        self.threads = threads
+        self._recording, self._progress, self._only = recording, progress, only
+        self._goes_on = True
+
+    def follow(self, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:
+        """Until the trace is to end."""
+        until = time.monotonic() + duration if duration is not None else None
+        while self._goes_on and not interrupts.requested and not ends.reached():
+            left = _POLL if until is None else min(_POLL, until - time.monotonic())
+            if left <= 0:
+                break
+            ends.wait(interrupts.wakeup, left, [self._recording.text])
+            if select.select([self._recording.text], [], [], 0)[0]:
+                self._read()
+            self._progress.update(
+                threads=len(self.threads.names), stacks=len(self.records.stacks), lost=self.threads.lost["intervals"]
+            )
+
+    def drain(self) -> None:
+        """What is left, until perf script ends."""
+        while self._goes_on:
+            self._progress.show("reading stacks")
+            self._read()
+
+    def _read(self) -> None:
+        data = os.read(self._recording.text, _READ)
+        self._goes_on = bool(data)
+        for record in self.records.feed(data):
+            if self._is_wanted(record):
+                self.threads.take(record)
+
+    def _is_wanted(self, record: Record) -> bool:
+        return self._only is None or record.pid in self._only or record.kind in (BAD, DROPPED)

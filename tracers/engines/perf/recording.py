@@ -1,0 +1,237 @@
+"""``perf record`` into a pipe, and ``perf script`` at its other end: nothing is written to a disk."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ....converters.base.errors import StallscopeError
+from ....converters.base.text import printable
+from ...base import privilege
+from ..protocol import EngineUnavailable
+
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+_TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_NOISE = ("[ perf record", "Error:", "WARNING:", "Warning:", "Usage:", "Events disabled", "Events enabled")
+_PATIENCE = 60.0
+"""Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
+_PR_SET_PDEATHSIG = 1
+_NEEDED = ("--control", "--switch-events", "--clockid")
+"""Options of perf record: perf 5.10 has all."""
+SWITCH, ANY_SWITCH = "sched:sched_switch", "context-switches"
+"""Events of a switch: the first has the thread's state, and is for those who may read tracepoints."""
+_BUILD_IDS = "--buildid-mmap"
+"""While another tracer asks for build-ids, kernels can mark every map of a file as having one, even in what perf gets,
+which did not ask: perf 6.1 then aborts. This option asks for them, too."""
+_NO_PERF = (
+    "install it: apt-get install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu), dnf install perf (Fedora, RHEL)"
+)
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What the kernel lets this user measure with perf."""
+
+    level: int
+    """kernel.perf_event_paranoid."""
+    all: bool
+    """It does not apply: root, or CAP_PERFMON."""
+
+    @property
+    def kernel(self) -> bool:
+        """Whether events in the kernel are reported, such as switches, and stacks of the kernel."""
+        return self.all or self.level < 2
+
+    @property
+    def tracepoints(self) -> bool:
+        return (self.all or self.level < 0) and any(
+            os.access(f"{folder}/events/sched/sched_switch/id", os.R_OK) for folder in _TRACEFS
+        )
+
+
+def rights() -> Rights:
+    """EngineUnavailable when the kernel has no perf events at all, or none for this user."""
+    try:
+        with open(_PARANOID) as file:
+            level = int(file.read())
+    except (OSError, ValueError):
+        raise EngineUnavailable(
+            f"this kernel has no perf events: there is no {_PARANOID}", "use another engine"
+        ) from None
+    found = Rights(level, privilege.may_measure())
+    if not found.all and level > 2:
+        raise EngineUnavailable(
+            f"kernel.perf_event_paranoid is {level}: this system's users may not use perf",
+            "sysctl kernel.perf_event_paranoid=1, or run it as root",
+        )
+    return found
+
+
+class Tool(NamedTuple):
+    """The program, and whether its maps of files can have build-ids."""
+
+    path: str
+    build_ids: bool
+
+
+def find_perf() -> Tool:
+    """A perf that works. EngineUnavailable otherwise."""
+    path = shutil.which("perf")
+    if path is None:
+        raise EngineUnavailable("there is no perf", _NO_PERF)
+    try:
+        found = subprocess.run([path, "record", "-h"], capture_output=True, timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineUnavailable(f"perf does not run: {printable(str(error))}", _NO_PERF) from None
+    said = (found.stdout + found.stderr).decode(errors="replace")
+    if "Usage: perf record" not in said and "usage: perf record" not in said:
+        raise EngineUnavailable(f"perf does not run: {_first_line(said)}", _NO_PERF)
+    if lacking := [option for option in _NEEDED if option not in said]:
+        raise EngineUnavailable(f"this perf is too old: it has no {lacking[0]}", "use perf of Linux 5.10 or newer")
+    return Tool(path, _BUILD_IDS in said)
+
+
+def start(perf: Tool, record: Sequence[str], fields: str) -> Recording:
+    """A recording that is ready to begin. EngineUnavailable with what perf says if there is none."""
+    attempts = ([_BUILD_IDS], []) if perf.build_ids else ([],)
+    for more in attempts:
+        made = Recording(perf.path, [*more, *record], fields)
+        try:
+            made.ready()
+            return made
+        except EngineUnavailable as error:
+            made.close()
+            if not more or "build id" not in error.cause:  # kernels before 5.12 have none
+                raise
+        except BaseException:
+            made.close()
+            raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+class Recording:
+    """The two processes. They are in a session of their own, for Ctrl-C not to reach them, and end with this one."""
+
+    def __init__(self, perf: str, record: Sequence[str], fields: str) -> None:
+        """``record``: options that say what is recorded of whom. It is recorded from `enable` on."""
+        control_read, self._control = os.pipe2(os.O_CLOEXEC)
+        self._ack, ack_write = os.pipe2(os.O_CLOEXEC)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._script: subprocess.Popen[bytes] | None = None
+        self._is_late = False
+        environment = {**os.environ, "LC_ALL": "C", "PERF_CONFIG": "/dev/null", "DEBUGINFOD_URLS": "", "PAGER": "cat"}
+        control = ["-D", "-1", "--control", f"fd:{control_read},{ack_write}"]
+        try:
+            self._record = subprocess.Popen(
+                [perf, "record", "-o", "-", "-k", "CLOCK_MONOTONIC", "--switch-events", *control, *record],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                env=environment,
+                pass_fds=(control_read, ack_write),
+                start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+            )
+        finally:
+            os.close(control_read)
+            os.close(ack_write)
+        show = ["--show-switch-events", "--show-task-events", "--show-lost-events"]
+        assert self._record.stdout
+        self._script = subprocess.Popen(
+            [perf, "script", "-i", "-", "--no-inline", "--ns", *show, "-F", fields],
+            stdin=self._record.stdout,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+        )
+        self._record.stdout.close()
+        assert self._script.stdout
+        self.text = self._script.stdout.fileno()
+        """Descriptor of what perf script prints."""
+
+    def ready(self) -> None:
+        """Waits until perf has opened its events. EngineUnavailable with what perf says if it does not."""
+        if not self._tell(b"disable\n"):
+            raise EngineUnavailable(
+                f"perf record failed: {self._words()}", "trace your own processes, or run it as root; see trace-doctor"
+            )
+
+    def enable(self) -> int:
+        """Begins to record; returns when: CLOCK_MONOTONIC ns. EngineUnavailable like `ready`."""
+        began = time.monotonic_ns()
+        if not self._tell(b"enable\n"):
+            raise EngineUnavailable(f"perf record failed: {self._words()}", "trace-doctor says what perf needs")
+        return began
+
+    def stop(self) -> int:
+        """Stops; returns when: CLOCK_MONOTONIC ns. What was recorded, also a little later, is still to be read.
+
+        It does not wait for perf record, which may itself wait until what it has written is read.
+        """
+        ended = time.monotonic_ns()
+        if self._record.poll() is None:
+            self._record.send_signal(signal.SIGINT)
+        return ended
+
+    def _tell(self, command: bytes) -> bool:
+        """Whether perf has done it."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._control, command)
+            until = time.monotonic() + _PATIENCE
+            while self._record.poll() is None and time.monotonic() < until:
+                if select.select([self._ack], [], [], 0.05)[0]:
+                    return bool(os.read(self._ack, 64))
+            self._is_late = self._record.poll() is None
+        return False
+
+    def _words(self) -> str:
+        """Why it did not do what it was told."""
+        if self._is_late:
+            return f"it did not answer within {_PATIENCE:g} s"
+        return self._said_first()
+
+    def _said_first(self) -> str:
+        self._said.seek(0)
+        return _first_line(self._said.read(1 << 14).decode(errors="replace"))
+
+    def failure(self) -> StallscopeError | None:
+        """What perf script ended with, if it is an error. After the end of `text`."""
+        assert self._script
+        status = self._script.wait()
+        return None if not status else StallscopeError(f"perf script failed with status {status}: {self._said_first()}")
+
+    def close(self) -> None:
+        """Ends both."""
+        for process in filter(None, (self._record, self._script)):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        if self._script and self._script.stdout:
+            self._script.stdout.close()
+        for fd in (self._control, self._ack):
+            os.close(fd)
+        self._said.close()
+
+
+def _end_with_parent() -> None:
+    """In the child: it gets SIGKILL when this process ends, however that happens."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _first_line(said: str) -> str:
+    """The first line that says something, printable, without perf's own decoration."""
+    lines = [line.strip() for line in said.splitlines()]
+    told = [line for line in lines if line and not line.startswith(_NOISE) and "not valid for" not in line]
+    return printable((told or lines or ["it said nothing"])[0])[:200] or "it said nothing"

@@ -1,0 +1,142 @@
+"""The text of ``perf script``, as it comes, in records: samples with stacks, switches, ends of threads, losses.
+
+The formats are those of tools/perf/builtin-script.c of Linux: print_sample_start(), perf_event__fprintf_switch(),
+perf_event__fprintf_task() and process_lost_event(). Frames, and the fields of sched_switch, are read by the reader of
+perf's text (`converters.readers.perf`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ....converters.model import Frame, Stack
+from ....converters.readers.perf.lines import parse_frames
+from ....converters.readers.perf.sched_events import parse as parse_sched
+from ..taken import OTHER_STACKS
+
+SAMPLE, SWITCH, IN, OUT, PREEMPTED, FORK, EXEC, EXIT, DROPPED, BAD = range(10)
+"""Kinds of records: a sample of a clock or counter, a sample of a switch, switched in, out because it waits, out though
+it could go on, begun, another program, ended, lost by the kernel, not understood."""
+
+_HEADER = re.compile(rb"(.*\S)\s+(-?\d{1,10})/(-?\d{1,10})\s+(\d{1,12})\.(\d{9}):\s+(.*)\Z", re.DOTALL)
+"""Greedy: a name of 15 bytes has no room for the ids and the time."""
+_LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
+_IDS = re.compile(rb"\((\d{1,10}):(\d{1,10})\)")
+_PERIOD = re.compile(rb"(\d{1,18})\s+(\S+):\s*(.*)\Z", re.DOTALL)
+_SWITCHES = (b"context-switches", b"sched:sched_switch")
+_RECORDS = {
+    b"PERF_RECORD_SWITCH IN": IN,
+    b"PERF_RECORD_SWITCH OUT preempt": PREEMPTED,
+    b"PERF_RECORD_SWITCH OUT": OUT,
+    b"PERF_RECORD_FORK": FORK,
+    b"PERF_RECORD_COMM exec": EXEC,
+    b"PERF_RECORD_EXIT": EXIT,
+}
+_MOST_TEXTS, _MOST_LINES, _MOST_STACKS = 1 << 14, 1 << 16, 1 << 17
+_LONGEST = 1 << 16
+"""Bytes of a line; longer ones are not understood."""
+_MOST_FRAMES = 1 << 10
+
+
+class Record(NamedTuple):
+    """``time``: ns of the clock that perf was told to use. ``number``: a sample's events; how many were lost."""
+
+    kind: int
+    time: int
+    pid: int
+    tid: int
+    comm: str = ""
+    stack: Stack = ()
+    state: str | None = None
+    """Of a thread that is switched out: "" preempted, "ended", one of `states.BLOCKED`; None: not known."""
+    number: int = 0
+
+
+class Records:
+    """Turns the text into records."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[Stack, Stack] = {}
+        self.left_out = 0
+        """Samples whose stack was one too many."""
+        self._texts: dict[bytes, Stack] = {}
+        self._lines: dict[bytes, tuple[Frame, ...]] = {}
+        self._rest = b""
+        self._sample: Record | None = None
+        self._body: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[Record]:
+        """The records that ``data``, which follows what was given before, completes; b"" is the end."""
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop() if data else b""
+        if len(self._rest) > _LONGEST:
+            self._rest = b""
+            yield Record(BAD, 0, 0, 0)
+        for line in lines:
+            yield from self._line(line)
+        if not data and self._sample:
+            yield self._complete(self._sample)
+
+    def _line(self, line: bytes) -> Iterator[Record]:
+        if line.startswith(b"\t") and self._sample:
+            if len(self._body) < _MOST_FRAMES and len(line) <= _LONGEST:
+                self._body.append(line)
+            return
+        if self._sample:
+            yield self._complete(self._sample)
+        if line and (record := self._begin(line)):
+            yield record
+
+    def _begin(self, line: bytes) -> Record | None:
+        """The record of a line that is not a frame; None of a sample, whose frames follow, and of what is not used."""
+        match = _HEADER.match(line[:_LONGEST])
+        if match is None:
+            return Record(BAD, 0, 0, 0)
+        comm, pid, tid, seconds, part, rest = match.groups()
+        time, name = int(seconds + part), comm.lstrip().decode(errors="surrogateescape")
+        record = Record(BAD, time, int(pid), int(tid), name)
+        if sample := _PERIOD.match(rest):
+            kind = SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE
+            self._sample = record._replace(kind=kind, number=int(sample[1]))
+            if kind == SWITCH and (event := parse_sched(line)) and event.name == "switch":
+                self._sample = self._sample._replace(tid=event.tid, state=event.state)
+            return None
+        if lost := _LOST.match(rest):
+            return record._replace(kind=DROPPED, number=int(lost[1]))
+        for text, kind in _RECORDS.items():
+            if rest.startswith(text):
+                ids = _IDS.search(rest) if kind in (FORK, EXIT) else None
+                record = record._replace(pid=int(ids[1]), tid=int(ids[2])) if ids else record
+                return record._replace(kind=kind)
+        return None if rest.startswith(b"PERF_RECORD_") else record
+
+    def _complete(self, sample: Record) -> Record:
+        text = b"\n".join(self._body)
+        stack = self._texts.get(text)
+        if stack is None:
+            stack = self._stack()
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            self._texts[text] = stack
+        self._sample, self._body = None, []
+        return sample._replace(stack=stack)
+
+    def _stack(self) -> Stack:
+        """Of the lines of a sample; equal stacks are one object."""
+        stack = tuple(frame for line in reversed(self._body) for frame in self._frames(line))
+        known = self.stacks.get(stack)
+        if known is None and len(self.stacks) >= _MOST_STACKS:
+            self.left_out += 1
+            return (Frame(OTHER_STACKS, "other"),)
+        return known or self.stacks.setdefault(stack, stack)
+
+    def _frames(self, line: bytes) -> tuple[Frame, ...]:
+        found = self._lines.get(line)
+        if found is None:
+            found = parse_frames(line, addrs=False, java=False) or ()
+            if len(self._lines) >= _MOST_LINES:
+                self._lines.clear()
+            self._lines[line] = found
+        return found

@@ -1,0 +1,242 @@
+"""The threads of a trace with perf: their switches, added up to waits by stack, and to accounts that fill their time.
+
+A thread's own switches are reported, the moments in which others wake it are not: a wait ends when the thread runs
+again, so that it includes what the thread waited for a core after it was woken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ....converters.model import Frame, Stack
+from ....converters.model.states import BY_LETTER, OTHER, RUNNABLE_STATES, RUNNING
+from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
+from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, shared_out
+from . import records
+from .records import Record
+
+_ON, _OFF = "on", "off"
+_NO_STACK: Stack = (Frame(NO_STACK, "other"),)
+_LOST: Stack = (Frame(LOST, "other"),)
+_NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)
+_NOT_STARTED: Stack = (Frame("[not started]", "other"),)
+_ENDED = "ended"
+_MOST_ENDED = 1 << 16
+"""Maximum number of ended threads; others are counted as lost."""
+
+
+@dataclass
+class _Thread:
+    """``phase`` since ``since``; ``stack`` and ``state`` of the wait, while it is off its core."""
+
+    account: Account
+    phase: str
+    since: int
+    stack: Stack = _NO_STACK
+    state: str = OTHER
+    is_new: bool = True
+    """Of a thread that was there before the trace: nothing was reported of it so far."""
+    is_told: bool = False
+    """The sample of the switch has come, the switch itself has not."""
+    samples: Counter[Stack] = field(default_factory=Counter)
+    events: Counter[Stack] = field(default_factory=Counter)
+
+
+class Filter(NamedTuple):
+    """Which waits count: lengths in ns, states (None: all)."""
+
+    shortest: int
+    longest: int
+    states: Collection[str] | None
+
+
+class Threads:
+    """Takes records in the order of their times."""
+
+    def __init__(self, began: int, launched: int = 0) -> None:
+        """``began``: ns of the records' clock. What ``launched``, a process, did before it became the command does not
+        count."""
+        self.began, self.ended = began, 1 << 64
+        """Records of other times do not count."""
+        self._launched = launched
+        self.names: dict[int, str] = {}
+        """By tid, the last one that was reported."""
+        self.lost: Counter[str] = Counter({"events": 0, "intervals": 0, "lines not understood": 0})
+        self._threads: dict[int, _Thread] = {}
+        self._ended: list[_Thread] = []
+        self._waits: dict[tuple[int, int, str, Stack, bool], list[int]] = {}
+        self._filter = Filter(0, 1 << 64, None)
+
+    def wanted(self, waits: Filter) -> None:
+        """Only these waits become rows."""
+        self._filter = waits
+
+    def known(self, pid: int, tid: int, letter: str) -> None:
+        """A thread that is there as the trace begins, with its state of proc(5)."""
+        runs = letter == "R"
+        state = PREEMPTED_STATE if runs else BY_LETTER.get(letter, OTHER)
+        self._threads[tid] = _Thread(Account(pid, tid, self.began), _ON if runs else _OFF, self.began, state=state)
+
+    def take(self, record: Record) -> None:
+        """The next record."""
+        kind = record.kind
+        if kind in (records.BAD, records.DROPPED):
+            self.lost["events" if kind == records.DROPPED else "lines not understood"] += max(record.number, 1)
+            return
+        if not self.began <= record.time <= self.ended or record.tid <= 0:
+            return  # perf describes what is there already; or the thread has no id any more
+        if kind in (records.EXEC, records.FORK):
+            self._take_beginning(record)
+            return
+        thread = self._threads.get(record.tid) or self._begin(record, _OFF if kind == records.IN else _ON)
+        if record.comm:
+            self.names[record.tid] = record.comm
+        if kind == records.EXIT:
+            self._end(thread, record.time)
+        elif kind == records.SAMPLE:
+            thread.samples[record.stack] += 1
+            thread.events[record.stack] += record.number
+        elif kind == records.IN:
+            self._switched_in(thread, record.time)
+        else:
+            self._switched_out(thread, record)
+        thread.is_new = False
+
+    def _begin(self, record: Record, phase: str) -> _Thread:
+        made = _Thread(Account(record.pid, record.tid, record.time), phase, record.time, state=RUNNABLE_STATES[0])
+        self._threads[record.tid] = made
+        return made
+
+    def _take_beginning(self, record: Record) -> None:
+        """A thread begins, or a program in one."""
+        if record.kind == records.FORK and record.tid not in self._threads:
+            self._begin(record, _OFF).stack = _NOT_STARTED
+        elif record.kind == records.EXEC and record.tid == self._launched:
+            self._restart(record)
+
+    def _restart(self, record: Record) -> None:
+        """The command begins."""
+        self._threads.pop(record.tid, None)
+        self._waits = {place: values for place, values in self._waits.items() if place[1] != record.tid}
+        self._begin(record, _ON)
+
+    def _switched_in(self, thread: _Thread, time: int) -> None:
+        if thread.phase == _ON and thread.is_new:
+            thread.phase, thread.state = _OFF, PREEMPTED_STATE  # it had waited for a core since the trace began
+        if thread.phase == _OFF:
+            self._waited(thread, time)
+        else:
+            self._unseen(thread, time)
+        thread.phase, thread.since, thread.is_told = _ON, time, False
+
+    def _switched_out(self, thread: _Thread, record: Record) -> None:
+        """A switch is reported twice: by a sample, which has the stack, and by a record, which has the last word."""
+        is_sample = record.kind == records.SWITCH
+        if thread.phase == _OFF and thread.is_told and not is_sample:
+            thread.is_told = False
+            if record.kind == records.PREEMPTED:
+                thread.state = PREEMPTED_STATE
+            return
+        if thread.phase == _OFF and thread.is_new:
+            thread.phase = _ON  # it was woken before the trace began
+        if thread.phase == _OFF:
+            self._unseen(thread, record.time)
+        else:
+            thread.account.on_cpu += record.time - thread.since
+        thread.account.switches += 1
+        thread.phase, thread.since, thread.is_told = _OFF, record.time, is_sample
+        thread.stack = record.stack if is_sample else _NO_STACK
+        thread.state = PREEMPTED_STATE if record.kind == records.PREEMPTED else OTHER
+        if record.state is not None:
+            thread.state = record.state or PREEMPTED_STATE
+
+    def _unseen(self, thread: _Thread, time: int) -> None:
+        """Since the last switch another one was lost: what the thread did is not known."""
+        self.lost["intervals"] += 1
+        thread.stack, thread.state = _LOST, OTHER
+        self._waited(thread, time)
+
+    def _waited(self, thread: _Thread, time: int, *, is_open: bool = False) -> None:
+        length, account = max(time - thread.since, 0), thread.account
+        if thread.state in RUNNABLE_STATES:
+            account.runnable += length
+        else:
+            account.blocked[thread.state] += length
+        wanted = self._filter
+        if not wanted.shortest <= length <= wanted.longest or (wanted.states and thread.state not in wanted.states):
+            return
+        place = account.pid, account.tid, thread.state, thread.stack, is_open
+        values = self._waits.setdefault(place, [0, 0, length, 0])
+        values[0] += length
+        values[1] += 1
+        values[2], values[3] = min(values[2], length), max(values[3], length)
+
+    def _end(self, thread: _Thread, time: int) -> None:
+        if thread.phase == _ON:
+            thread.account.on_cpu += time - thread.since
+        elif thread.state != _ENDED:
+            self._waited(thread, time)
+        thread.account.ended, thread.account.exited = time, True
+        if len(self._ended) < _MOST_ENDED:
+            self._ended.append(thread)
+        else:
+            self.lost["threads"] += 1
+        del self._threads[thread.account.tid]
+
+    def finish(self, ended: int) -> list[Account]:
+        """The trace ends; returns the accounts of all threads."""
+        for thread in self._threads.values():
+            if thread.phase == _ON:
+                thread.account.on_cpu += max(ended - thread.since, 0)
+            elif thread.state == _ENDED:
+                thread.account.ended, thread.account.exited = thread.since, True
+                continue
+            else:
+                self._waited(thread, ended, is_open=True)
+            thread.account.ended = max(ended, thread.since)
+        return [thread.account for thread in self._all()]
+
+    def _all(self) -> list[_Thread]:
+        return [*self._ended, *self._threads.values()]
+
+    def waits(self) -> dict[Place, list[int]]:
+        """Rows of time, number, shortest and longest."""
+        return {Place(*key): values for key, values in self._waits.items()}
+
+    def running(self, period: int | None) -> dict[Place, tuple[int, int]]:
+        """Rows of time and number of samples. A thread's samples share its time on a core; with a ``period``, in ns,
+        each stands for so much of it, and the rest is not sampled."""
+        rows: defaultdict[Place, list[int]] = defaultdict(lambda: [0, 0])
+        for thread in self._all():
+            total = thread.account.on_cpu
+            sampled = min(thread.samples.total() * period, total) if period else total
+            if not thread.samples:
+                sampled = 0
+            for stack, part in _shares(sampled, thread.samples).items():
+                row = rows[self._place(thread, stack)]
+                row[0] += part
+                row[1] += thread.samples[stack]
+            if total > sampled:
+                rows[self._place(thread, _NOT_SAMPLED)][0] += total - sampled
+        return {place: (time, count) for place, (time, count) in rows.items()}
+
+    def counted(self) -> dict[Place, tuple[int, int]]:
+        """Rows of events and number of samples."""
+        rows: dict[Place, tuple[int, int]] = {}
+        for thread in self._all():
+            for stack, events in thread.events.items():
+                place = self._place(thread, stack)
+                before = rows.get(place, (0, 0))
+                rows[place] = before[0] + events, before[1] + thread.samples[stack]
+        return rows
+
+    @staticmethod
+    def _place(thread: _Thread, stack: Stack) -> Place:
+        return Place(thread.account.pid, thread.account.tid, RUNNING, stack)
+
+
+def _shares(total: int, counts: Mapping[Stack, int]) -> dict[Stack, int]:
+    return dict(zip(counts, shared_out(total, list(counts.values())), strict=True)) if counts else {}

@@ -1,0 +1,351 @@
+"""Scripts to a kernel module: finds stap and the kernel's headers, compiles, keeps what was compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....converters.base.errors import StallscopeError
+from ....converters.base.text import printable
+from ...unwind.cache import default_folder
+from ..protocol import EngineUnavailable
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "stap"
+NAME = "stallscope_"
+"""How the module's name begins."""
+MOST_FRAMES = 128
+"""Of a stack: SystemTap's own limit is 20. The addresses of so many are less than a string's 4,096 characters."""
+_FLAGS = (
+    *("-DMAXSTRINGLEN=4096", "-DMAXACTION=100000", "-DSTP_NO_OVERLOAD", "-DSTP_NO_BUILDID_CHECK"),
+    *("-DINTERRUPTIBLE=0", "-DMAXTRYLOCK=20000", "-DMAXSKIPPED=2147483647", f"-DMAXBACKTRACE={MOST_FRAMES}"),
+)
+"""INTERRUPTIBLE: an interrupt that a probe lets in would miss its own probes, such as that of a wake-up. MAXTRYLOCK: a
+probe waits for a lock 200 ms at most; by default 1 ms, for which a virtual machine's core can be stopped. MAXSKIPPED:
+by default a script ends when 100 events were skipped; the summary tells their number."""
+_MOST_FILES = 64
+"""Files whose symbols and unwind tables become part of the module."""
+_MOST_KEPT = 16
+"""Modules in the cache."""
+_SMALLEST_MAP = 4096
+"""Bytes; a stub has less."""
+_PATIENCE = 1800.0
+"""Seconds for stap: the first time, it looks at all of the kernel's tracepoints."""
+_INSTALL = "install it: apt-get install systemtap (Debian, Ubuntu), dnf install systemtap (Fedora, RHEL)"
+_HEADERS = (
+    "install them: apt-get install linux-headers-{release} (Debian, Ubuntu), dnf install kernel-devel-{release} "
+    "(Fedora, RHEL); or compile where they are (--stap-compile-only), and give the result here (--stap-module)"
+)
+_PATCHES = (
+    ("stp_task_work.c", "typeof(&task_work_cancel)", "typeof(&task_work_cancel_func)"),
+    ("stp_task_work.c", 'kallsyms_lookup_name("task_work_cancel")', 'kallsyms_lookup_name("task_work_cancel_func")'),
+    (
+        "linux/addr-map.c",
+        "\t  && ((user_addr_max() - size) < addr)\n#endif\n",
+        "\t  && ((user_addr_max() - size) < addr)\n#else\n\t  && ((TASK_SIZE_MAX - size) < addr)\n#endif\n",
+    ),
+)
+"""File of SystemTap's runtime, text, and what it must be for stable kernels since 2024: task_work_cancel() is another
+function there. Without user_addr_max() (kernels since 5.18), stacks of user code cannot be read in interrupts."""
+_PROBE = re.compile(r"probe process\(@1\)\.function\(@2\)\.(\w+) \{")
+_PLAIN = re.compile(r"[\w./+@:=,~-]+")
+_RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is compiled."""
+
+    scripts: tuple[str, ...]
+    """Names of scripts in `SCRIPTS`, which become one."""
+    arguments: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Whose functions stacks can show."""
+    build: Path | None = None
+    """The kernel's build folder; None: that of the running kernel."""
+    functions: tuple[tuple[str, str], ...] = ()
+    """(Path, name) of those whose calls are timed: they take the place of a script's arguments."""
+
+    def text(self) -> str:
+        """The script. Names are of letters that need no quotes; StallscopeError for such a path."""
+        text = "\n".join((SCRIPTS / f"{name}.stp").read_text() for name in self.scripts)
+        if self.functions:
+            return _PROBE.sub(lambda match: f"probe {self._points(match[1])} {{", text)
+        return text
+
+    def _points(self, kind: str) -> str:
+        if path := next((path for path, _ in self.functions if not _PLAIN.fullmatch(path)), ""):
+            raise StallscopeError(
+                f"SystemTap cannot take functions of {printable(path)}", "use a path of plain letters and digits"
+            )
+        return ",\n\t".join(f'process("{path}").function("{name}").{kind}' for path, name in self.functions)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A stap that works."""
+
+    path: str
+    version: str
+
+
+def find_stap() -> Compiler:
+    """EngineUnavailable if there is none."""
+    path = shutil.which("stap")
+    if path is None:
+        raise EngineUnavailable("there is no SystemTap: no stap", _INSTALL)
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineUnavailable(f"stap does not run: {printable(str(error))}", _INSTALL) from None
+    match = re.search(r"version (\d+\.\d+)", said.stdout + said.stderr)
+    if said.returncode or not match:
+        raise EngineUnavailable(f"stap does not run: status {said.returncode}", _INSTALL)
+    return Compiler(path, match[1])
+
+
+def find_headers(build: Path | None = None) -> Path:
+    """The kernel's build folder. EngineUnavailable if it is not there."""
+    release = os.uname().release
+    folder = build or Path("/lib/modules") / release / "build"
+    if not (folder / "Makefile").exists():
+        if build:
+            raise StallscopeError(
+                f"{build} is no build folder of a kernel: it has no Makefile", "give --stap-build DIR"
+            )
+        raise EngineUnavailable(f"there are no headers of this kernel in {folder}", _HEADERS.format(release=release))
+    return folder
+
+
+def with_symbols(build: Path, *, is_other: bool) -> Path:
+    """A build folder that has a System.map, without which SystemTap does not know whether the kernel can tell of a
+    function's return. EngineUnavailable if the kernel's symbols are not known.
+
+    Distributions' own are stubs. ``is_other``: the folder is not of the running kernel, whose symbols are known.
+    """
+    if _is_real(build / "System.map"):
+        return build
+    release = _release(build)
+    if _is_real(Path(f"/boot/System.map-{release}")):
+        return build
+    names = b"" if is_other else _running_symbols()
+    if not names:
+        raise EngineUnavailable(
+            f"the symbols of kernel {release} are not known, without which SystemTap times no functions",
+            f"put System.map, from `sudo cat /proc/kallsyms` of that kernel, into {build}, or as "
+            f"/boot/System.map-{release}",
+        )
+    key = hashlib.sha256(str(build.resolve()).encode() + names).hexdigest()[:16]
+    folder = _folder() / f"build-{key}"
+    if not folder.exists():
+        aside = folder.with_name(f"{folder.name}.{os.getpid()}")
+        aside.mkdir(mode=0o700)
+        for entry in build.iterdir():
+            (aside / entry.name).symlink_to(entry.resolve())
+        (aside / "System.map").unlink(missing_ok=True)
+        (aside / "System.map").write_bytes(names)
+        aside.rename(folder)
+    return folder
+
+
+def _is_real(file: Path) -> bool:
+    try:
+        with file.open("rb") as text:
+            return len(text.read(_SMALLEST_MAP)) == _SMALLEST_MAP
+    except OSError:
+        return False
+
+
+def _release(build: Path) -> str:
+    try:
+        match = re.search(r'UTS_RELEASE "([^"]+)"', (build / "include/generated/utsrelease.h").read_text())
+    except OSError:
+        match = None
+    return match[1] if match else os.uname().release
+
+
+def _running_symbols() -> bytes:
+    """Those of the kernel itself, as in System.map; b"" if their addresses are hidden."""
+    try:
+        lines = Path("/proc/kallsyms").read_bytes().splitlines(keepends=True)
+    except OSError:
+        return b""
+    known = [line for line in lines if b"[" not in line]
+    return b"".join(known) if any(line[:16].strip(b"0") for line in known) else b""
+
+
+def compile_module(source: Source, show: Callable[[str], None] = lambda _: None) -> Path:
+    """The module's file, which is kept: equal sources are compiled once.
+
+    ``show`` is told, again and again, what is being done. EngineUnavailable with what is missing, or what stap says.
+    """
+    stap, build = find_stap(), find_headers(source.build)
+    if source.functions:
+        build = with_symbols(build, is_other=source.build is not None)
+    kept = _folder() / f"{_key(source, stap, build)}.ko"
+    if kept.exists():
+        with contextlib.suppress(OSError):
+            os.utime(kept)
+        return kept
+    with tempfile.TemporaryDirectory(prefix="stallscope-stap-") as work:
+        made = _compile(source, stap, build, Path(work), show)
+        shutil.copyfile(made, aside := kept.with_suffix(f".{os.getpid()}"))
+        aside.rename(kept)
+    for old in sorted(kept.parent.glob("*.ko"), key=lambda file: file.stat().st_mtime)[:-_MOST_KEPT]:
+        old.unlink(missing_ok=True)
+    return kept
+
+
+def _folder() -> Path:
+    """A folder that only this user can write to: what is in it is loaded into the kernel."""
+    folder = Path(default_folder()) / "stap"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise EngineUnavailable(f"no folder for modules: {printable(str(error))}", "set STALLSCOPE_CACHE") from None
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022 or folder.is_symlink():
+        raise EngineUnavailable(
+            f"{folder} belongs to others, or others may write to it: modules are not taken from there",
+            "set STALLSCOPE_CACHE to a folder of your own",
+        )
+    return folder
+
+
+def _key(source: Source, stap: Compiler, build: Path) -> str:
+    """Everything that the module depends on."""
+    parts = [source.text(), *(file.read_text() for file in sorted((SCRIPTS / "tapset").glob("*.stp")))]
+    parts += [
+        *source.arguments,
+        *_FLAGS,
+        stap.version,
+        str(build.resolve()),
+        os.uname().release if not source.build else "",
+    ]
+    for file in (*source.files, str(build / "Module.symvers"), str(build / "include/generated/utsrelease.h")):
+        with contextlib.suppress(OSError):
+            found = os.stat(file)
+            parts.append(f"{file} {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns}")
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Callable[[str], None]) -> Path:
+    script = work / "trace.stp"
+    script.write_text(source.text())
+    name = NAME + hashlib.sha256(script.read_bytes()).hexdigest()[:8]
+    files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
+    words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name, *_FLAGS, *files]
+    if (runtime := _runtime()) and needs_patches(runtime, build):
+        words += ["-R", str(_patched(runtime, _folder() / f"runtime-{stap.version}"))]
+    said = _run(words, [str(script), *source.arguments], work, show)
+    made = work / f"{name}.ko"
+    if not made.exists():
+        raise refusal(said, stap, lambda: _trouble_of(build, work))
+    return made
+
+
+def _trouble_of(build: Path, work: Path) -> str:
+    """What is said when a module with nothing in it is compiled; empty if that can be done."""
+    folder = work / "empty"
+    folder.mkdir()
+    (folder / "Makefile").write_text("obj-m := empty.o\n")
+    (folder / "empty.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
+    words = ["make", "-C", str(build.resolve()), f"M={folder}", "modules"]
+    try:
+        done = subprocess.run(
+            words,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    told = [line for line in lines if re.search(r"not found|\berror\b", line)]
+    return (told or lines or ["make failed"])[0] if done.returncode else ""
+
+
+def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable[[str], None]) -> str:
+    """What stap says."""
+    log = work / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*words, *script],
+            cwd=work,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C", "DEBUGINFOD_URLS": ""},
+        )
+        began = time.monotonic()
+        try:
+            while process.poll() is None:
+                seconds = time.monotonic() - began
+                show(f"SystemTap compiles a module, which can take minutes the first time: {seconds:.0f} s")
+                if seconds > _PATIENCE:
+                    raise EngineUnavailable("stap came to no end", "run `stap -v -e 'probe oneshot {}'` to see where")
+                time.sleep(0.1)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    return log.read_text(errors="replace")
+
+
+def _runtime() -> Path | None:
+    return next((Path(each) for each in _RUNTIMES if Path(each, "stp_task_work.c").exists()), None)
+
+
+def needs_patches(runtime: Path, build: Path) -> bool:
+    """Whether the kernel has the other task_work_cancel(), and the runtime does not know it."""
+    headers = (folder / "include/linux/task_work.h" for folder in (build, build / "source"))
+    declared = next((file.read_text() for file in headers if file.exists()), "")
+    known = (runtime / "stp_task_work.c").read_text()
+    return "task_work_cancel_func" in declared and "task_work_cancel_func" not in known
+
+
+def _patched(runtime: Path, to: Path) -> Path:
+    """A copy of SystemTap's runtime with `_PATCHES`. It keeps its path, by which stap caches what it knows."""
+    if to.exists():
+        return to
+    aside = to.with_name(f"{to.name}.{os.getpid()}")
+    shutil.copytree(runtime, aside)
+    for name, old, new in _PATCHES:
+        file = aside / name
+        file.write_text(file.read_text().replace(old, new))
+    aside.rename(to)
+    return to
+
+
+def refusal(said: str, stap: Compiler, trouble: Callable[[], str] = str) -> EngineUnavailable:
+    """What stap's words mean. ``trouble`` finds out what is wrong with the kernel's build folder."""
+    lines = [line.strip() for line in said.splitlines()]
+    told = [line for line in lines if re.search(r"\berror\b|ERROR", line)]
+    first = printable((told or lines or ["it said nothing"])[0])[:200]
+    if "resolution failed in tracepoint builder" in said or re.search(r"identifier 'kernel'[^$]*no match", said):
+        if why := printable(trouble())[:200]:
+            return EngineUnavailable(
+                f"no module can be compiled with this kernel's headers: {why}",
+                "install the compiler of this kernel; or compile on a system that has it: --stap-compile-only",
+            )
+        return EngineUnavailable(
+            "SystemTap finds no tracepoints in the kernel's headers",
+            "install the complete headers; their folder needs a link named source where they are in two packages",
+        )
+    if "Pass 4: compilation failed" in said:
+        return EngineUnavailable(
+            f"SystemTap {stap.version} is too old for this kernel: its module does not compile ({first})",
+            "install a newer SystemTap, or compile with one elsewhere: --stap-compile-only",
+        )
+    return EngineUnavailable(f"stap failed: {first}", "see `man error::pass2` and the other pages of stap's errors")

@@ -1,0 +1,272 @@
+"""A whole trace with SystemTap, from a command's options to its profile."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ....converters.base.errors import StallscopeError
+from ....converters.readers.stap.lines import VERSION, Lines
+from ...base import procfs
+from ...base.interrupts import Interrupts
+from ...base.launch import Launch, ending
+from ...base.progress import Progress
+from ...base.scope import Scope
+from ...images.maps import read_maps
+from ...images.needed import needed
+from ...measures.calls import Calls
+from ...measures.ioctl import Ioctl
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import CLOCK, OnCpu
+from ...measures.protocol import Measure
+from ...measures.wakeup import WakeUp
+from ..ends import Ends
+from ..protocol import Engine, EngineUnavailable, Outcome, Request
+from ..taken import Taken, refuse
+from .compiling import Source, compile_module, find_headers, find_stap
+from .functions import Chosen, Function, choose
+from .running import Running, find_staprun
+from .taking import LEFT_OUT, Taking
+from .threads import Threads
+
+_SCRIPTS: Mapping[type, str] = {OffCpu: "offcpu", OnCpu: "oncpu", Ioctl: "ioctl", WakeUp: "wakeup", Calls: "cuda"}
+"""The script of each measure."""
+_MOST_LIST = 4000
+"""Characters of the list of processes, which is a parameter of the module."""
+_READ = 1 << 18
+_POLL = 0.1
+
+
+@dataclass(frozen=True)
+class How:
+    """The user's choice."""
+
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    module: Path | None = None
+    """Compiled before, by ``--stap-compile-only``."""
+    write: Path | None = None
+    """Only compile, to this file."""
+    build: Path | None = None
+    """The kernel's build folder; None: that of the running kernel."""
+    files: tuple[str, ...] = ()
+    """More files whose functions stacks can show."""
+
+
+@dataclass(frozen=True)
+class Stap(Engine):
+    """The scripts of ``stap/``, compiled to a module that is loaded for the trace."""
+
+    how: How = field(default_factory=How)
+    name: str = "stap"
+
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
+        refused = {
+            measure.name: f"the engine stap has no script for {measure.name}"
+            for measure in measures
+            if type(measure) not in (*_SCRIPTS, *LEFT_OUT)
+        }
+        slow = [measure for measure in measures if isinstance(measure, Calls) and measure.over]
+        refused |= {measure.name: "the engine stap has no --over" for measure in slow}
+        events = [measure for measure in measures if isinstance(measure, OnCpu) and measure.event != CLOCK]
+        return refused | {measure.name: f"the engine stap samples by {CLOCK} only" for measure in events}
+
+    def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
+        try:
+            find_staprun()
+            if not self.how.module:
+                find_stap()
+                find_headers(self.how.build)
+        except EngineUnavailable as error:
+            return error
+        return None
+
+    def compile(self, request: Request) -> str:
+        """``--stap-compile-only``: writes the module; returns what to tell the user."""
+        assert self.how.write
+        request.scope.resolve()
+        with Progress() as progress:
+            made = compile_module(self._source(request), progress.show)
+        try:
+            with open(self.how.write, "xb") as output:
+                output.write(made.read_bytes())
+        except OSError as error:
+            raise StallscopeError(f"cannot write {self.how.write}: {error.strerror}", "name a new file") from None
+        return f"{self.how.write}: take it along, and give it to the same command there: --stap-module"
+
+    def trace(self, request: Request) -> Outcome:
+        refuse(self.name, request)
+        staprun = find_staprun()
+        with Interrupts() as interrupts:
+            launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
+            try:
+                request.scope.resolve()
+                settings = self._settings(request.scope, launch)
+                module = self.how.module or self._compiled(request, interrupts)
+                functions, remarks = self._functions(request)
+                running = Running(staprun, module, settings)
+                try:
+                    taken = _run(request, running, functions, launch, interrupts)
+                    profile = taken.profile(request.measures, request.what)
+                    profile.comments += remarks
+                finally:
+                    running.close()
+                status = None if interrupts.requested or not launch else launch.poll()
+                if status:
+                    profile.comments.insert(0, ending(status))
+                return Outcome(profile, (f"SystemTap: module {module.name}",), status)
+            finally:
+                if launch:
+                    launch.stop()
+
+    def _compiled(self, request: Request, interrupts: Interrupts) -> Path:
+        def show(text: str) -> None:
+            progress.show(text)
+            if interrupts.requested:
+                raise StallscopeError("ended while SystemTap compiled: nothing was traced", "give it some minutes")
+
+        with Progress() as progress:
+            return compile_module(self._source(request), show)
+
+    def _functions(self, request: Request) -> tuple[dict[str, Function], Sequence[str]]:
+        """Those that are timed, and what is to be said of them."""
+        calls = next((each for each in request.measures if isinstance(each, Calls)), None)
+        if calls is None:
+            return {}, ()
+        try:
+            chosen = self._chosen(request, calls, self.how.files)
+        except EngineUnavailable:
+            if not self.how.module:
+                raise
+            chosen = Chosen(())  # the module has its functions; which files these are of is not known here
+        return chosen.shown(calls.wanted), chosen.remarks
+
+    def _source(self, request: Request) -> Source:
+        scripts = sorted(_SCRIPTS[type(measure)] for measure in request.measures if type(measure) in _SCRIPTS)
+        frequency = next((str(each.frequency) for each in request.measures if isinstance(each, OnCpu)), "")
+        files = dict.fromkeys(map(os.path.realpath, self.how.files))
+        if self.how.user_stacks:
+            pids = {*request.scope.tgids, *(procfs.tgid_of(tid) or tid for tid in request.scope.tids)}
+            files |= dict.fromkeys(_mapped(pids))
+            if request.command and (program := shutil.which(request.command[0])):
+                files |= dict.fromkeys(needed(program, os.environ))
+        calls = next((each for each in request.measures if isinstance(each, Calls)), None)
+        chosen = self._chosen(request, calls, files) if calls else Chosen((), ())
+        files |= dict.fromkeys(path for path, _ in chosen.functions)
+        return Source(tuple(scripts), (frequency,) if frequency else (), tuple(files), self.how.build, chosen.functions)
+
+    def _chosen(self, request: Request, calls: Calls, files: Iterable[str]) -> Chosen:
+        """The functions, as far as the files are known now."""
+        own = {os.path.realpath(f"/proc/{pid}/exe") for pid in request.scope.tgids}
+        named = [shutil.which(request.command[0]) or ""] if request.command else []
+        own |= {os.path.realpath(each) for each in (*named, *self.how.files) if ".so" not in os.path.basename(each)}
+        mapped = dict.fromkeys((*files, *_mapped(set(request.scope.tgids))))
+        return choose(calls.wanted, tuple(mapped), own)
+
+    def _settings(self, scope: Scope, launch: Launch | None) -> dict[str, str | int]:
+        """The script's variables. EngineUnavailable for a scope that it cannot follow."""
+        pids, tids = sorted({launch.pid} if launch else scope.tgids), sorted(scope.tids)
+        if not pids and not tids and not scope.everything:
+            raise EngineUnavailable(
+                "there is no process to trace yet, and the engine stap cannot wait", "start it first"
+            )
+        lists = {"pids": "all" if scope.everything else ",".join(map(str, pids)), "tids": ",".join(map(str, tids))}
+        if any(len(each) > _MOST_LIST for each in lists.values()):
+            raise EngineUnavailable(f"{len(pids) + len(tids):,} targets are too many for a module", "trace all: -a")
+        return {
+            **{name: each for name, each in lists.items() if each},
+            "without": str(os.getpid()),
+            "children": int(scope.children),
+            "user_stacks": int(self.how.user_stacks),
+            "kernel_stacks": int(self.how.kernel_stacks),
+        }
+
+
+def _mapped(pids: set[int]) -> list[str]:
+    """Files with code that the processes have mapped, most used first."""
+    users: dict[str, int] = {}
+    for pid in pids:
+        try:
+            paths = {each.path for each in read_maps(pid) if each.is_file and os.path.exists(each.path)}
+        except OSError:
+            continue
+        for path in paths:
+            users[path] = users.get(path, 0) + 1
+    return sorted(users, key=lambda path: (-users[path], path))
+
+
+@dataclass
+class _Stream:
+    """What the script prints, and where it goes."""
+
+    running: Running
+    lines: Lines
+    taking: Taking
+    progress: Progress
+    ended: int = 0
+    """When the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
+
+    def read(self) -> bool:
+        """Takes what is there; waits for it. Returns whether more can come."""
+        data = os.read(self.running.text, _READ)
+        self.taking.take(data, self.ended)
+        threads = self.taking.threads
+        self.progress.update(threads=len(threads.names), stacks=self.lines.number, lost=threads.lost["intervals"])
+        return bool(data)
+
+
+def _run(
+    request: Request, running: Running, functions: Mapping[str, Function], launch: Launch | None, interrupts: Interrupts
+) -> Taken:
+    lines = Lines()
+    ends = Ends(request.scope, launch)
+    try:
+        first = list(lines.feed(running.first()))
+        while not lines.version and (data := os.read(running.text, _READ)):
+            first += lines.feed(data)
+        if lines.version != VERSION:
+            raise EngineUnavailable(
+                f"the module speaks version {lines.version} of the lines, not {VERSION}", "compile it anew"
+            )
+        taking = Taking(lines, request.measures, functions)
+        _known(request.scope, launch, taking.threads)
+        for line in first:
+            taking.line(line)
+        if launch and not interrupts.requested:
+            launch.go()
+        with Progress(request.duration) as progress:
+            stream = _Stream(running, lines, taking, progress)
+            _follow(stream, ends, interrupts, request.duration)
+            stream.ended = ended = running.stop()
+            while stream.read():
+                pass
+        return taking.taken(request, running.words(), ended)
+    finally:
+        ends.close()
+
+
+def _known(scope: Scope, launch: Launch | None, threads: Threads) -> None:
+    pids = set(procfs.pids()) - {os.getpid()} if scope.everything else set(scope.tgids)
+    pairs = [(pid, tid) for pid in {launch.pid} if launch for tid in (pid,)] if launch else []
+    pairs = pairs or [(pid, tid) for pid in pids for tid in procfs.tids(pid)]
+    pairs += [(procfs.tgid_of(tid) or tid, tid) for tid in scope.tids]
+    for pid, tid in pairs:
+        if letter := procfs.state(tid):
+            threads.known(pid, tid, letter, procfs.comm(pid, tid))
+
+
+def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:
+    """Until the trace is to end."""
+    until = time.monotonic() + duration if duration is not None else None
+    while not interrupts.requested and not ends.reached():
+        left = _POLL if until is None else min(_POLL, until - time.monotonic())
+        if left <= 0:
+            return
+        ends.wait(interrupts.wakeup, left, [stream.running.text])
+        if select.select([stream.running.text], [], [], 0)[0] and not stream.read():
+            return  # the script has ended

@@ -1,0 +1,196 @@
+"""``staprun``: loads a module, gives what it prints, unloads it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ....converters.base.errors import StallscopeError
+from ....converters.base.text import printable
+from ..protocol import EngineUnavailable
+from .compiling import NAME
+
+_PATIENCE = 60.0
+"""Seconds for the module to be loaded, and to be unloaded."""
+_DISABLED = "/proc/sys/kernel/modules_disabled"
+_LOADED = "/proc/modules"
+_PR_SET_PDEATHSIG = 1
+_MODULE_NAME = re.compile(rb"\0name=(" + NAME.encode() + rb"\w{1,40})\0")
+_BUFFER_MB = 16
+"""MB per core, between the module and staprun."""
+_CAUSES = (
+    (
+        ("Key was rejected", "Required key not available", "Operation not permitted", "lockdown"),
+        "this kernel takes only signed modules (Secure Boot, lockdown)",
+        'use a machine where lockdown is off, or sign the module: `man stap`, "SAFETY AND SECURITY" and mokutil(1)',
+    ),
+    (
+        ("Invalid module format", "version magic", "Unknown symbol", "disagrees about version"),
+        "the module was compiled for another kernel",
+        "compile it with the headers of this very kernel: uname -r",
+    ),
+    (
+        ("members of the following groups", "not permitted to use", "stapdev", "must be root"),
+        "this user may not load modules of SystemTap",
+        "run it with sudo",
+    ),
+)
+
+
+def find_staprun() -> str:
+    """EngineUnavailable if there is none, or modules cannot be loaded."""
+    path = shutil.which("staprun")
+    if path is None:
+        raise EngineUnavailable(
+            "there is no staprun",
+            "install the package systemtap-runtime",
+        )
+    if not can_load():
+        raise EngineUnavailable("this kernel cannot load modules: there is no /proc/modules", "use another engine")
+    if _disabled():
+        raise EngineUnavailable(
+            "this system loads no modules until it is booted again: kernel.modules_disabled is 1", "use another engine"
+        )
+    if os.geteuid() != 0:
+        raise EngineUnavailable("loading a module takes root", "run it with sudo")
+    return path
+
+
+def can_load() -> bool:
+    """Whether the kernel has loadable modules at all."""
+    return os.path.exists(_LOADED)
+
+
+def _disabled() -> bool:
+    with contextlib.suppress(OSError), open(_DISABLED) as file:
+        return file.read().strip() == "1"
+    return False
+
+
+def loaded() -> list[str]:
+    """Names of the modules of this tracer that the kernel has, whoever loaded them."""
+    try:
+        with open(_LOADED) as file:
+            names = [line.partition(" ")[0] for line in file]
+    except OSError:
+        return []
+    return [name for name in names if name.startswith(NAME)]
+
+
+class Running:
+    """A module that is loaded. Whatever happens, `close` unloads it."""
+
+    def __init__(self, staprun: str, module: Path, settings: Mapping[str, str | int]) -> None:
+        """``settings``: the script's variables."""
+        name = module_name(module)
+        self._staprun = staprun
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._folder = tempfile.TemporaryDirectory(prefix="stallscope-stap-")
+        file = Path(self._folder.name) / f"{name}.ko"
+        shutil.copyfile(module, file)
+        words = [f"{name}={value}" for name, value in settings.items()]
+        # -R: a name of its own, so that the same module can be there twice; it works if the file has the module's name.
+        self._process = subprocess.Popen(
+            [staprun, "-R", "-b", str(_BUFFER_MB), str(file), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        assert self._process.stdout
+        self.text = self._process.stdout.fileno()
+        """Descriptor of what it prints."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def first(self) -> bytes:
+        """What it prints first. EngineUnavailable with the cause if the module cannot be loaded."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            if select.select([self.text], [], [], 0.1)[0]:
+                if data := os.read(self.text, 1 << 16):
+                    return data
+                break
+        raise self.refusal()
+
+    def refusal(self) -> EngineUnavailable:
+        """Why it could not be loaded."""
+        said = self.words()
+        for signs, cause, remedy in _CAUSES:
+            if any(sign in said for sign in signs):
+                return EngineUnavailable(f"{cause}: {_first_line(said)}", remedy)
+        return EngineUnavailable(f"staprun failed: {_first_line(said)}", "dmesg may say more")
+
+    def words(self) -> str:
+        """What it said on standard error."""
+        self._said.seek(0)
+        return self._said.read(1 << 16).decode(errors="replace")
+
+    def stop(self) -> int:
+        """Asks the script to end; returns when: CLOCK_MONOTONIC ns. Its last lines are still to be read."""
+        now = time.monotonic_ns()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        return now
+
+    def close(self) -> None:
+        """Unloads the module."""
+        assert self._process.stdout
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        until = time.monotonic() + _PATIENCE
+        while self._process.poll() is None and time.monotonic() < until:
+            if select.select([self.text], [], [], 0.1)[0] and not os.read(self.text, 1 << 18):
+                break
+        try:
+            self._process.wait(max(until - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._unload()
+        self._said.close()
+        self._folder.cleanup()
+
+    def _unload(self) -> None:
+        """A staprun that ended by a signal leaves its module, which has its number in its name."""
+        for name in loaded():
+            if name.endswith(f"_{self._process.pid}"):
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    subprocess.run([self._staprun, "-d", name], capture_output=True, timeout=_PATIENCE, check=False)
+
+
+def module_name(module: Path) -> str:
+    """The module's name, which is in its section .modinfo. StallscopeError if it is none of ours."""
+    try:
+        match = _MODULE_NAME.search(module.read_bytes())
+    except OSError as error:
+        raise StallscopeError(f"cannot read {module}: {error.strerror}", "name a file of --stap-compile-only") from None
+    if not match:
+        raise StallscopeError(f"{module} is no module of this tracer", "name a file of --stap-compile-only")
+    return match[1].decode()
+
+
+def _end_with_parent() -> None:
+    """In the child: when this process ends, however that happens, it is told to unload the module."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _first_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if "ERROR" in line or "rror" in line]
+    return printable((told or lines or ["it said nothing"])[0])[:200]

@@ -1,0 +1,150 @@
+"""What a script prints, as it comes, and what a trace has taken at its end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from ....converters.model import Frame
+from ....converters.readers.stap.lines import Line, Lines, Wait
+from ....converters.readers.stap.stacks import Stacks
+from ...measures.calls import Calls as FunctionCalls
+from ...measures.ioctl import Ioctl
+from ...measures.locks import Locks
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure
+from ...measures.wakeup import WakeUp
+from ...symbols.kallsyms import Kallsyms
+from ..ebpf.timed import calls_by_process, parts_by_process
+from ..protocol import Request
+from ..taken import Place, Taken
+from .calls import Calls
+from .compiling import MOST_FRAMES
+from .functions import Function
+from .threads import Filter, Part, Threads
+from .wakes import Names, Wakes
+
+_SKIPPED = re.compile(r"skipped probes: (\d+)|(\d+) transport failures")
+_PYTHON = "_PyEval_EvalFrame"
+"""How the names of the functions of CPython's interpreter loop begin."""
+
+LEFT_OUT: Mapping[type, str] = {Locks: "locks and who has them are not told: the engine stap has no script for them"}
+"""Measures that add to others, and are left out; and what is said then."""
+
+
+class Taking:
+    """Takes the lines of one trace."""
+
+    def __init__(
+        self, lines: Lines, measures: Sequence[Measure], functions: Mapping[str, Function] = MappingProxyType({})
+    ) -> None:
+        """After the first line was read. ``functions``: those whose calls are timed, by name."""
+        waits = next((each for each in measures if isinstance(each, OffCpu)), None)
+        wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else None
+        alone = not any(isinstance(each, FunctionCalls) for each in measures)
+        self.calls = (
+            Calls(functions, alone=alone) if not alone or any(isinstance(each, Ioctl) for each in measures) else None
+        )
+        wakes = next((each for each in measures if isinstance(each, WakeUp)), None)
+        self.wakes = Wakes(wakes) if wakes else None
+        self.threads = Threads(lines.began, wanted, self._waited)
+        self._lines, self._measures = lines, measures
+
+    def take(self, data: bytes, ended: int = 0) -> None:
+        """Takes what was printed. ``ended``: when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
+        for line in self._lines.feed(data):
+            self.line(line, ended)
+
+    def line(self, line: Line, ended: int = 0) -> None:
+        """The next line."""
+        if self.calls:
+            self.calls.take(line)
+        if self.wakes:
+            self.wakes.take(line)
+        self.threads.take(line, ended)
+
+    def _waited(self, wait: Wait, parts: Sequence[Part]) -> None:
+        for each in (self.calls, self.wakes):
+            if each:
+                each.waited(wait, parts)
+
+    def taken(self, request: Request, words: str, ended: int) -> Taken:
+        """All of it. ``words``: what staprun said on standard error."""
+        self._lines.finish()
+        accounts = self.threads.finish(ended)
+        if self.calls:
+            self.calls.finish(ended)
+        names = Names(self.threads.names)
+        stacks = self._lines.stacks(_kallsyms())
+        rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
+        remarks = _remarks(self._lines, rows)
+        if request.scope.grows:
+            remarks.append(
+                "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
+            )
+        lost = self._lost(words)
+        if lost["events"]:
+            remarks.append("SystemTap lost events: trace fewer processes")
+        if self.calls:
+            remarks += self.calls.remarks()
+        remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]
+        return Taken(
+            self._lines.wall,
+            max(ended - self._lines.began, 0),
+            rows,
+            accounts,
+            self.threads.names,
+            {account.pid: self.threads.names.get(account.pid, "") for account in accounts},
+            lost,
+            remarks,
+            calls=calls_by_process(self.calls.timed(), names) if self.calls else (),
+            shared=self.calls.shared(ended) if self.calls else (),
+            call_ioctls=parts_by_process(self.calls.call_ioctls(), names) if self.calls else (),
+        )
+
+    def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:
+        if isinstance(measure, OffCpu):
+            return self.threads.waits(stacks)
+        if self.calls and isinstance(measure, (Ioctl, FunctionCalls)):
+            return self.calls.rows(stacks, of_calls=isinstance(measure, FunctionCalls))
+        if self.wakes and isinstance(measure, WakeUp):
+            return self.wakes.rows(stacks, names)
+        if isinstance(measure, OnCpu):
+            return self.threads.running(stacks)
+        return {}  # what the engine leaves out: see `LEFT_OUT`
+
+    def _lost(self, words: str) -> dict[str, int]:
+        lost = Counter(self._lines.lost)
+        lost["events"] += sum(int(one or two) for one, two in _SKIPPED.findall(words))
+        for each in (self.threads, self.calls, self.wakes):
+            more = each.lost if each else {}
+            for kind, number in more.items():
+                lost[kind] += number
+        return dict(lost)
+
+
+def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
+    remarks = []
+    if lines.printed is None:
+        remarks.append("the script did not come to its end: what it lost is not known")
+    longest = max((len(_native(place)) for row in rows.values() for place in row), default=0)
+    if longest >= MOST_FRAMES:
+        remarks.append(f"stacks of more than {MOST_FRAMES} frames are cut: what called the rest is missing")
+    if any(_PYTHON in frame.name for row in rows.values() for place in row for frame in place.stack):
+        remarks.append("there are Python functions, which the engine stap does not show")
+    return remarks
+
+
+def _native(place: Place) -> list[Frame]:
+    return [frame for frame in place.stack if frame.kind == "native"]
+
+
+def _kallsyms() -> Kallsyms | None:
+    try:
+        found = Kallsyms.read()
+    except OSError:
+        return None
+    return None if found.restricted else found

@@ -1,0 +1,161 @@
+"""What an engine took that gets names from another program, and the profile that is made of it."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...converters.model import Labels, Profile, Sample, Stack, ThreadTimes, ValueType
+from ...converters.model.call_ioctls import CallIoctls
+from ...converters.model.calls import CallTimes
+from ...converters.model.sharing import SharedCall
+from ...converters.model.states import BLOCKED
+from ..measures.protocol import Measure, columns_of
+from .protocol import EngineUnavailable, Request
+
+NO_STACK, NOT_SAMPLED, LOST, OTHER_STACKS = "[no stack]", "[not sampled]", "[lost]", "[other stacks]"
+"""Frames that stand for a stack."""
+
+
+@dataclass
+class Account:
+    """Times of one thread, in ns; ``began`` and ``ended`` in ns of any clock."""
+
+    pid: int
+    tid: int
+    began: int
+    ended: int = 0
+    on_cpu: int = 0
+    runnable: int = 0
+    blocked: Counter[str] = field(default_factory=Counter)
+    """By state of `states.BLOCKED`."""
+    switches: int = 0
+    exited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose time it is, and where it was spent."""
+
+    pid: int
+    tid: int
+    state: str
+    stack: Stack
+    is_open: bool = False
+    more: Labels = ()
+    """Other labels."""
+
+
+@dataclass
+class Taken:
+    """All of it. Rows are by name of the measure: their values are those of the measure's columns."""
+
+    began_wall: int
+    """Unix epoch, ns."""
+    duration: int
+    """ns."""
+    rows: Mapping[str, Mapping[Place, Sequence[int]]]
+    accounts: Sequence[Account]
+    threads: Mapping[int, str]
+    """Names by tid."""
+    processes: Mapping[int, str]
+    """Names by pid."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    comments: Sequence[str] = ()
+    calls: Sequence[CallTimes] = ()
+    shared: Sequence[SharedCall] = ()
+    call_ioctls: Sequence[CallIoctls] = ()
+
+    def profile(self, measures: Sequence[Measure], what: str) -> Profile:
+        """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time"."""
+        columns = columns_of(measures)
+        samples = [
+            Sample(place.stack, _values(columns, measure.columns, values), self._labels(place))
+            for measure in measures
+            for place, values in self.rows.get(measure.name, {}).items()
+        ]
+        return Profile(
+            list(columns),
+            samples,
+            title=self._title(what),
+            host=socket.gethostname(),
+            start_ns=self.began_wall,
+            duration_ns=self.duration,
+            threads=[self._times(account) for account in self.accounts],
+            lost=dict(self.lost),
+            comments=list(self.comments),
+            calls=list(self.calls),
+            shared=list(self.shared),
+            call_ioctls=list(self.call_ioctls),
+        )
+
+    def _labels(self, place: Place) -> Labels:
+        pairs: list[tuple[str, str | int]] = [
+            ("pid", place.pid),
+            ("process", self._process(place.pid)),
+            ("state", place.state),
+            ("thread", self._thread(place.pid, place.tid)),
+            ("tid", place.tid),
+            *place.more,
+        ]
+        return tuple(sorted([*pairs, ("open", "yes")] if place.is_open else pairs))
+
+    def _process(self, pid: int) -> str:
+        return self.processes.get(pid, "") or self.threads.get(pid, "") or "[unknown]"
+
+    def _thread(self, pid: int, tid: int) -> str:
+        return self.threads.get(tid, "") or self._process(pid)
+
+    def _times(self, account: Account) -> ThreadTimes:
+        return ThreadTimes(
+            account.pid,
+            self._process(account.pid),
+            account.tid,
+            self._thread(account.pid, account.tid),
+            account.ended - account.began,
+            account.on_cpu,
+            account.runnable,
+            {state: account.blocked[state] for state in BLOCKED if account.blocked[state]},
+            account.switches,
+            account.exited,
+        )
+
+    def _title(self, what: str) -> str:
+        names = Counter(self._process(pid) for pid in {account.pid for account in self.accounts})
+        if len(names) > 3:
+            return f"{what} of {names.total()} processes"
+        whom = [f"{count} × {name}" if count > 1 else name for name, count in names.most_common()]
+        return f"{what} of {', '.join(whom)}" if whom else what
+
+
+def refuse(name: str, request: Request) -> None:
+    """EngineUnavailable if an option was given that only the engine libbpf honours."""
+    given = {
+        "--every": request.every is not None,
+        "--lines": request.lines is not None,
+        "--container-pid": request.container_pids,
+        "--python-only": request.python_only,
+        "--native-python": request.native_python,
+    }
+    if wanted := [option for option, is_given in given.items() if is_given]:
+        raise EngineUnavailable(f"the engine {name} does not have {wanted[0]}", f"leave out {wanted[0]} or --engine")
+
+
+def _values(columns: Sequence[ValueType], own: Sequence[ValueType], values: Iterable[int]) -> tuple[int, ...]:
+    """``values`` of a measure's ``own`` columns, in the places that they have among all ``columns``."""
+    row = [0] * len(columns)
+    for column, value in zip(own, values, strict=True):
+        row[columns.index(column)] = value
+    return tuple(row)
+
+
+def shared_out(total: int, parts: Sequence[int]) -> list[int]:
+    """``total`` divided in the ratio of ``parts``, which are not all 0, in whole numbers that sum to it."""
+    whole, seen, given, shares = sum(parts), 0, 0, []
+    for part in parts:
+        seen += part
+        shares.append(total * seen // whole - given)
+        given += shares[-1]
+    return shares

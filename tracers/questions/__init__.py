@@ -1,0 +1,1 @@
+"""Questions about calls: expressions over arguments and results, checked and compiled into C."""
