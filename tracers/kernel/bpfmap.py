@@ -13,11 +13,12 @@ from ctypes import byref, c_size_t, c_uint32
 from typing import Protocol
 
 from .libbpf import MapOptions, check, check_pointer, library
+from .shared_memory import store_u64
 
 _BUSY, _DISCARDED = 1 << 31, 1 << 30
 """BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT, of the length with which a record begins."""
 _HEAD, _POSITION = struct.Struct("I"), struct.Struct("Q")
-"""Native, so that each is read and written as a whole."""
+"""Native, so that each is read as a whole."""
 _STEP = 1 << 16
 """After so many bytes the kernel is told that they were read."""
 _BATCH = 1 << 14
@@ -238,7 +239,7 @@ class RingBuffer:
     def _tell(self, position: int) -> None:
         """Gives the kernel the room of what was read."""
         self._position = position
-        _POSITION.pack_into(self._consumer, 0, position)
+        store_u64(self._consumer, 0, position)
 
     def close(self) -> None:
         """Unmaps it; a second call does nothing."""

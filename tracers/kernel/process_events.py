@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from . import perf_events
+from .shared_memory import store_u64
 
 _PERF_COUNT_SW_DUMMY = 9
 _PERF_SAMPLE_TIME = 1 << 2
@@ -30,8 +31,7 @@ _MISC_MMAP_BUILD_ID = 1 << 14
 _HEADER = struct.Struct("<IHH")
 _TIME = struct.Struct("<Q")
 _POSITIONS = struct.Struct("QQ")
-_POSITION = struct.Struct("Q")
-"""data_head or data_tail in native format, which struct accesses as a whole; with "<Q" it would go byte by byte."""
+"""data_head and data_tail; native, so that each is read as a whole, and not byte by byte as with "<Q"."""
 _TASK_BODY = struct.Struct("<IIII")
 _MMAP2_BODY = struct.Struct("<IIQQQ24sII")
 _RING_BYTES = 64 << 20
@@ -121,7 +121,7 @@ class _Ring:
             data = self._memory[base + start : base + end]
         else:
             data = self._memory[base + start : base + self._size] + self._memory[base : base + end]
-        _POSITION.pack_into(self._memory, _HEAD_OFFSET + 8, head)
+        store_u64(self._memory, _HEAD_OFFSET + 8, head)
         return data
 
     def close(self) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-import struct
 import sys
 import time
 import traceback
 from collections.abc import Callable
 
 from ....converters.base.units import duration
+from ...kernel.shared_memory import store_u64
 from .probes import Probes
 
-_CUTS = struct.Struct("Q")
-"""Each of the two numbers of struct cuts (bpf/include/records.h); native, so that it is written as a whole."""
+_NEXT = 8
+"""Offset in struct cuts (bpf/include/records.h), whose first field is the last boundary."""
 _NOTICE = 500_000_000
 """Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
 if this process has to wait for a core in between."""
@@ -76,7 +76,7 @@ class Intervals:
     def passed(self) -> None:
         """The interval that ended at the boundary has been read completely."""
         self.boundary = self._next
-        _CUTS.pack_into(self._memory, 0, self.boundary)
+        store_u64(self._memory, 0, self.boundary)
         self._next = 0
 
     def withdraw(self) -> int:
@@ -98,7 +98,7 @@ class Intervals:
         ]
 
     def _announce(self, boundary: int) -> None:
-        _CUTS.pack_into(self._memory, _CUTS.size, boundary)
+        store_u64(self._memory, _NEXT, boundary)
 
     def write(self, publish: Callable[[], None], size: int = 0) -> None:
         """Calls ``publish`` in a process of its own, which takes ``size`` bytes at most."""
