@@ -100,6 +100,7 @@ TARGETS = {
     "perf": Target(perf_text, 100, "stackcollapse-perf.pl", 200),
     "folded": Target(folded_text, 90, mb=200),
     "stap": Target(stacks.stap, 90, "stackcollapse-stap.pl"),
+    "stap_lines": Target(stacks.stap_lines, 10),
     "bpftrace": Target(stacks.bpftrace, 90, "stackcollapse-bpftrace.pl"),
     "gdb": Target(stacks.eu_stack, 90, "stackcollapse-elfutils.pl"),
     "dtrace": Target(stacks.dtrace, 90, "stackcollapse.pl"),

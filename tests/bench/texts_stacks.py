@@ -143,8 +143,35 @@ def bcc(size: int) -> Iterator[bytes]:
     yield from _repeated(size, _blocks(size, make), lambda choice, text: f"{text} {choice.randrange(1, 5000)}\n")
 
 
+def stap_lines(size: int) -> Iterator[bytes]:
+    """What stap/offcpu.stp prints: 64 threads that wait, with 2,000 stacks, each told before its first wait."""
+    choice = random.Random(1)
+    now, made, lines = 1_000_000_000_000, 0, 0
+    piece = f"stallscope 1 {now} 1795406984254747258\n"
+    whole = paths(choice)[:2_000]
+    told: set[int] = set()
+    while made < size:
+        stack = choice.randrange(len(whole))
+        if stack not in told:
+            told.add(stack)
+            for depth, i in enumerate(reversed(whole[stack])):
+                place = f"{_name(i)}+{_offset(i, depth == 0, choice):#x}/0x200 [/usr/lib/lib{i % 40}.so]"
+                piece += f"f {stack + 1} {depth} {place}\n"
+                lines += 1
+        ran, blocked, woken = choice.randrange(90_000), choice.randrange(5_000_000), choice.randrange(50_000)
+        now += 20_000
+        tid = 4100 + choice.randrange(64)
+        piece += f"w 4100 {tid} {choice.choice('SSSDR')} 0 {stack + 1} {now} {ran} {blocked} {woken}\n"
+        lines += 1
+        made += len(piece)
+        yield piece.encode()
+        piece = ""
+    yield f"lost scope 0\nlost stacks 0\nlost threads 0\nend {now + 5_000_000} {lines}\n".encode()
+
+
 TEXTS: dict[str, tuple[str, Callable[[int], Iterator[bytes]], str]] = {
     "stap": ("stap", stap, "stackcollapse-stap.pl"),
+    "stap_lines": ("stap_lines", stap_lines, ""),
     "dtrace": ("dtrace", dtrace, "stackcollapse.pl"),
     "eu-stack": ("gdb", eu_stack, "stackcollapse-elfutils.pl"),
     "gdb": ("gdb", gdb, "stackcollapse-gdb.pl"),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ....converters.base.units import plural
-from ....converters.model import Frame, Module, Stack
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.calls import BUCKETS, CallTimes, bucket_of
 from ....converters.model.states import RUNNING
@@ -25,7 +23,8 @@ from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
 from ...measures.ioctl_records import LEFT_OUT, NVIDIA_MAJOR
 from ...measures.protocol import Timed
-from ..taken import NO_STACK, Place
+from ..taken import Place
+from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
 from .threads import Part
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from ....converters.model.sharing import SharedCall
     from ...measures.sharing import Sharing
 
-_MOST_PLACES = 1 << 19
 _MOST_WAITS = 1 << 12
 """Waits of one call that are kept one by one, to tell who was inside meanwhile."""
 _MOST_FILES = 1 << 16
@@ -41,39 +39,7 @@ _UNTOLD = 1_000_000_000
 """No call runs for so many ns without a wait, which would tell of it; if one does, it is not known to be inside."""
 _MOST_EVENTS = 1 << 16
 """Calls and waits that are handed on together."""
-_NO_MODULE = Module("")
 _NO_FILE = Descriptor(0, 0, 0, 0, b"", b"")
-
-
-class What(NamedTuple):
-    """What was called."""
-
-    name: str
-    device: str
-    """Of an ioctl."""
-    locks: str = ""
-    library: str = ""
-    """Of a function: the path of its file."""
-
-    @property
-    def file(self) -> str:
-        """The name of a function's file."""
-        return os.path.basename(self.library)
-
-
-class Key(NamedTuple):
-    """Where time was spent, by the numbers of stacks."""
-
-    pid: int
-    tid: int
-    state: str
-    user: int
-    kernel: int
-    call: What | None
-    """It is a frame between both; None: a function is among the user's frames."""
-    of_calls: bool
-    """It belongs to the measure of functions' calls."""
-    is_open: bool = False
 
 
 @dataclass(slots=True)
@@ -89,6 +55,8 @@ class _Call:
     """Time in calls of functions that this one made,"""
     inner_on_cpu: int = 0
     """and of all calls that it made, the time on a core."""
+    places: Places = field(default_factory=dict)
+    """Of calls that it made, which have returned."""
     ioctls: dict[What, CallIoctls] = field(default_factory=dict)
     """Those that it made, or calls that it made."""
     asleep: list[tuple[int, int]] = field(default_factory=list)
@@ -103,12 +71,11 @@ class Calls:
         self.lost: Counter[str] = Counter({LEFT_OUT: 0})
         self.unfinished = 0
         self._functions, self._alone = functions, alone
-        self._marked = {(each.path, each.shown) for each in functions.values()}
         self._inside: defaultdict[int, list[_Call]] = defaultdict(list)
         """By thread, the outermost first."""
         self._files: dict[tuple[int, int], Descriptor] = {}
         self._going_on: list[IoctlCall | FunctionCall] = []
-        self._rows: dict[Key, list[int]] = {}
+        self._places = CallPlaces(functions)
         self._times: dict[tuple[int, int, What], CallTimes] = {}
         self._parts: dict[tuple[int, int, What, What], CallIoctls] = {}
         """Ioctls by thread, function and what they are."""
@@ -124,11 +91,16 @@ class Calls:
             else:
                 self._call(line, line.length)
         elif isinstance(line, Left):
-            self._returned(line.tid, line.time)
+            self._forget([self._returned(line.tid, line.time)])
         elif isinstance(line, Descriptor):
             self._descriptor(line)
         elif isinstance(line, Exit):
-            self._inside.pop(line.tid, None)
+            self._forget(self._inside.pop(line.tid, ()))
+
+    def _forget(self, calls: Iterable[_Call]) -> None:
+        """What is not known to return: only the calls in it are known."""
+        for call in calls:
+            self._places.add(call.places)
 
     def waited(self, wait: Wait, parts: Iterable[Part]) -> None:
         """A thread has waited, or still waits, for these times in these states."""
@@ -153,7 +125,7 @@ class Calls:
         """The call of a thread that began then; what it did is forgotten."""
         calls = self._inside.get(tid, [])
         while calls and calls[-1].began > began:  # its return was not seen
-            calls.pop()
+            self._forget([calls.pop()])
         call = calls.pop() if calls and calls[-1].began == began else _Call(began)
         if not calls:
             self._inside.pop(tid, None)
@@ -170,6 +142,9 @@ class Calls:
         for line in sorted(self._going_on, key=lambda each: -each.time):
             self._call(line, max(ended - line.time, 0))
         self._going_on = []
+        for calls in self._inside.values():
+            self._forget(calls)
+        self._inside.clear()
 
     def _call(self, line: IoctlCall | FunctionCall, length: int) -> None:
         call = self._returned(line.tid, line.time)
@@ -184,11 +159,14 @@ class Calls:
                 _add_ioctl(call.ioctls, what, line, call, length)
         else:
             what = self._function(line, call)
-        self._add_rows(line, call, what, length, is_inside=bool(around))
+        self._find_places(line, call, what, length)
         if isinstance(line, FunctionCall) or self._alone:
             self._count(line, call, what, length)
         if around:
             _add_to_outer(around[-1], call, length, is_function=isinstance(line, FunctionCall))
+            self._places.inside(around[-1].places, call.places)
+        else:
+            self._places.add(call.places)
 
     def _function(self, line: FunctionCall, call: _Call) -> What:
         path, shown = self._functions.get(line.function, Function("", line.function))
@@ -200,25 +178,20 @@ class Calls:
             self._parts[key].add(made)
         return what
 
-    def _add_rows(
-        self, line: IoctlCall | FunctionCall, call: _Call, what: What, length: int, *, is_inside: bool
-    ) -> None:
+    def _find_places(self, line: IoctlCall | FunctionCall, call: _Call, what: What, length: int) -> None:
+        """Adds those of a call to those of the calls in it."""
         is_function = isinstance(line, FunctionCall)
-        counted = int(not line.is_open and (is_function or self._alone))
-        of_calls = is_function or is_inside
+        of_calls = is_function or line.tid in self._inside
         for part, time in call.waits.items():
             kernel, user = part.origin
             shown = None if is_function else what
-            self._row(Key(line.pid, line.tid, part.state, user, kernel, shown, of_calls, part.is_open), time, 0)
+            key = Key(line.pid, line.tid, part.state, (user,), kernel, shown, of_calls, part.is_open)
+            add_place(call.places, key, time, 0)
+        if is_function and not line.is_open:  # a system call returns without a trampoline
+            call.places = with_callers(call.places, line.user)
         on_cpu = max(length - call.blocked - call.runnable - call.inner_on_cpu, 0)
-        self._row(Key(line.pid, line.tid, RUNNING, line.user, 0, what, of_calls, line.is_open), on_cpu, counted)
-
-    def _row(self, key: Key, time: int, calls: int) -> None:
-        if key not in self._rows and len(self._rows) >= _MOST_PLACES:
-            key = key._replace(user=-1, kernel=0)
-        row = self._rows.setdefault(key, [0, 0])
-        row[0] += time
-        row[1] += calls
+        key = Key(line.pid, line.tid, RUNNING, (line.user,), 0, what, of_calls, line.is_open)
+        add_place(call.places, key, on_cpu, int(not line.is_open and (is_function or self._alone)))
 
     def _count(self, line: IoctlCall | FunctionCall, call: _Call, what: What, length: int) -> None:
         key = line.pid, line.tid, what
@@ -237,31 +210,8 @@ class Calls:
             times.errors[name] = times.errors.get(name, 0) + 1
 
     def rows(self, stacks: Stacks, *, of_calls: bool) -> dict[Place, list[int]]:
-        """Rows of time and number of calls: of those of functions with the ioctls in them, or of other ioctls."""
-        rows: dict[Place, list[int]] = {}
-        for key, (time, calls) in self._rows.items():
-            if key.of_calls == of_calls:
-                place = Place(key.pid, key.tid, key.state, self._stack(key, stacks), key.is_open)
-                row = rows.setdefault(place, [0, 0])
-                row[0] += time
-                row[1] += calls
-        return rows
-
-    def _stack(self, key: Key, stacks: Stacks) -> Stack:
-        """User frames, the call, and the kernel's frames. Timed functions are of a kind of their own."""
-        user = tuple(
-            frame._replace(kind="api") if ((frame.module or _NO_MODULE).path, frame.name) in self._marked else frame
-            for frame in stacks.of(0, key.user) or (Frame(NO_STACK, "other"),)
-        )
-        return (*user, *self._frame(key), *stacks.of(key.kernel, 0))
-
-    def _frame(self, key: Key) -> Stack:
-        what = key.call
-        if what is None or (not what.device and key.is_open and key.user):  # then it is where the thread waits
-            return ()
-        if not what.device:
-            return (Frame(what.name, "api", Module(what.library) if what.library else None),)
-        return (Frame(f"{what.name} {what.device}", "api"),)
+        """See `CallPlaces.rows`."""
+        return self._places.rows(stacks, of_calls=of_calls)
 
     def timed(self) -> list[Timed]:
         """The calls by thread."""

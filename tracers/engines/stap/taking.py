@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from ....converters.base.text import printable
 from ....converters.model import Frame
 from ....converters.readers.stap.lines import Line, Lines, Wait
 from ....converters.readers.stap.stacks import Stacks
@@ -28,6 +29,8 @@ from .threads import Filter, Part, Threads
 from .wakes import Names, Wakes
 
 _SKIPPED = re.compile(r"skipped probes: (\d+)|(\d+) transport failures")
+_LONGEST = 200
+"""Characters of an error that are told."""
 _PYTHON = "_PyEval_EvalFrame"
 """How the names of the functions of CPython's interpreter loop begin."""
 
@@ -80,7 +83,7 @@ class Taking:
         names = Names(self.threads.names)
         stacks = self._lines.stacks(_kallsyms())
         rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
-        remarks = _remarks(self._lines, rows)
+        remarks = _remarks(self._lines, rows, words)
         if request.scope.grows:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
@@ -126,10 +129,13 @@ class Taking:
         return dict(lost)
 
 
-def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
+def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], words: str) -> list[str]:
     remarks = []
     if lines.printed is None:
-        remarks.append("the script did not come to its end: what it lost is not known")
+        said = next(
+            (f" (SystemTap: {printable(line)[:_LONGEST]})" for line in words.splitlines() if "ERROR" in line), ""
+        )
+        remarks.append(f"the script did not come to its end: what it lost is not known{said}")
     longest = max((len(_native(place)) for row in rows.values() for place in row), default=0)
     if longest >= MOST_FRAMES:
         remarks.append(f"stacks of more than {MOST_FRAMES} frames are cut: what called the rest is missing")

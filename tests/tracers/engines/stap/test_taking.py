@@ -60,3 +60,13 @@ def test_losses() -> None:
     assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
         "the script did not come to its end: what it lost is not known"
     ]
+
+
+def test_an_error_of_the_script_is_told() -> None:
+    words = "WARNING: x\nERROR: MAXACTION exceeded \x1b[31m near identifier 'printf'\nERROR: another\n"
+    (remark,) = taken(TEXT.rpartition(b"lost returns")[0], words).comments
+    assert remark.startswith(
+        "the script did not come to its end: what it lost is not known (SystemTap: ERROR: MAXACTION"
+    )
+    assert "\x1b" not in remark
+    assert "another" not in remark
