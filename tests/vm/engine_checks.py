@@ -14,7 +14,6 @@ from typing import Any
 
 import commands
 import plan
-from checks import check
 from commands import Tracer, load
 from runner import Workload
 from stallscope.converters.model import Profile, Sample
@@ -31,7 +30,6 @@ POINTS = 0.06
 _BTF = Path("/sys/kernel/btf")
 
 
-@check
 def bcc() -> str:
     """Where libbpf can be used the kernel's type information is hidden: auto goes on to bcc and says why."""
     if os.environ["STALLSCOPE_VM"] not in plan.TOO_OLD and _BTF.exists():
@@ -39,33 +37,28 @@ def bcc() -> str:
     return _with_auto("bcc")
 
 
-@check
 def stap_clock() -> str:
     """What SystemTap says of waits and of running, where libbpf cannot be asked."""
     return _told(_waits_and_shares("--engine", "stap", "--stap-module", str(_module())))
 
 
-@check
 def auto_stap() -> str:
     """A kernel without BPF that loads modules."""
     return _with_auto("stap", "--stap-module", str(_module()))
 
 
-@check
 def auto_perf() -> str:
     """A kernel without BPF that loads no module any more: auto tries the module, and goes on."""
     Path("/proc/sys/kernel/modules_disabled").write_text("1")
     return _with_auto("perf", "--stap-module", str(_module()))
 
 
-@check
 def perf() -> str:
     """What perf says of waits and of running."""
     _hide_modules()
     return _told(_waits_and_shares("--engine", "perf"))
 
 
-@check
 def eu_stack() -> str:
     """Shares of waits of known length by few samples, since each takes seconds under emulation."""
     output = Path("/run/engine.pb.gz")
@@ -84,7 +77,6 @@ def eu_stack() -> str:
     return f"shares as they have to be, of {number} samples; all of the threads' time is told"
 
 
-@check
 def no_bpf() -> str:
     """Engines that need BPF say that there is none, and what else there is."""
     told = []

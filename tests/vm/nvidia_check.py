@@ -17,7 +17,6 @@ from pathlib import Path
 
 import stap_check
 import stap_modules
-from checks import check
 from runner import Workload
 from stallscope.converters.model import Profile, Sample
 from stallscope.converters.model.locks import OWNER
@@ -97,7 +96,6 @@ class Ran:
         return sum(w["ns"] for w in self.traced.truth["waits"] if (w["function"], w["pid"]) == (name, pid))
 
 
-@check
 def nvidia() -> str:
     """What is waited for, and the ioctls. Returns what was measured. AssertionError where it is wrong."""
     with _driver():
@@ -111,7 +109,6 @@ def nvidia() -> str:
     )
 
 
-@check
 def nvidia_holder() -> str:
     """Who has the lock, asleep or on a core."""
     with _driver():
@@ -127,7 +124,6 @@ def nvidia_holder() -> str:
     )
 
 
-@check
 def nvidia_stap() -> str:
     """trace-offcpu --engine stap beside libbpf, on the same processes at the same time."""
     output = "/run/nvidia.pb.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections import Counter
@@ -21,7 +22,7 @@ from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.wakeup import WakeUp
 from stap_check import FUNCTIONS, TOTALS, WORKLOAD, check_account, check_gone, ended, trace
-from stap_modules import CALLS, PRODUCER
+from stap_modules import CALLS, PRODUCER, module_of
 from tracing import run_traced
 
 _Value = TypeVar("_Value")
@@ -30,9 +31,9 @@ _HELD_US = 100_000
 of SystemTap take 2 ms."""
 
 
-def ioctl(module: Path) -> str:
-    """Returns what was measured. AssertionError where it is wrong."""
-    ours, theirs = _both(module, "ioctl", ("ioctls", "held", 2, 5, _HELD_US), (Ioctl(),))
+def ioctl() -> str:
+    """trace-ioctl with both engines."""
+    ours, theirs = _both("ioctl", ("ioctls", "held", 2, 5, _HELD_US), (Ioctl(),))
     calls, differs = _compare_calls(ours, theirs)
     functions = _compare_stacks(ours, theirs)
     mine, other = ({each.name: each.count for each in profile.shared} for profile in (ours, theirs))
@@ -40,9 +41,9 @@ def ioctl(module: Path) -> str:
     return f"{calls} calls, the same in both, with the same {functions} stacks; times within {differs:.1%}"
 
 
-def wakeup(module: Path) -> str:
-    """Returns what was measured. AssertionError where it is wrong."""
-    ours, theirs = _both(module, "wakeup", WORKLOAD, (WakeUp(4),))
+def wakeup() -> str:
+    """trace-wakeup with both engines."""
+    ours, theirs = _both("wakeup", WORKLOAD, (WakeUp(4),))
     one, other = (_woken(profile) for profile in (ours, theirs))
     print(one, other, sep="\n")
     assert one.keys() == other.keys(), one.keys() ^ other.keys()
@@ -56,13 +57,13 @@ def wakeup(module: Path) -> str:
     return f"{waits} waits ended by the same, through {len(one)} chains; times within {worst:.1%}"
 
 
-def cuda(module: Path) -> str:
-    """Returns what was measured. AssertionError where it is wrong."""
+def cuda() -> str:
+    """trace-cuda with both engines."""
     _move_to_memory(Path(PRODUCER))
     wanted = Wanted(libraries=(Library.at(PRODUCER),), symbols=re.compile(CALLS))
     ioctls = Ioctl(alone=False)
     more = ("--lib", PRODUCER, "--sym", CALLS)
-    ours, theirs = _both(module, "cuda", WORKLOAD, (ioctls, Calls(wanted, ioctls=ioctls)), more)
+    ours, theirs = _both("cuda", WORKLOAD, (ioctls, Calls(wanted, ioctls=ioctls)), more)
     calls, differs = _compare_calls(ours, theirs)
     functions = _compare_stacks(ours, theirs)
     assert calls >= 2 * WORKLOAD[1] - 1, calls
@@ -97,10 +98,10 @@ def _woken(profile: Profile) -> dict[_Chain, tuple[int, int]]:
 
 
 def _both(
-    module: Path, stem: str, workload: tuple[str | int, ...], measures: tuple[Measure, ...], more: Sequence[str] = ()
+    stem: str, workload: tuple[str | int, ...], measures: tuple[Measure, ...], more: Sequence[str] = ()
 ) -> tuple[Profile, Profile]:
     """The profiles of libbpf and of SystemTap, taken at the same time."""
-    output = f"/run/{stem}.pb.gz"
+    module, output = module_of(os.environ["STALLSCOPE_VM"], f"stap_{stem}"), f"/run/{stem}.pb.gz"
     with Workload(str(workload[0]), *workload[1:], linger=True) as running:
         theirs = trace(module, stem, running.pids, output, *more)
         scope = Scope(pids=list(running.pids))

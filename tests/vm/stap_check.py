@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.measures.offcpu import OffCpu
-from stap_modules import ROOT
+from stap_modules import ROOT, module_of
 from tracing import run_traced
 
 TOTALS = 0.05
@@ -29,8 +30,9 @@ _MODULE = "stallscope_"
 _PATIENCE = 180.0
 
 
-def run(module: Path) -> str:
-    """Returns what was measured. AssertionError where it is wrong."""
+def run() -> str:
+    """The engine stap beside libbpf, on the same process at the same time; traces that end in every way."""
+    module = module_of(os.environ["STALLSCOPE_VM"], "stap")
     with Workload(*WORKLOAD, linger=True) as workload:
         theirs = trace(module, "offcpu", workload.pid, "/run/stap.pb.gz")
         scope = Scope(pids=list(workload.pids))

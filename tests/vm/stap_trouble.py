@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from checks import check
 from commands import Tracer, load
 from runner import Workload
 from stallscope.converters.model import Profile
@@ -29,7 +28,6 @@ DEEP = 60
 """Frames of descend() in a thread of cpp_frames; in another one there are more than any tracer keeps."""
 
 
-@check
 def stap_storm() -> str:
     """What the scripts saw of each thread's switches, and what they say they lost, is what the kernel counted. Where
     SystemTap's own output breaks off, that is told, and the time from then on is told as lost."""
@@ -64,7 +62,6 @@ def _switches(profile: Profile, truths: list[dict[str, Any]]) -> tuple[Counter[i
     return counted, kernel
 
 
-@check
 def stap_deep() -> str:
     """Stacks of C++ that are longer than 2,048 characters; and one that is cut, which is told."""
     with Workload("cpp_frames", 1500, linger=True) as workload:
@@ -83,7 +80,6 @@ def stap_deep() -> str:
     return f"{len(names['deep'])} frames in {len(text):,} characters; {MOST_FRAMES} of a longer stack, which is told"
 
 
-@check
 def stap_killed() -> str:
     """SIGKILL for the tracer, and for SystemTap's process, which is what staprun becomes: no module is left."""
     with Workload("slow_producer", 1000, 200_000) as workload:

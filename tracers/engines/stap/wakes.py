@@ -60,8 +60,8 @@ class Wakes:
         self._depth = measure.depth
         self._wanted = Filter(measure.shortest, measure.longest, measure.states)
         self._columns = len(measure.columns)
-        self._woken: dict[int, tuple[int, tuple[_Link, ...]]] = {}
-        """By thread that was woken and has not run yet: when, and the chain."""
+        self._woken: dict[int, tuple[_Link, ...]] = {}
+        """By thread that was woken and has not run yet: the chain."""
         self._last: dict[int, tuple[_Link, ...]] = {}
         """By thread: the chain of its last wait, with that wait's times in a link of its own at the beginning."""
         self._rows: dict[_Key, list[int]] = {}
@@ -81,7 +81,7 @@ class Wakes:
         chain: tuple[_Link, ...] = (_Link(waker),)
         if self._depth > 1 and context == BY_THREAD and (own := self._last.get(tid)):
             chain = (_Link(waker, own[0].began, own[0].ended), *_up_to(own[1:], line.tid))[: self._depth]
-        self._woken[line.tid] = line.time, chain
+        self._woken[line.tid] = chain
 
     def waited(self, wait: Wait, parts: Sequence[Part]) -> None:
         """A thread has waited, or still waits, for these times in these states."""
@@ -90,13 +90,11 @@ class Wakes:
         if blocked.state.startswith(RUNNABLE):
             return None  # it did not wait for anybody
         self._last.pop(wait.tid, None)
-        time, chain = self._woken.pop(wait.tid, (0, ()))
+        chain = self._woken.pop(wait.tid, ())
         if wait.is_open:
             return self._add(wait, blocked, _UNKNOWN if is_woken else _NOBODY, blocked.time, 1)
         if not chain or wait.letter == "?":
             return self._add(wait, blocked, _UNKNOWN, blocked.time, 1)
-        if time < wait.since or chain[0].ended <= wait.since:
-            chain = (chain[0]._replace(began=0, ended=0),)  # it did not wait while this thread did
         until = wait.since + blocked.time
         self._last[wait.tid] = (_Link(_NOBODY[0], wait.since, until), *chain)
         for wakers, ns, count in shares(chain, wait.since, until):
