@@ -14,6 +14,8 @@ from ....converters.model import Labels, Profile, Sample, Stack
 from ...kernel.records import RUNNING
 from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
+from ..timed import calls_by_process, parts_by_process
+from ..wakers import Wakers, by_rows
 from .capture import Capture
 from .completing import complete
 from .gil import gil_of
@@ -22,8 +24,6 @@ from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
-from .timed import calls_by_process, parts_by_process
-from .wakers import Wakers, by_rows
 
 if TYPE_CHECKING:
     from ....converters.model.scheduling import Scheduling

@@ -54,6 +54,7 @@ from ...measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
 from ...measures.protocol import Ended, GilWait, LockHolder, LockRows, LockWait, Measure, Row
+from ..wakers import Wakers
 from .capture import Capture
 from .inner_ids import InnerIds
 from .lives import Lives
@@ -61,7 +62,6 @@ from .lock_names import LockNames
 from .lock_places import joined, taken_in
 from .names import Names
 from .stacks import Stacks
-from .wakers import Wakers
 
 _API = (
     (re.compile(r"_*pthread_mutex_\w*lock$|_*lll_(mutex_)?lock_wait$"), MUTEX),

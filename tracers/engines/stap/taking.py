@@ -19,9 +19,9 @@ from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
-from ..ebpf.timed import calls_by_process, parts_by_process
 from ..protocol import Request
 from ..taken import Place, Taken
+from ..timed import calls_by_process, parts_by_process
 from .calls import Calls
 from .compiling import MOST_FRAMES
 from .functions import Function

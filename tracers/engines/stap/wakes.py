@@ -23,8 +23,8 @@ from ...kernel.records import (
 )
 from ...measures.protocol import Row
 from ...measures.wakeup import WakeUp
-from ..ebpf.wakers import Wakers
 from ..taken import Place
+from ..wakers import Wakers
 from .threads import Filter, Part, stack_of
 
 _MOST_ROWS = 1 << 19

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
-from stallscope.tracers.engines.ebpf import wakers as module
-from stallscope.tracers.engines.ebpf.wakers import Wakers, by_rows
+from stallscope.tracers.engines import wakers as module
+from stallscope.tracers.engines.wakers import Wakers, by_rows
 from stallscope.tracers.kernel.records import (
     BY_CORE,
     BY_DEVICE,

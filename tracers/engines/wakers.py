@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ....converters.model import Frame, Labels, Stack
-from ....converters.model.wakers import SEPARATOR, WAKER, joined_tids
-from ...kernel.records import (
+from ...converters.model import Frame, Labels, Stack
+from ...converters.model.wakers import SEPARATOR, WAKER, joined_tids
+from ..kernel.records import (
     BY_CORE,
     BY_DEVICE,
     BY_NOBODY,
@@ -19,7 +19,7 @@ from ...kernel.records import (
     Origin,
     Waker,
 )
-from ...measures.protocol import Row
+from ..measures.protocol import Row
 
 _ACTIONS = Path("/sys/kernel/irq")
 _SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
