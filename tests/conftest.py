@@ -31,6 +31,12 @@ settings.register_profile("shared machine", deadline=None, suppress_health_check
 settings.load_profile("shared machine")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _survives_breakpoints() -> None:
+    """SIGTRAP does not end the tests: see docs/steps.md on virtual machines."""
+    signal.signal(signal.SIGTRAP, lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def require() -> Callable[[bool, str], None]:
     """``require(condition, reason)``: skips the test where it cannot run, fails it with REQUIRE_LIVE=1."""

@@ -21,14 +21,16 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.timeline import Timeline
-from tracing import Traced, run_traced
+from tracing import SURVIVES, Traced, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")
 
 ROUNDS = 20
+STEP = ("--vm-breakpoints", "--step")
 WALL = str(Path(sys.executable).with_name("trace-wall"))
 SYSTEM = next(version for version, command in interpreters().items() if command == (SYSTEM_PYTHON,))
-FORKS = """
+FORKS = f"""
+{SURVIVES}
 import os, time
 def step():
     time.sleep(0.002)
@@ -42,7 +44,8 @@ if 0 not in children:
     for child in children:
         os.waitpid(child, 0)
 """
-DEFINED_AGAIN = """
+DEFINED_AGAIN = f"""
+{SURVIVES}
 import time
 def define():
     text = "def step():\\n    time.sleep(0.003)\\n"
@@ -60,7 +63,8 @@ time.sleep(0.3)
 CALLS = 360
 UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}
 CALL_SECONDS = 0.004
-CHECKPOINTS = """
+CHECKPOINTS = f"""
+{SURVIVES}
 import time
 def save():
     time.sleep(0.08)
@@ -109,13 +113,15 @@ def test_each_call_is_a_step(version: str, names: tuple[str, ...]) -> None:
         name = steps.name.removeprefix(f"{FILE}:").rpartition(".")[2]
         counts[name] += steps.steps.count
         walls[name] += steps.steps.wall
-        assert steps.not_whole == 0, steps
+        assert steps.not_whole <= traced_.truth["traps"], steps
         assert steps.steps.on_cpu + steps.steps.blocked + steps.steps.runnable == steps.steps.wall
     plain = {name.rpartition(".")[2] for name in names} - {"suspended"}
     left = traced_.truth["left"] if tuple(traced_.truth["version"]) >= SEES_EXCEPTIONS else 0
     counts["raises"] -= left
     counts = +counts
-    assert counts == {name: truth[name]["calls"] for name in plain}, remarks
+    lost = traced_.truth["traps"]
+    assert counts.keys() == plain, remarks
+    assert all(abs(counts[name] - truth[name]["calls"]) <= lost for name in plain), (counts, truth, remarks)
     for name in plain:
         # The clocks around a call go on while its thread has no core.
         ns = truth[name]["ns"] + (left * PAUSE if name == "raises" else 0)
@@ -127,15 +133,16 @@ def test_each_call_is_a_step(version: str, names: tuple[str, ...]) -> None:
 
 
 def test_threads_are_told_apart(version: str) -> None:
-    found, _, _ = traced(version, ("shared",))
-    assert [steps.steps.count for steps in found] == [ROUNDS] * 3
+    found, traced_, _ = traced(version, ("shared",))
+    assert len(found) == 3
+    assert all(abs(steps.steps.count - ROUNDS) <= traced_.truth["traps"] for steps in found)
     assert len({steps.tid for steps in found}) == 3
 
 
 @pytest.mark.parametrize("given", ["python_steps.py:Model.step", f"{HERE}/python_steps.py:step"])
 def test_as_a_user_sees_them(version: str, given: str, tmp_path: Path) -> None:
     """In a process that runs, and in one that is started: its first steps may be missing, which is told."""
-    arguments = "-o", tmp_path / "x.svg", "--json", "--step", given
+    arguments = "-o", tmp_path / "x.svg", "--json", *STEP, given
     command = [*interpreters()[version], HERE / "python_steps.py", 40]
     finished = run(*arguments, "--", *command, command=WALL).check_succeeded()
     (steps,) = finished.summary["steps"]
@@ -147,7 +154,7 @@ def test_as_a_user_sees_them(version: str, given: str, tmp_path: Path) -> None:
 
 def test_a_function_that_is_not_there(tmp_path: Path) -> None:
     with Workload("python_steps", ROUNDS, linger=True) as workload:
-        arguments = "-o", tmp_path / "x.svg", "-d", 1, "--step", "python_steps.py:stepp", "-p", workload.pid
+        arguments = "-o", tmp_path / "x.svg", "-d", 1, *STEP, "python_steps.py:stepp", "-p", workload.pid
         said = run(*arguments, command=WALL).check_succeeded().out
     assert "no traced process has a Python function python_steps.py:stepp: there is " in said
     assert "Model.step" in said
@@ -157,7 +164,7 @@ def test_a_function_that_is_defined_again(version: str, tmp_path: Path) -> None:
     """Its code object is freed, and another one is at the same place or at another. What is not seen is told."""
     program = tmp_path / "again.py"
     program.write_text(DEFINED_AGAIN)
-    arguments = "-o", tmp_path / "x.svg", "--json", "--step", "again.py:step", "--", *interpreters()[version], program
+    arguments = "-o", tmp_path / "x.svg", "--json", *STEP, "again.py:step", "--", *interpreters()[version], program
     finished = run(*arguments, command=WALL).check_succeeded()
     (steps,) = finished.summary["steps"]
     told = re.search(r"defined again, or dropped, \d+ times?; it was not watched for ([0-9.]+) (\S+):", finished.out)
@@ -173,7 +180,7 @@ def test_a_function_that_is_defined_again(version: str, tmp_path: Path) -> None:
 def test_functions_of_forked_processes(tmp_path: Path) -> None:
     program = tmp_path / "forks.py"
     program.write_text(FORKS)
-    arguments = "-o", tmp_path / "x.svg", "--json", "--step", "forks.py:step", "--", *interpreters()[SYSTEM], program
+    arguments = "-o", tmp_path / "x.svg", "--json", *STEP, "forks.py:step", "--", *interpreters()[SYSTEM], program
     told = run(*arguments, command=WALL).check_succeeded().summary
     counts = {steps["pid"]: steps["steps"]["count"] for steps in told["steps"]}
     assert len(counts) == 3
@@ -183,7 +190,7 @@ def test_functions_of_forked_processes(tmp_path: Path) -> None:
 def test_steps_that_are_slow_again_and_again(tmp_path: Path) -> None:
     program = tmp_path / "saves.py"
     program.write_text(CHECKPOINTS)
-    arguments = "-o", tmp_path / "x.svg", "--json", "--step", "saves.py:step", "--step", "saves.py:save"
+    arguments = "-o", tmp_path / "x.svg", "--json", *STEP, "saves.py:step", "--step", "saves.py:save"
     told = run(*arguments, "--", *interpreters()[SYSTEM], program, command=WALL).check_succeeded().summary
     steps, saves = told["steps"]
     slow = steps["slow"]

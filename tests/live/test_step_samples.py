@@ -20,13 +20,14 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.timeline import Timeline
-from tracing import Trace
+from tracing import SURVIVES, Trace
 
 pytestmark = pytest.mark.usefixtures("live")
 
 FREQUENCY = 999
 WALL = str(Path(sys.executable).with_name("trace-wall"))
-PROGRAM = """
+PROGRAM = f"""
+{SURVIVES}
 import json, sys, time
 
 SOURCE = '''
@@ -84,7 +85,7 @@ def test_what_runs_in_slow_steps(tmp_path: Path) -> None:
     """Every 20th one runs another function, for twenty times as long as the one that each runs."""
     program, truth = tmp_path / "saves.py", tmp_path / "truth.json"
     program.write_text(PROGRAM)
-    arguments = "-F", FREQUENCY, "-o", tmp_path / "x.pb.gz", "--json", "--step", "saves.py:step"
+    arguments = "-F", FREQUENCY, "-o", tmp_path / "x.pb.gz", "--json", "--vm-breakpoints", "--step", "saves.py:step"
     told = run(*arguments, "--", SYSTEM_PYTHON, program, truth, command=WALL).check_succeeded().summary
     (steps,) = told["steps"]
     slow, others, spent = steps["slow"]["steps"], steps["slow"]["others"], steps["steps"]

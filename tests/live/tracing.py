@@ -18,6 +18,8 @@ from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
 
 RUNNABLE = ("runnable-woken", "runnable-preempted")
+SURVIVES = "import signal; signal.signal(signal.SIGTRAP, lambda *_: None)"
+"""Of a program with breakpoints, on a virtual machine: see docs/steps.md."""
 
 
 @dataclass

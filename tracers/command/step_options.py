@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from ...converters.base.errors import StallscopeError
 from ..apis.python_steps import PythonFunction, python_function
 from ..apis.steps import StepFunction, StepFunctions
+from ..kernel.breakpoints import on_virtual_machine
 from ..measures.protocol import Measure
 from ..measures.python_steps import PythonSteps
 from ..measures.span_options import SpanOptions
@@ -32,7 +34,13 @@ def step_option(function: Callable[..., Any]) -> Callable[..., Any]:
         help="A call of this function is a step (repeatable): lib.so:symbol, ./program:symbol, "
         "train.py:function. The summary says how long steps take, what they wait for, and what is between them.",
     )
-    return option(function)
+    accept = click.option(
+        "--vm-breakpoints",
+        is_flag=True,
+        help="Of --step train.py:function: set hardware breakpoints on a virtual machine, too. Some hypervisors lose "
+        "the cause of a trap, and the kernel then ends the program with SIGTRAP.",
+    )
+    return option(accept(function))
 
 
 def make_steps(given: Mapping[str, Any]) -> tuple[Measure, ...]:
@@ -52,6 +60,12 @@ def make_steps(given: Mapping[str, Any]) -> tuple[Measure, ...]:
     measures: list[Measure] = [Steps(native, options_of_spans)] if native.functions else []
     if python and (given["python"] == "no" or given["kernel_only"]):
         raise click.UsageError("--step FILE.py:FUNCTION needs Python functions: leave out --no-python and -K")
+    if python and not given["vm_breakpoints"] and on_virtual_machine():
+        raise StallscopeError(
+            "on a virtual machine, the hardware breakpoints of --step FILE.py:FUNCTION could end the program",
+            "--vm-breakpoints accepts that: some hypervisors lose the cause of a few of a million traps, and the "
+            "kernel then sends SIGTRAP; --step lib.so:symbol has no such risk",
+        )
     if python:
         measures.append(PythonSteps(python, options_of_spans))
     return *measures, *timeline

@@ -7,6 +7,7 @@ import click
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.python_steps import PythonFunction
+from stallscope.tracers.command import step_options
 from stallscope.tracers.command.step_options import make_steps
 from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.steps import Steps
@@ -24,6 +25,7 @@ GIVEN: dict[str, Any] = {
     "every": None,
     "python": "yes",
     "kernel_only": False,
+    "vm_breakpoints": True,
 }
 
 
@@ -66,6 +68,20 @@ def test_functions_of_python() -> None:
 def test_functions_of_python_need_its_stacks(less: dict[str, Any]) -> None:
     with pytest.raises(click.UsageError, match="leave out --no-python and -K"):
         make_steps({**GIVEN, **less, "steps": ("train.py:train_step",)})
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_a_program_on_a_virtual_machine_is_not_put_at_risk(virtual: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_options, "on_virtual_machine", lambda: virtual)
+    python = {**GIVEN, "steps": ("train.py:train_step",), "vm_breakpoints": False}
+    if virtual:
+        with pytest.raises(StallscopeError, match="could end the program") as error:
+            make_steps(python)
+        assert "--vm-breakpoints" in error.value.remedy
+    else:
+        assert len(make_steps(python)) == 2
+    assert len(make_steps({**python, "vm_breakpoints": True})) == 2
+    assert len(make_steps({**python, "steps": ("libtrain.so:step",)})) == 2
 
 
 def test_intervals_have_no_steps() -> None:

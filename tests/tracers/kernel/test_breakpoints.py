@@ -3,11 +3,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from stallscope.tracers.kernel import breakpoints, perf_events
@@ -97,4 +99,27 @@ def test_what_a_trap_costs(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError
 
     monkeypatch.setattr(perf_events, "open_event", refused)
+    assert breakpoints.cost() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "virtual"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu de hypervisor lahf_lm\nvmx flags\t: x\n", True),
+        ("processor\t: 0\nflags\t\t: fpu de lahf_lm\nbugs\t\t: hypervisor\n", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_virtual_machine(text: str | None, virtual: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    if text is not None:
+        cpuinfo.write_text(text)
+    monkeypatch.setattr(breakpoints, "_CPUINFO", str(cpuinfo))
+    assert breakpoints.on_virtual_machine() == virtual
+
+
+def test_a_trap_that_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not ours that ends."""
+    monkeypatch.setattr(breakpoints, "_cost", lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert breakpoints.cost() is None
