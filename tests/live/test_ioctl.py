@@ -161,7 +161,7 @@ def test_a_lock_of_the_kernel(network: None, trace: Trace, processes: int) -> No
     check(traced)
     assert {call.device for call in traced.profile.calls} == {"/dev/net/tun"}
     waiting = [s for s in traced.profile.samples if s.label("state") == "uninterruptible"]
-    if processes > 1:
+    if processes > 2:  # two on two cores poll for the mutex: its owner runs
         assert any("mutex_lock" in frame.name for sample in waiting for frame in sample.stack)
 
 

@@ -270,7 +270,8 @@ def test_a_lock_of_python_is_one(tmp_path: Path) -> None:
     script, out = tmp_path / "locks.py", tmp_path / "out.pb.gz"
     script.write_text(LOCK_USERS)
     command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    finished = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 0, finished.stderr
     with out.open("rb") as file:
         locks = pprof.load(file).locks
     most = max((lock for lock in locks if len(lock.waiters) >= 3), key=lambda lock: lock.time)
