@@ -171,7 +171,7 @@ class Woken(NamedTuple):
     kernel: int
     user: int
     context: str
-    """t: the thread; s: a softirq; d: an interrupt of a device; h: another one."""
+    """t: the thread; s: a softirq; d: an interrupt of a device; c: of the core's timer; h: another one."""
     number: int
     """Of the interrupt or softirq."""
 

@@ -88,9 +88,10 @@ class Taking:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
             )
-        lost = self._lost(words)
-        if lost["events"]:
-            remarks.append("SystemTap lost events: trace fewer processes")
+        skipped, missing = _skipped(words), self._lines.lost["events"]
+        if skipped or missing:
+            told = [f"{skipped:,} were skipped"] * bool(skipped) + [f"{missing:,} lines did not arrive"] * bool(missing)
+            remarks.append(f"SystemTap lost events ({', '.join(told)}): trace fewer processes")
         if self.calls:
             remarks += self.calls.remarks()
         remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]
@@ -101,7 +102,7 @@ class Taking:
             accounts,
             self.threads.names,
             {account.pid: self.threads.names.get(account.pid, "") for account in accounts},
-            lost,
+            self._lost(skipped),
             remarks,
             calls=calls_by_process(self.calls.timed(), names) if self.calls else (),
             shared=self.calls.shared(ended) if self.calls else (),
@@ -119,14 +120,19 @@ class Taking:
             return self.threads.running(stacks)
         return {}  # what the engine leaves out: see `LEFT_OUT`
 
-    def _lost(self, words: str) -> dict[str, int]:
+    def _lost(self, skipped: int) -> dict[str, int]:
         lost = Counter(self._lines.lost)
-        lost["events"] += sum(int(one or two) for one, two in _SKIPPED.findall(words))
+        lost["events"] += skipped
         for each in (self.threads, self.calls, self.wakes):
             more = each.lost if each else {}
             for kind, number in more.items():
                 lost[kind] += number
         return dict(lost)
+
+
+def _skipped(words: str) -> int:
+    """Events for which no probe ran, or whose line found no room."""
+    return sum(int(one or two) for one, two in _SKIPPED.findall(words))
 
 
 def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], words: str) -> list[str]:

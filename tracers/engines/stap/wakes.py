@@ -28,7 +28,7 @@ from ..wakers import Wakers
 from .threads import Filter, Part, stack_of
 
 _MOST_ROWS = 1 << 19
-_CONTEXTS = {"t": BY_THREAD, "s": BY_SOFTIRQ, "d": BY_DEVICE, "h": BY_CORE}
+_CONTEXTS = {"t": BY_THREAD, "s": BY_SOFTIRQ, "d": BY_DEVICE, "c": BY_TIMER, "h": BY_CORE}
 _UNKNOWN = (Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN),)
 _NOBODY = (Waker(0, 0, 0, 0, 0, 0, BY_NOBODY),)
 _TIMER = ("timer_interrupt", "hrtimer_", "tick_")
@@ -159,7 +159,7 @@ def _up_to(links: Sequence[_Link], tid: int) -> tuple[_Link, ...]:
 
 
 def _timer(waker: Waker, stacks: Stacks) -> Waker:
-    """An interrupt that is no device's is a timer's, or another core's: its functions tell."""
+    """An interrupt of which nothing is known is a timer's, or another core's: its functions tell."""
     if waker.context != BY_CORE:
         return waker
     names = [frame.name for frame in stacks.of(waker.kstack, 0)]

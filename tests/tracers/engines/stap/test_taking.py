@@ -56,7 +56,10 @@ def test_losses() -> None:
     found = taken(words="WARNING: Number of errors: 0, skipped probes: 30\n")
     assert found.lost["returns"] == 2
     assert found.lost["events"] == 30
-    assert any("lost events" in remark for remark in found.comments)
+    assert "SystemTap lost events (30 were skipped): trace fewer processes" in found.comments
+    missing = taken(TEXT.replace(b"end 2600 9", b"end 2600 11"), "WARNING: There were 4 transport failures.\n")
+    assert missing.lost["events"] == 6
+    assert any("(4 were skipped, 2 lines did not arrive)" in remark for remark in missing.comments)
     assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
         "the script did not come to its end: what it lost is not known"
     ]

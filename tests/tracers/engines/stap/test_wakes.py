@@ -75,8 +75,10 @@ def test_interrupts() -> None:
         wait(2, 100, 50),
         woken(3, 150, 0, "s", number=3),
         wait(3, 100, 50),
+        woken(4, 150, 0, "c"),
+        wait(4, 100, 50),
     )
-    assert sorted(found) == [("1", "[timer]"), ("2", "[another core]"), ("3", "[softirq NET_RX]")]
+    assert sorted(found) == [("1", "[timer]"), ("2", "[another core]"), ("3", "[softirq NET_RX]"), ("4", "[timer]")]
 
 
 def test_waits_without_one() -> None:
