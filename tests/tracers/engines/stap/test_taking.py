@@ -57,7 +57,7 @@ def test_losses() -> None:
     assert found.lost["returns"] == 2
     assert found.lost["events"] == 30
     assert "SystemTap lost events (30 were skipped): trace fewer processes" in found.comments
-    missing = taken(TEXT.replace(b"end 2600 9", b"end 2600 11"), "WARNING: There were 4 transport failures.\n")
+    missing = taken(TEXT.replace(b"end 2600 9", b"end 2600 12"), "WARNING: There were 4 transport failures.\n")
     assert missing.lost["events"] == 6
     assert any("(4 were skipped, 2 lines did not arrive)" in remark for remark in missing.comments)
     assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
