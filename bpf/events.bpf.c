@@ -207,13 +207,15 @@ int events_user_raw(struct event_context *ctx)
 SEC("tracepoint")
 int events_tracepoint(void *ctx)
 {
-	return on_kernel_event(ctx, bpf_get_current_task_btf(), true);
+	on_kernel_event(ctx, bpf_get_current_task_btf(), true);
+	return KEEP;
 }
 
 SEC("tracepoint")
 int events_tracepoint_raw(void *ctx)
 {
-	return on_kernel_event(ctx, (void *)bpf_get_current_task(), false);
+	on_kernel_event(ctx, (void *)bpf_get_current_task(), false);
+	return KEEP;
 }
 
 SEC("kprobe")

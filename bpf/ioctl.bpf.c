@@ -802,23 +802,27 @@ int ioctl_waited(struct thread *t, u64 now)
 SEC("tp/syscalls/sys_enter_ioctl")
 int ioctl_enter(struct enter_context *ctx)
 {
-	return on_enter(ctx, bpf_get_current_task_btf(), true);
+	on_enter(ctx, bpf_get_current_task_btf(), true);
+	return KEEP;
 }
 
 SEC("tp/syscalls/sys_enter_ioctl")
 int ioctl_enter_raw(struct enter_context *ctx)
 {
-	return on_enter(ctx, (void *)bpf_get_current_task(), false);
+	on_enter(ctx, (void *)bpf_get_current_task(), false);
+	return KEEP;
 }
 
 SEC("tp/syscalls/sys_exit_ioctl")
 int ioctl_return(struct exit_context *ctx)
 {
-	return on_return(ctx);
+	on_return(ctx);
+	return KEEP;
 }
 
 SEC("tp/syscalls/sys_exit_ioctl")
 int ioctl_return_raw(struct exit_context *ctx)
 {
-	return on_return(ctx);
+	on_return(ctx);
+	return KEEP;
 }

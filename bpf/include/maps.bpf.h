@@ -38,6 +38,10 @@ SHARED u32 stack_generation;
  * bpf_map_update_elem() returns, no program uses the old one any more (1ae80cf31938, 4.20). */
 #define SUM_TABLES 2
 
+/* What a program at a tracepoint of perf's returns: with 0, the kernel would drop the event for perf, whoever runs it
+ * (perf_trace_run_bpf_submit() of kernel/events/core.c). Raw tracepoints have nothing like that. */
+#define KEEP 1
+
 #define DEFINE_SUM_TABLES(map, key_bytes, value_bytes)                                                                 \
 	struct map##_table {                                                                                           \
 		__uint(type, BPF_MAP_TYPE_HASH);                                                                       \

@@ -19,6 +19,8 @@ from .plan import Part, Plan, is_text
 PRINTS_PER_SECOND = 1000
 """Lines of --print; more are counted, not sent."""
 _HELPERS = Path(__file__).with_name("helpers.h")
+_LEAVE = "return 1;"
+"""At the entry of a call, it says that its return is of no interest; at a tracepoint, that perf gets the event, too."""
 
 
 class MapNumber(IntEnum):
@@ -91,7 +93,7 @@ def source(plans: Sequence[Plan], *, returns: bool = True) -> str:
     parts.append(_HELPERS.read_text())
     for index, plan in enumerate(plans):
         enter, end = names(index)
-        parts.append(_program(enter, _entry(plan, f"return {returns:d};")))
+        parts.append(_program(enter, _entry(plan, _LEAVE)))
         if returns:
             parts.append(_program(end, _return(plan)))
     return "\n".join(parts) + "\n"
@@ -103,7 +105,7 @@ def _program(name: str, lines: list[str]) -> str:
 
 
 def _entry(plan: Plan, leave: str) -> list[str]:
-    """``leave`` tells a call's probe that its return is of no interest."""
+    """``leave``: see `_LEAVE`."""
     lines = _where(plan.enter_where, leave)
     for part in plan.enter:
         lines += _answered(part)

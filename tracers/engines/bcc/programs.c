@@ -266,6 +266,10 @@ INLINE void enters(struct account *t, u32 tid, u32 which, u64 now)
 		add_wait(t, tid, which, waited, whole - waited);
 }
 
+/* What a program at a tracepoint returns: with 0, the kernel would drop the event for perf, whoever runs it
+ * (perf_trace_run_bpf_submit() of kernel/events/core.c). */
+#define KEEP 1
+
 int on_switch(void *ctx)
 {
 	struct control *control = running();
@@ -274,7 +278,7 @@ int on_switch(void *ctx)
 	struct account *t;
 
 	if (!control)
-		return 0;
+		return KEEP;
 	which = control->which;
 	t = prev ? bpf_map_lookup_elem(MAP(MAP_THREADS), &prev) : 0;
 	if (t)
@@ -282,7 +286,7 @@ int on_switch(void *ctx)
 	t = next ? bpf_map_lookup_elem(MAP(MAP_THREADS), &next) : 0;
 	if (t)
 		enters(t, next, which, now < t->since ? t->since : now);
-	return 0;
+	return KEEP;
 }
 
 int on_wakeup(void *ctx)
@@ -292,10 +296,10 @@ int on_wakeup(void *ctx)
 	struct account *t;
 
 	if (!running())
-		return 0;
+		return KEEP;
 	t = bpf_map_lookup_elem(MAP(MAP_THREADS), &tid);
 	if (!t || (t->phase != BLOCKED && t->phase != UNKNOWN))
-		return 0;
+		return KEEP;
 	if (now < t->since)
 		now = t->since;
 	if (t->phase == UNKNOWN && t->state == PREEMPTED)
@@ -304,7 +308,7 @@ int on_wakeup(void *ctx)
 	t->since = now;
 	t->woken = now;
 	t->phase = RUNNABLE;
-	return 0;
+	return KEEP;
 }
 
 INLINE void begins(u32 tid, u32 tgid, u32 phase, u32 state)
@@ -332,13 +336,13 @@ int on_new_task(void *ctx)
 	u32 is_thread = !!(FIELD(ctx, u64, NEW_FLAGS) & CLONE_THREAD);
 
 	if (!running() || tgid == SELF)
-		return 0;
+		return KEEP;
 	if (!EVERYTHING && !bpf_map_lookup_elem(MAP(MAP_THREADS), &tid))
-		return 0;
+		return KEEP;
 	if (!EVERYTHING && !CHILDREN && !is_thread)
-		return 0;
+		return KEEP;
 	begins(made, is_thread ? tgid : made, RUNNABLE, NEW);
-	return 0;
+	return KEEP;
 }
 
 /* A thread that executes a program takes the id of its process's first one. */
@@ -349,12 +353,12 @@ int on_exec(void *ctx)
 	struct account *t;
 
 	if (!control)
-		return 0;
+		return KEEP;
 	t = bpf_map_lookup_elem(MAP(MAP_THREADS), &old);
 	if (!t) {
 		if (control->expected && control->expected == tid)
 			begins(tid, tid, ON_CPU, OTHER);
-		return 0;
+		return KEEP;
 	}
 	t->life = bpf_ktime_get_ns();
 	if (tid != old) {
@@ -362,7 +366,7 @@ int on_exec(void *ctx)
 			count(LOST_THREADS, 1);
 		bpf_map_delete_elem(MAP(MAP_THREADS), &old);
 	}
-	return 0;
+	return KEEP;
 }
 
 int on_sample(void *ctx)
