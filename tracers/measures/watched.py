@@ -146,7 +146,8 @@ class Watched(Link):
         if self._functions:
             processes = len({pid for pid, _ in self._functions})
             where = f"{plural(len(self._functions), 'Python function')} of {plural(processes, 'process')}"
-            cost = f", {duration(self._cost)} each on this machine" if self._cost else ""
+            took = f", {duration(self._cost * traps)} in all, which the steps' times contain" if self._cost else ""
+            cost = f", {duration(self._cost)} each on this machine{took if traps else ''}" if self._cost else ""
             yield f"breakpoints were on {where}: {plural(traps, 'trap')}{cost}"
         for name, why in self.refused.items():
             yield f"calls of {printable(name)} are no steps: {printable(why)}"
