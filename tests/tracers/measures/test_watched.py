@@ -128,6 +128,6 @@ def test_what_is_said(kernel: Kernel) -> None:
     made = watches(kernel)
     made.add(5, CODE, STEP, 240)
     assert list(made.remarks(2000)) == [
-        "breakpoints were on 1 Python function of 1 process: 2,000 traps, 11.0 µs each on this machine, 22.0 ms in all, "
-        "which the steps' times contain"
+        "breakpoints were on 1 Python function of 1 process: 2,000 traps, 11.0 µs each on this machine, 22.0 ms in "
+        "all, which the steps' times contain"
     ]
