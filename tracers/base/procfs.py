@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -89,6 +90,26 @@ def descendants(of: Iterable[int]) -> set[int]:
         new = [child for child in children.get(pending.pop(), ()) if child not in found]
         found.update(new)
         pending += new
+    return found
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a process comes from. Its id and ``began`` tell it from all others."""
+
+    parent: int
+    """Who forked it, or who has it since that one has ended."""
+    began: int
+    """In ticks of the clock since the machine has started."""
+
+
+def origins() -> dict[int, Origin]:
+    """All processes of this pid namespace, by id."""
+    found = {}
+    for pid in pids():
+        fields = _read(PROC / str(pid) / "stat").rpartition(b")")[2].split()
+        if len(fields) > 19:
+            found[pid] = Origin(int(fields[1]), int(fields[19]))
     return found
 
 

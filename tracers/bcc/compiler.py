@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -58,6 +59,10 @@ def _result(done: subprocess.CompletedProcess[bytes], names: Sequence[str]) -> C
         found: Any = json.loads(done.stdout)
     except ValueError:
         found = None
+    if done.returncode == -signal.SIGKILL:
+        raise StallscopeError(
+            "bcc was ended by SIGKILL", "the machine may be out of memory: dmesg says so", details=details
+        )
     if not isinstance(found, dict):
         raise StallscopeError(f"bcc ended with status {done.returncode}", INSTALL, details=details)
     if found.get("error") == "import":

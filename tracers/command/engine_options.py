@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...converters.base.errors import StallscopeError
 from ..engines.auto import Auto
 from ..engines.bcc.engine import Bcc
 from ..engines.ebpf.engine import Ebpf
@@ -24,6 +25,16 @@ from .stap_options import stap_options
 AUTO = "auto"
 _IN_TURN = ("libbpf", "bcc", "stap", "perf")
 """The order in which ``auto`` tries them. It never chooses one that stops processes."""
+_ONLY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "-K": ("kernel_only", _IN_TURN),
+    "--call-graph": ("call_graph", ("perf",)),
+    "--btf": ("btf", ("libbpf",)),
+    "--stap-module": ("stap_module", ("stap",)),
+    "--stap-compile-only": ("stap_compile_only", ("stap",)),
+    "--stap-build": ("stap_build", ("stap",)),
+    "--stap-symbols": ("stap_files", ("stap",)),
+}
+"""Options that not every engine has: their key among the values, and the engines that have them."""
 
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,9 +51,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--call-graph",
             type=click.Choice(("dwarf", "fp")),
-            default="dwarf",
-            show_default=True,
-            help="How --engine perf takes user stacks: by programs' tables, or by frame pointers, which is cheaper.",
+            help="How --engine perf takes user stacks: by programs' tables (default), or by frame pointers: cheaper.",
         ),
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -97,15 +106,30 @@ def all_engines(btf: Path | None = None) -> list[Engine]:
 
 
 def make_engine(given: Mapping[str, Any]) -> Engine:
-    """The engine, from the values of `engine_options`. Usage error when no stacks would be left."""
+    """The engine, from the values of `engine_options`. Usage error when no stacks would be left, StallscopeError for an
+    option that the engine does not have. ``auto`` takes only engines that have all of the options."""
     if given["user_only"] and given["kernel_only"]:
         raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
-    if given["engine"] == AUTO and given["btf"] is not None:
-        return _libbpf(given)  # the only one that the file is for: if the file is wrong, that is the answer
-    if given["engine"] == AUTO:
-        in_turn = tuple(ENGINES[name](given) for name in _IN_TURN if name in ENGINES)
-        return Auto(in_turn, never=(EuStack(),))
-    return ENGINES[given["engine"]](given)
+    chosen = given["engine"]
+    if chosen != AUTO:
+        if lacking := _lacking(chosen, given):
+            raise StallscopeError(
+                f"the engine {chosen} does not have {lacking[0]}", f"leave out {lacking[0]} or --engine", exit_code=2
+            )
+        return ENGINES[chosen](given)
+    able = [name for name in _IN_TURN if not _lacking(name, given)]
+    if not able:
+        options = [option for option, (key, _) in _ONLY.items() if given[key]]
+        raise click.UsageError(f"no engine has {' and '.join(options)}: leave out one of them")
+    if len(able) == 1:  # the only one that an option is for: if the option is wrong, that is the answer
+        return ENGINES[able[0]](given)
+    never = () if _lacking(EuStack.name, given) else (EuStack(),)
+    return Auto(tuple(ENGINES[name](given) for name in able), never)
+
+
+def _lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
+    """Options that were given and that the engine does not have."""
+    return [option for option, (key, engines) in _ONLY.items() if given[key] and engine not in engines]
 
 
 def _libbpf(given: Mapping[str, Any]) -> Engine:
@@ -126,7 +150,7 @@ def _bcc(given: Mapping[str, Any]) -> Engine:
 
 
 def _perf(given: Mapping[str, Any]) -> Engine:
-    dwarf, size = given["call_graph"] == "dwarf", int(given["buffer_mb"]) << 20
+    dwarf, size = given["call_graph"] != "fp", int(given["buffer_mb"]) << 20
     return Perf(How(not given["kernel_only"], not given["user_only"], dwarf, size))
 
 

@@ -41,7 +41,9 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     engine = make_engine(given)
     if refused := engine.refusals(measures):
         why = next(iter(refused.values()))
-        raise StallscopeError(why, f"leave out --engine {engine.name}, or choose another one", exit_code=2)
+        named = given["engine"] == engine.name
+        remedy = f"leave out --engine {engine.name}, or choose another one"
+        raise StallscopeError(why, remedy if named else f"leave out the options of --engine {engine.name}", exit_code=2)
     request = Request(
         scope,
         measures,

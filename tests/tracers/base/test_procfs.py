@@ -31,6 +31,13 @@ def hostile() -> object:
     child.stdout.close()
 
 
+def test_origins(hostile: int) -> None:
+    found = procfs.origins()
+    assert found[hostile].parent == os.getpid()
+    assert found[hostile].began >= found[os.getpid()].began > 0
+    assert GONE not in found
+
+
 def test_hostile_names(hostile: int) -> None:
     assert procfs.comm(hostile) == "a) R 1\nTgid:\t1"
     assert procfs.comm(hostile, hostile) == "a) R 1\nTgid:\t1"

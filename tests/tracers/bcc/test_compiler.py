@@ -57,6 +57,12 @@ def test_what_fails_is_one_line(module: Path, code: str, cause: str) -> None:
     assert caught.value.remedy
 
 
+def test_a_compiler_that_is_killed(module: Path) -> None:
+    with pytest.raises(StallscopeError, match=r"^bcc was ended by SIGKILL") as caught:
+        compiled(module, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert caught.value.remedy == "the machine may be out of memory: dmesg says so"
+
+
 def test_a_compiler_that_hangs(module: Path) -> None:
     with pytest.raises(StallscopeError, match="did not compile within"):
         compiled(module, "import time; time.sleep(100)", seconds=0.5)

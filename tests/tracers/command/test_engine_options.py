@@ -5,13 +5,20 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 from stallscope.converters.base import cli
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers import wakeup
 from stallscope.tracers.command import options
 from stallscope.tracers.command.engine_options import engine_options, make_engine
 from stallscope.tracers.engines.auto import Auto
 from stallscope.tracers.engines.bcc.engine import Bcc
 from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.eu_stack.engine import EuStack
+from stallscope.tracers.engines.perf.engine import Perf
+from stallscope.tracers.engines.perf.options import How
 from stallscope.tracers.engines.protocol import Engine
+from stallscope.tracers.engines.stap.engine import Stap
 
 
 def engine(*arguments: str) -> Engine:
@@ -50,6 +57,54 @@ def test_auto_begins_with_libbpf() -> None:
 def test_type_information_is_for_libbpf_alone() -> None:
     """Another engine would hide that the file is wrong."""
     assert engine("--btf", "/x") == Ebpf(btf=Path("/x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("eu-stack", ["-K"]),
+        *((name, ["--call-graph", "dwarf"]) for name in ("libbpf", "bcc", "stap", "eu-stack")),
+        *((name, ["--btf", "/x"]) for name in ("bcc", "stap", "perf", "eu-stack")),
+        *((name, ["--stap-module", "/x"]) for name in ("libbpf", "bcc", "perf", "eu-stack")),
+        ("perf", ["--stap-compile-only", "/x"]),
+        ("perf", ["--stap-build", "/x"]),
+        ("perf", ["--stap-symbols", "/etc/passwd"]),
+    ],
+)
+def test_an_option_that_the_engine_does_not_have(name: str, arguments: list[str]) -> None:
+    with pytest.raises(StallscopeError, match=f"^the engine {name} does not have {arguments[0]}") as raised:
+        engine("--engine", name, *arguments)
+    assert raised.value.exit_code == 2
+
+
+def test_options_of_perf_and_stap() -> None:
+    assert engine("--engine", "perf", "--call-graph", "fp") == Perf(How(dwarf=False))
+    assert engine("--engine", "perf") == engine("--engine", "perf", "--call-graph", "dwarf")
+    assert isinstance(engine("--engine", "stap", "-K", "--stap-module", "/x"), Stap)
+    assert engine("--engine", "eu-stack", "-U") == EuStack()
+
+
+def test_auto_takes_the_engine_that_an_option_is_for() -> None:
+    assert isinstance(engine("--call-graph", "fp"), Perf)
+    assert isinstance(engine("--stap-module", "/x"), Stap)
+    with pytest.raises(click.UsageError, match="no engine has --call-graph and --btf"):
+        engine("--btf", "/x", "--call-graph", "fp")
+
+
+def test_an_option_whose_engine_does_not_have_the_command() -> None:
+    done = CliRunner().invoke(wakeup.main, ["-a", "--call-graph", "fp", "-o", "-"])
+    assert isinstance(done.exception, StallscopeError)
+    assert done.exception.exit_code == 2
+    assert done.exception.cause == "the engine perf takes only waits and samples, no wakeup"
+    assert done.exception.remedy == "leave out the options of --engine perf"
+
+
+def test_auto_names_no_engine_without_the_option() -> None:
+    with_both, without_user = engine(), engine("-K")
+    assert isinstance(with_both, Auto)
+    assert isinstance(without_user, Auto)
+    assert with_both.never == (EuStack(),)
+    assert without_user.never == ()
 
 
 @pytest.mark.parametrize(

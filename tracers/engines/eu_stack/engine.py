@@ -13,6 +13,7 @@ from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import refuse
+from .following import require_access
 from .sampling import Sampling
 from .walker import Walker, find_eu_stack
 
@@ -49,6 +50,7 @@ class EuStack(Engine):
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
                 request.scope.resolve()
+                require_access(request.scope)
                 if launch and not interrupts.requested:
                     launch.go()
                 sampling = Sampling(request, launch, Walker(path), 1 / frequency)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
 from ..taken import Account, Taken
+from .following import Following
 from .threads import Threads
 from .walker import Walker
 
@@ -39,6 +39,7 @@ class Sampling:
         self._launch, self._walker, self._interval = launch, walker, interval
         self._began, self._wall = time.monotonic_ns(), time.time_ns()
         self._threads = Threads(self._began)
+        self._following = Following(self._scope, launch)
         self._pids: set[int] = set()
         self._last: dict[int, int] = {}
         """When a process was sampled last: ns."""
@@ -59,7 +60,7 @@ class Sampling:
                     if until is not None and now >= until:
                         break
                     if now >= next_look:
-                        self._look()
+                        self._pids = self._following.look()
                         next_look = now + _LOOK
                     if now >= due:
                         self._round()
@@ -72,16 +73,6 @@ class Sampling:
         finally:
             ends.close()
         return self._taken()
-
-    def _look(self) -> None:
-        """Notices new processes of the scope."""
-        scope = self._scope
-        scope.tgids |= scope.newcomers()
-        pids = {self._launch.pid} if self._launch else set(scope.tgids)
-        pids |= {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid)) is not None}
-        if scope.children and not scope.tids:
-            pids |= procfs.descendants(pids) - scope.left_out.keys()
-        self._pids = pids - {os.getpid()}
 
     def _round(self) -> None:
         """A sample of every process."""
@@ -124,7 +115,7 @@ class Sampling:
         lost = {"samples": self._failed, "threads": self._threads.left_out}
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
-            self._remarks((now - self._began) / 1e9, accounts),
+            [*self._remarks((now - self._began) / 1e9, accounts), *self._scope.remarks(self._processes)],
         )  # fmt: skip
 
     def _remarks(self, seconds: float, accounts: Sequence[Account]) -> list[str]:
