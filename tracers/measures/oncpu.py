@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
 """Entries of scratch maps, one per context up to CONTEXT_SAMPLE: enum context of bpf/include/maps.bpf.h."""
-_DISABLED, _EXCLUDE_IDLE = 1 << 0, 1 << 7
+_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR, _EXCLUDE_IDLE = 1 << 0, 1 << 5, 1 << 6, 1 << 7
+_NO_COUNTER = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENXIO, errno.ENODEV)
+"""What the kernel says of a counter that is not there."""
 _NSEC = 1_000_000_000
 
 
@@ -145,9 +147,22 @@ class OnCpu(Summed):
                 return None
             raise self._refusal(error) from None
 
+    def check(self) -> None:
+        """StallscopeError for an event that this machine does not count. What else the kernel refuses is not told."""
+        event = EVENTS[self.event]
+        if event.type == perf_events.TYPE_SOFTWARE:
+            return
+        flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR
+        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self.frequency, flags=flags)
+        try:
+            os.close(perf_events.open_event(attr, -1, 0))
+        except OSError as error:
+            if error.errno in _NO_COUNTER:
+                raise self._refusal(error) from None
+
     def _refusal(self, error: OSError) -> StallscopeError:
         cause = f"no samples of {self.event}: {error.strerror}"
-        if EVENTS[self.event].type != perf_events.TYPE_SOFTWARE and error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
+        if EVENTS[self.event].type != perf_events.TYPE_SOFTWARE and error.errno in _NO_COUNTER:
             cause = f"this machine does not count {self.event}: it has no such hardware counter, or hides it from us"
             return StallscopeError(
                 cause, f"leave --event out, to sample by {CLOCK}; few virtual machines have counters"

@@ -40,7 +40,7 @@ class Perf(Engine):
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
         try:
             _ask(measures)
-        except EngineUnavailable as error:
+        except StallscopeError as error:
             return error
         return None
 
@@ -63,13 +63,19 @@ class Perf(Engine):
 
 
 def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
-    """EngineUnavailable where there is no perf, or this user may not take these measures with it."""
+    """EngineUnavailable where there is no perf, or this user may not take these measures with it.
+
+    StallscopeError for an event that this machine does not count: perf would count another one.
+    """
     perf, may = find_perf(), rights()
     if not may.kernel and any(isinstance(measure, OffCpu) for measure in measures):
         raise EngineUnavailable(
             f"perf shows waits only to root here: kernel.perf_event_paranoid is {may.level}",
             "sysctl kernel.perf_event_paranoid=1, run it as root, or use trace-wall --engine eu-stack",
         )
+    for measure in measures:
+        if isinstance(measure, OnCpu):
+            measure.check()
     return perf, may
 
 
@@ -92,17 +98,27 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
         with Progress(request.duration) as progress:
             reading = Reading(recording, threads, progress, options.targets.only)
             reading.follow(ends, interrupts, request.duration)
-            ended = threads.ended = recording.stop()
+            ended = threads.ended = recording.stop(is_over=reading.is_over)
             reading.drain()
         if error := recording.failure():
             raise error
-        return _taken(options, reading, wall, ended)
+        if cut := recording.cut():
+            ended = _cut(threads, cut, ended)
+        return _taken(options, reading, wall, ended, cut)
     finally:
         ends.close()
         recording.close()
 
 
-def _taken(options: Options, reading: Reading, wall: int, ended: int) -> Taken:
+def _cut(threads: Threads, how: str, ended: int) -> int:
+    """When a trace ends of which perf record did not put out the rest: with the last event."""
+    if not threads.last:
+        raise StallscopeError(f"{how} before it had reported anything", "trace again")
+    threads.lost["milliseconds at the end"] = max((ended - threads.last) // 1_000_000, 1)
+    return threads.last
+
+
+def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
     threads = reading.threads
     accounts = threads.finish(ended)
     rows: dict[str, Mapping[Place, Sequence[int]]] = {}
@@ -112,6 +128,8 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int) -> Taken:
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
         rows[samples.name] = threads.running(period) if samples.event == CLOCK else threads.counted()
     remarks = options.remarks()
+    if cut:
+        remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
     if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):
         remarks.append("there are Python functions, which the engine perf does not show")
     lost = {**threads.lost, "stacks": reading.records.left_out}

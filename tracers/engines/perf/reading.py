@@ -26,6 +26,11 @@ class Reading:
         self._recording, self._progress, self._only = recording, progress, only
         self._goes_on = True
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the text has ended."""
+        return not self._goes_on
+
     def follow(self, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:
         """Until the trace is to end."""
         until = time.monotonic() + duration if duration is not None else None

@@ -129,6 +129,8 @@ class Recording:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._script: subprocess.Popen[bytes] | None = None
         self._is_late = False
+        self._is_asked = False
+        """Whether we have ended perf record."""
         environment = {**os.environ, "LC_ALL": "C", "PERF_CONFIG": "/dev/null", "DEBUGINFOD_URLS": "", "PAGER": "cat"}
         control = ["-D", "-1", "--control", f"fd:{control_read},{ack_write}"]
         try:
@@ -175,14 +177,19 @@ class Recording:
             raise EngineUnavailable(f"perf record failed: {self._words()}", "trace-doctor says what perf needs")
         return began
 
-    def stop(self) -> int:
+    def stop(self, *, is_over: bool = False) -> int:
         """Stops; returns when: CLOCK_MONOTONIC ns. What was recorded, also a little later, is still to be read.
 
-        It does not wait for perf record, which may itself wait until what it has written is read.
+        It does not wait for perf record, which may itself wait until what it has written is read; unless ``is_over``,
+        since the text has ended: then perf record is about to end by itself.
         """
         ended = time.monotonic_ns()
+        if is_over and self._script and self._script.wait() == 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._record.wait(_PATIENCE)
         if self._record.poll() is None:
             self._record.send_signal(signal.SIGINT)
+            self._is_asked = True
         return ended
 
     def _tell(self, command: bytes) -> bool:
@@ -210,7 +217,19 @@ class Recording:
         """What perf script ended with, if it is an error. After the end of `text`."""
         assert self._script
         status = self._script.wait()
-        return None if not status else StallscopeError(f"perf script failed with status {status}: {self._said_first()}")
+        if status < 0:
+            return StallscopeError(f"perf script was ended by {_signal(-status)}", "trace again")
+        if not status or (self._record.wait() < 0 and self._record.wait() != -signal.SIGPIPE and self.cut()):
+            return None  # perf script complains of what perf record left unfinished when it was ended
+        return StallscopeError(f"perf script failed with status {status}: {self._said_first()}")
+
+    def cut(self) -> str:
+        """How perf record ended, if neither we nor the end of its targets ended it; "" otherwise. After `stop` and the
+        end of `text`."""
+        status = self._record.wait()
+        if status == 0 or (self._is_asked and (status > 0 or status == -signal.SIGINT)):
+            return ""
+        return f"perf record was ended by {_signal(-status)}" if status < 0 else f"perf record failed: status {status}"
 
     def close(self) -> None:
         """Ends both."""
@@ -228,6 +247,13 @@ class Recording:
 def _end_with_parent() -> None:
     """In the child: it gets SIGKILL when this process ends, however that happens."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _signal(number: int) -> str:
+    """Its name; those of real time have none."""
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 def _first_line(said: str) -> str:

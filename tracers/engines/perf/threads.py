@@ -61,6 +61,8 @@ class Threads:
         count."""
         self.began, self.ended = began, 1 << 64
         """Records of other times do not count."""
+        self.last = 0
+        """Time of the last record that counted."""
         self._launched = launched
         self.names: dict[int, str] = {}
         """By tid, the last one that was reported."""
@@ -88,6 +90,7 @@ class Threads:
             return
         if not self.began <= record.time <= self.ended or record.tid <= 0:
             return  # perf describes what is there already; or the thread has no id any more
+        self.last = max(self.last, record.time)
         if kind in (records.EXEC, records.FORK):
             self._take_beginning(record)
             return

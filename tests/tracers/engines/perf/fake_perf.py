@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A perf for tests: `record` speaks the protocol of --control and puts out $FAKE_PERF_TEXT, in which {N} is the time N
 microseconds after `enable`; `script` passes on what it reads. $FAKE_PERF_FAILS makes `record` fail with these words,
+$FAKE_PERF_DIES is the number of a signal that ends the program named in $FAKE_PERF_DYING after it has put out data,
 $FAKE_PERF_HELP replaces its help, $FAKE_PERF_REFUSES is an option for which the kernel has no build-ids."""
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def record(words: list[str]) -> None:
         os.write(answers, b"ack\n")
         if command == b"enable\n":
             put(os.environ.get("FAKE_PERF_TEXT", ""), began)
+            die("record")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
@@ -40,6 +42,11 @@ def put(text: str, began: int) -> None:
         return f"{ns // 10**9}.{ns % 10**9:09}"
 
     os.write(1, re.sub(r"\{(\d+)\}", at, text).encode())
+
+
+def die(which: str) -> None:
+    if os.environ.get("FAKE_PERF_DYING") == which:
+        os.kill(os.getpid(), int(os.environ["FAKE_PERF_DIES"]))
 
 
 def main() -> None:
@@ -54,6 +61,7 @@ def main() -> None:
                 print(os.getpid(), *sys.argv[1:], file=file)
         while data := os.read(0, 1 << 16):
             os.write(1, data)
+            die("script")
 
 
 main()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine
 from stallscope.tracers.engines.perf.engine import Perf
 from stallscope.tracers.engines.perf.recording import Rights
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.kernel import perf_events
+from stallscope.tracers.measures import oncpu
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
@@ -101,3 +106,39 @@ def test_a_command_ends_the_trace() -> None:
     outcome = Perf().trace(asked)
     assert outcome.status == 5
     assert outcome.profile.comments[0] == "the command ended with status 5"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_perf_record_is_ended_by_somebody_else(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PERF_DYING", "record")
+    monkeypatch.setenv("FAKE_PERF_DIES", f"{number.value}")
+    profile = Perf().trace(request(OffCpu(), duration=5)).profile
+    assert 4_000_000 <= profile.duration_ns < 1_000_000_000, "it ends with the last sample, 4 ms after perf began"
+    assert profile.comments[0] == f"perf record was ended by {number.name}: what came after 0.0 s is not known"
+    assert profile.lost["milliseconds at the end"] >= 1
+    monkeypatch.setenv("FAKE_PERF_TEXT", "")
+    with pytest.raises(StallscopeError, match=f"ended by {number.name} before it had reported anything") as raised:
+        Perf().trace(request(OffCpu(), duration=5))
+    assert not isinstance(raised.value, EngineUnavailable)
+
+
+def test_perf_script_is_ended_by_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PERF_DYING", "script")
+    monkeypatch.setenv("FAKE_PERF_DIES", f"{signal.SIGKILL.value}")
+    with pytest.raises(StallscopeError, match=r"^perf script was ended by SIGKILL\n"):
+        Perf().trace(request(OffCpu(), duration=5))
+
+
+def test_an_event_that_is_not_counted_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf itself would count nanoseconds instead of cycles."""
+
+    def open_event(attr: perf_events.Attr, cpu: int, tid: int) -> int:
+        assert (attr.type, cpu, tid) == (perf_events.TYPE_HARDWARE, -1, 0)
+        raise OSError(errno.ENOENT, "none")
+
+    monkeypatch.setattr(oncpu.perf_events, "open_event", open_event)
+    with pytest.raises(StallscopeError, match="this machine does not count cycles") as raised:
+        Perf().trace(request(OnCpu(event="cycles")))
+    assert not isinstance(raised.value, EngineUnavailable), "no other engine is tried"
+    assert "does not count cycles" in str(Perf().missing([OnCpu(event="cycles")]))
+    Perf().trace(request(OnCpu()))
