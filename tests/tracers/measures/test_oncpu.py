@@ -152,6 +152,29 @@ def test_refusals(event: str, number: int, cause: str, remedy: str, monkeypatch:
     assert remedy in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("event", "number", "is_refused"),
+    [
+        ("cycles", errno.ENOENT, True),
+        ("LLC-load-misses", errno.EOPNOTSUPP, True),
+        ("cycles", errno.EACCES, False),
+        ("cpu-clock", errno.ENOENT, False),
+    ],
+)
+def test_whether_an_event_is_counted(
+    event: str, number: int, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_event(*_: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(oncpu.perf_events, "open_event", open_event)
+    if not is_refused:
+        OnCpu(49, event).check()
+        return
+    with pytest.raises(StallscopeError, match=f"this machine does not count {event}"):
+        OnCpu(49, event).check()
+
+
 def test_events_are_those_of_the_kernel() -> None:
     """include/uapi/linux/perf_event.h"""
     assert oncpu.EVENTS["cpu-clock"] == (1, 0)
