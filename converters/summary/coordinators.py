@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from .adding_up import Sums, Thread
+from .adding_up import Place, Sums, Thread
 from .frame_names import without_line
 from .wait_kinds import CHILD, THREAD
 
@@ -14,15 +14,20 @@ _JOIN = re.compile(r"(.*[.:_])?(clock|timed|try)?join(_ex|_np)?|_*wait_for_tstat
 """Functions that wait for the end of a thread: ``pthread_join``, ``Thread.join``."""
 
 
-def coordinators(sums: Sums, still: Collection[Thread], at_work: Collection[Thread]) -> frozenset[Thread]:
-    """The main threads whose only wait, for all of the trace, is for the end of threads or processes, while threads of
-    their process mostly wait, too. ``still``: threads that never moved; ``at_work``: these others, which did."""
+def coordinators(
+    sums: Sums, still: Collection[Thread], at_work: Collection[Thread], quiet: Mapping[Thread, Collection[Place]]
+) -> frozenset[Thread]:
+    """The main threads that only wait for the end of threads or processes, while threads of their process mostly wait,
+    too. ``still``: threads that never moved; ``at_work``: these others, which did; ``quiet``: threads that spend nearly
+    all of their time in these places, also if the trace saw how they began, or how the wait ended."""
     workers: dict[int, int] = defaultdict(int)
     for pid, tid in at_work:
         workers[pid] += pid != tid
-    return frozenset(
-        thread for thread in still if thread[0] == thread[1] and workers[thread[0]] and _waits_for_an_end(thread, sums)
-    )
+    found = {thread for thread in still if _waits_for_an_end(thread, sums)}
+    for thread, places in quiet.items():
+        if any(_is_join(place) and sums[thread][place].count <= workers[thread[0]] for place in places):
+            found.add(thread)
+    return frozenset(thread for thread in found if thread[0] == thread[1] and workers[thread[0]])
 
 
 def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
@@ -30,6 +35,8 @@ def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
     if len(places) != 1:
         return False
     (place,) = places
-    if place.kind == CHILD:
-        return True
+    return place.kind == CHILD or _is_join(place)
+
+
+def _is_join(place: Place) -> bool:
     return place.kind == THREAD and any(_JOIN.fullmatch(without_line(frame)) for frame in place.site.frames[-3:])

@@ -51,7 +51,7 @@ class Findings:
         self._duration = duration
         self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
         self._working = {each for each in self._own if each not in standing.idle and self._waits_at_work(each)}
-        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working)}
+        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working, standing.quiet)}
 
     def is_quiet(self, thread: Thread) -> bool:
         """Whether it spends nearly all its time in one wait that others end."""

@@ -24,7 +24,7 @@ def job(where: Stack, *, moves: bool = False, workers: int = 3) -> Profile:
     profile = empty()
     main = Tracee(profile, 1, "app", 1, "app").wait(where, "interruptible", 9_900 * MS, still=not moves)
     if moves:
-        main.run(100 * MS)
+        main.run(300 * MS)
     for tid in range(2, 2 + workers):
         worker = Tracee(profile, 1, "app", tid, "worker").run(500 * MS)
         worker.wait(LOCK, "interruptible", 7_500 * MS, 90).wait(SLEEP, "interruptible", 1_900 * MS, 90)
@@ -52,9 +52,9 @@ def test_another_wait_of_the_main_thread_leads_all_the_same(profile: Profile) ->
 def test_somebody_has_to_be_at_work() -> None:
     profile = job(waiting_in("pthread_join"))
     sums = add_up_waits(profile, merged_threads(profile.threads))
-    assert coordinators(sums, {(1, 1)}, {(1, 2)}) == {(1, 1)}
-    assert not coordinators(sums, {(1, 1)}, {(1, 1), (9, 10)})
-    assert not coordinators(sums, set(), {(1, 2)})
+    assert coordinators(sums, {(1, 1)}, {(1, 2)}, {}) == {(1, 1)}
+    assert not coordinators(sums, {(1, 1)}, {(1, 1), (9, 10)}, {})
+    assert not coordinators(sums, set(), {(1, 2)}, {})
 
 
 def test_a_lock_of_the_workers_is_not_weighed_as_if_it_delayed_nobody() -> None:
@@ -75,3 +75,15 @@ def test_workers_that_run_are_told_as_what_the_main_thread_waits_for() -> None:
     (first, *_) = summarize(profile).answer
     assert first.startswith("100.0 % of the time of the main thread of app is spent waiting for another thread in ")
     assert "meanwhile the 2 cruncher threads" in first
+
+
+@pytest.mark.parametrize(("joins", "leads"), [(1, "worker threads"), (3, "worker threads"), (40, "main thread")])
+def test_a_program_that_is_traced_from_its_start_to_its_end(joins: int, leads: str) -> None:
+    """Its main thread runs before and after the join. One that joins more threads than there are has others, too."""
+    profile = empty()
+    main = Tracee(profile, 1, "app", 1, "app").run(20 * MS)
+    main.wait(waiting_in("__pthread_clockjoin_ex"), "interruptible", 9_980 * MS, joins)
+    for tid in range(2, 5):
+        worker = Tracee(profile, 1, "app", tid, "worker").run(500 * MS)
+        worker.wait(LOCK, "interruptible", 7_500 * MS, 90).wait(SLEEP, "interruptible", 1_900 * MS, 90)
+    assert f"of the time of the {leads}" in summarize(profile).answer[0].replace("the 3 worker", "the worker")

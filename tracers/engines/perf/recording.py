@@ -197,10 +197,13 @@ class Recording:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, command)
             until = time.monotonic() + _PATIENCE
-            while self._record.poll() is None and time.monotonic() < until:
+            while time.monotonic() < until:
+                has_ended = self._record.poll() is not None  # it may have answered before
                 if select.select([self._ack], [], [], 0.05)[0]:
                     return bool(os.read(self._ack, 64))
-            self._is_late = self._record.poll() is None
+                if has_ended:
+                    return False
+            self._is_late = True
         return False
 
     def _words(self) -> str:

@@ -20,8 +20,22 @@ SAMPLE, SWITCH, IN, OUT, PREEMPTED, FORK, EXEC, EXIT, DROPPED, BAD = range(10)
 """Kinds of records: a sample of a clock or counter, a sample of a switch, switched in, out because it waits, out though
 it could go on, begun, another program, ended, lost by the kernel, not understood."""
 
-_HEADER = re.compile(rb"(.*\S)\s+(-?\d{1,10})/(-?\d{1,10})\s+(\d{1,12})\.(\d{9}):\s+(.*)\Z", re.DOTALL)
+_HEADER = re.compile(rb"(.*) (-?\d{1,10})/(-?\d{1,10})\s+(\d{1,12})\.(\d{9}):\s+(.*)\Z", re.DOTALL)
 """Greedy: a name of 15 bytes has no room for the ids and the time."""
+_LONGEST_NAME = 15
+_SWITCHED = re.compile(
+    rb"(?:prev_comm=.{0,15} prev_pid=(\d{1,10}) prev_prio=-?\d{1,10} prev_state=(\S{1,9}) ==> "
+    rb"next_comm=.{0,15} next_pid=\d{1,10} next_prio=-?\d{1,10}|"
+    rb".{0,15}:(\d{1,10}) \[-?\d{1,10}\] (\S{1,9}) ==> .{0,15}:\d{1,10} \[-?\d{1,10}\])\s*",
+    re.DOTALL,
+)
+"""All of a switch, without or with perf's plugin for it. The names are printed as they are, ends of lines included."""
+_PLAIN = (
+    b"x %b/%b 1.000000000: 1 sched:sched_switch: prev_comm=x prev_pid=%b prev_prio=1 prev_state=%b ==> next_comm=x \
+next_pid=1 next_prio=1"
+)
+_LONGEST_SWITCH = 512
+"""Bytes."""
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 _IDS = re.compile(rb"\((\d{1,10}):(\d{1,10})\)")
 _PERIOD = re.compile(rb"(\d{1,18})\s+(\S+):\s*(.*)\Z", re.DOTALL)
@@ -64,6 +78,8 @@ class Records:
         self._texts: dict[bytes, Stack] = {}
         self._lines: dict[bytes, tuple[Frame, ...]] = {}
         self._rest = b""
+        self._begun: bytes | None = None
+        """Lines that are the begin of a record's first one, as far as is known: a name in it has ends of lines."""
         self._sample: Record | None = None
         self._body: list[bytes] = []
 
@@ -76,17 +92,32 @@ class Records:
             yield Record(BAD, 0, 0, 0)
         for line in lines:
             yield from self._line(line)
-        if not data and self._sample:
-            yield self._complete(self._sample)
+        if not data:
+            if self._begun is not None:
+                yield Record(BAD, 0, 0, 0)
+            if self._sample:
+                yield self._complete(self._sample)
 
     def _line(self, line: bytes) -> Iterator[Record]:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            if (whole := begun + b"\n" + line) and _may_be_one(whole):
+                yield from self._first_line(whole)
+                return
+            yield Record(BAD, 0, 0, 0)
         if line.startswith(b"\t") and self._sample:
             if len(self._body) < _MOST_FRAMES and len(line) <= _LONGEST:
                 self._body.append(line)
             return
         if self._sample:
             yield self._complete(self._sample)
-        if line and (record := self._begin(line)):
+        if line:
+            yield from self._first_line(line)
+
+    def _first_line(self, line: bytes) -> Iterator[Record]:
+        if _goes_on(line):
+            self._begun = line
+        elif record := self._begin(line):
             yield record
 
     def _begin(self, line: bytes) -> Record | None:
@@ -95,13 +126,15 @@ class Records:
         if match is None:
             return Record(BAD, 0, 0, 0)
         comm, pid, tid, seconds, part, rest = match.groups()
-        time, name = int(seconds + part), comm.lstrip().decode(errors="surrogateescape")
+        time, name = int(seconds + part), comm.strip(b" ").decode(errors="surrogateescape")
         record = Record(BAD, time, int(pid), int(tid), name)
         if sample := _PERIOD.match(rest):
             kind = SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE
             self._sample = record._replace(kind=kind, number=int(sample[1]))
-            if kind == SWITCH and (event := parse_sched(line)) and event.name == "switch":
-                self._sample = self._sample._replace(tid=event.tid, state=event.state)
+            if switched := _SWITCHED.fullmatch(sample[3]):
+                left, state = switched[1] or switched[3], switched[2] or switched[4]
+                if event := parse_sched(_PLAIN % (pid, tid, left, state)):
+                    self._sample = self._sample._replace(tid=event.tid, state=event.state)
             return None
         if lost := _LOST.match(rest):
             return record._replace(kind=DROPPED, number=int(lost[1]))
@@ -140,3 +173,22 @@ class Records:
                 self._lines.clear()
             self._lines[line] = found
         return found
+
+
+def _goes_on(line: bytes) -> bool:
+    """Whether the first line of a record lacks its end, or has only the begin of a name."""
+    if len(line) > _LONGEST_SWITCH:
+        return False
+    match = _HEADER.match(line)
+    if match is None:
+        return len(line.strip(b" ")) <= _LONGEST_NAME
+    sample = _PERIOD.match(match[6])
+    return bool(sample and sample[2] == _SWITCHES[1] and not _SWITCHED.fullmatch(sample[3]))
+
+
+def _may_be_one(whole: bytes) -> bool:
+    """Whether lines may be the first one of a record, all of it or its begin."""
+    match = _HEADER.match(whole)
+    if match is None:
+        return _goes_on(whole)
+    return len(match[1].strip(b" ")) <= _LONGEST_NAME

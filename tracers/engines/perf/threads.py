@@ -66,6 +66,7 @@ class Threads:
         self._launched = launched
         self.names: dict[int, str] = {}
         """By tid, the last one that was reported."""
+        self._reported: dict[int, str] = {}
         self.lost: Counter[str] = Counter({"events": 0, "intervals": 0, "lines not understood": 0})
         self._threads: dict[int, _Thread] = {}
         self._ended: list[_Thread] = []
@@ -95,8 +96,7 @@ class Threads:
             self._take_beginning(record)
             return
         thread = self._threads.get(record.tid) or self._begin(record, _OFF if kind == records.IN else _ON)
-        if record.comm:
-            self.names[record.tid] = record.comm
+        self._name(record)
         if kind == records.EXIT:
             self._end(thread, record.time)
         elif kind == records.SAMPLE:
@@ -107,6 +107,12 @@ class Threads:
         else:
             self._switched_out(thread, record)
         thread.is_new = False
+
+    def _name(self, record: Record) -> None:
+        """A thread that was there before: perf first tells its own reading of /proc, which some names spoil."""
+        reported = self._reported.setdefault(record.tid, record.comm if record.tid in self.names else "")
+        if record.comm and record.comm != reported:
+            self._reported[record.tid] = self.names[record.tid] = record.comm
 
     def _begin(self, record: Record, phase: str) -> _Thread:
         made = _Thread(Account(record.pid, record.tid, record.time), phase, record.time, state=RUNNABLE_STATES[0])

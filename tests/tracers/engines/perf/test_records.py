@@ -82,9 +82,42 @@ def test_a_name_cannot_be_mistaken_for_ids() -> None:
     assert (found.kind, found.comm, found.tid) == (IN, "x 1/1 2.0: PERF", 32)
 
 
-def test_a_name_with_a_line_end() -> None:
-    found = read(b"a\nb 31/32 62699.029852392: PERF_RECORD_SWITCH IN\n")
-    assert [record.kind for record in found] == [BAD, IN]
+@pytest.mark.parametrize("name", [b"a\nb", b"\n\t1 evil (x)", b"\n\n", b"p\nq 1/2", b"\t 1 f (/x)\n"])
+def test_a_name_with_a_line_end(name: bytes) -> None:
+    """Of the thread itself, and of the one that gets its core."""
+    lines = TEXT.splitlines(keepends=True)
+    first = lines[1].replace(b"sleeps", name).replace(b"next_comm=perf", b"next_comm=" + name)
+    switch = first + b"".join(lines[2:6])
+    found = read(switch, lines[0].replace(b"sleeps", name.rjust(16)), switch)
+    assert [record.kind for record in found] == [SWITCH, IN, SWITCH]
+    assert {(record.pid, record.tid) for record in found} == {(31, 32)}
+    assert {record.comm.strip("\n") for record in found} == {name.decode().strip("\n")}
+    for record in (found[0], found[2]):
+        assert record.state == "uninterruptible"
+        assert [frame.name for frame in record.stack] == ["main", "sleep_10ms", "__schedule"]
+
+
+def test_a_name_that_looks_like_the_end_of_a_switch() -> None:
+    lines = TEXT.splitlines(keepends=True)
+    switch = b"".join(lines[1:6]).replace(b"next_comm=perf", b"next_comm= next_prio=1\n\t1")
+    (found,) = read(switch)
+    assert (found.kind, found.state, len(found.stack)) == (SWITCH, "uninterruptible", 3)
+    assert read(switch.replace(b"prev_comm=sleeps", b"prev_comm=x prev_state=R "))[0].state == "uninterruptible"
+
+
+def test_a_switch_without_an_end() -> None:
+    """What follows is another record."""
+    lines = TEXT.splitlines(keepends=True)
+    cut = lines[1].partition(b" next_pid")[0] + b"\n"
+    for follows, kind in ((lines[0], IN), (lines[7] + lines[8], SAMPLE)):
+        assert [record.kind for record in read(cut + follows)] == [BAD, kind]
+    assert [record.kind for record in read(cut)] == [BAD]
+
+
+def test_a_switch_in_the_words_of_the_plugin() -> None:
+    line = b"x 31/32 62699.029877299:          1 sched:sched_switch: a:b\n:32 [120] D ==> c\nd:9 [120]\n\t 1 f (/x)\n"
+    (found,) = read(line)
+    assert (found.tid, found.state, [frame.name for frame in found.stack]) == (32, "uninterruptible", ["f"])
 
 
 def test_equal_stacks_are_one_object(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,3 +170,16 @@ def test_records_after_the_end_do_not_count() -> None:
     threads.take(at(600, SWITCH, F, "interruptible"))
     (account,) = threads.finish(500)
     assert account.on_cpu == 400
+
+
+def test_names() -> None:
+    """What perf reads from /proc itself counts for threads that nobody knows; what changes counts for all."""
+    threads = Threads(100)
+    threads.known(1, 2, "S")
+    threads.names[2] = ""
+    for tid, name in ((2, "Umask:\t0022"), (3, "new"), (2, "Umask:\t0022")):
+        threads.take(at(200, IN)._replace(tid=tid, comm=name))
+    assert threads.names == {2: "", 3: "new"}
+    for tid in (2, 3):
+        threads.take(at(300, SWITCH, F)._replace(tid=tid, comm="later"))
+    assert threads.names == {2: "later", 3: "later"}
