@@ -68,6 +68,36 @@ class Record(NamedTuple):
     number: int = 0
 
 
+class _First(NamedTuple):
+    """The first line of a record, with the ends of lines that names in it have; as far as it has come."""
+
+    line: bytes
+    header: re.Match[bytes] | None
+    sample: re.Match[bytes] | None
+    switched: re.Match[bytes] | None
+
+    @classmethod
+    def of(cls, line: bytes) -> _First:
+        header = _HEADER.match(line[:_LONGEST])
+        sample = _PERIOD.match(header[6]) if header else None
+        switched = _SWITCHED.fullmatch(sample[3]) if sample and sample[2] == _SWITCHES[1] else None
+        return cls(line, header, sample, switched)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it lacks its end, or has only the begin of a name."""
+        if len(self.line) > _LONGEST_SWITCH:
+            return False
+        if self.header is None:
+            return len(self.line.strip(b" ")) <= _LONGEST_NAME
+        return bool(self.sample and self.sample[2] == _SWITCHES[1] and not self.switched)
+
+    @property
+    def has_a_name(self) -> bool:
+        """Whether what is before its ids can be one name."""
+        return self.header is not None and len(self.header[1].strip(b" ")) <= _LONGEST_NAME
+
+
 class Records:
     """Turns the text into records."""
 
@@ -101,8 +131,9 @@ class Records:
     def _line(self, line: bytes) -> Iterator[Record]:
         begun, self._begun = self._begun, None
         if begun is not None:
-            if (whole := begun + b"\n" + line) and _may_be_one(whole):
-                yield from self._first_line(whole)
+            first = _First.of(begun + b"\n" + line)
+            if first.has_a_name if first.header else first.goes_on:
+                yield from self._first_line(first)
                 return
             yield Record(BAD, 0, 0, 0)
         if line.startswith(b"\t") and self._sample:
@@ -112,26 +143,25 @@ class Records:
         if self._sample:
             yield self._complete(self._sample)
         if line:
-            yield from self._first_line(line)
+            yield from self._first_line(_First.of(line))
 
-    def _first_line(self, line: bytes) -> Iterator[Record]:
-        if _goes_on(line):
-            self._begun = line
-        elif record := self._begin(line):
+    def _first_line(self, first: _First) -> Iterator[Record]:
+        if first.goes_on:
+            self._begun = first.line
+        elif record := self._begin(first):
             yield record
 
-    def _begin(self, line: bytes) -> Record | None:
+    def _begin(self, first: _First) -> Record | None:
         """The record of a line that is not a frame; None of a sample, whose frames follow, and of what is not used."""
-        match = _HEADER.match(line[:_LONGEST])
-        if match is None:
+        if first.header is None:
             return Record(BAD, 0, 0, 0)
-        comm, pid, tid, seconds, part, rest = match.groups()
+        comm, pid, tid, seconds, part, rest = first.header.groups()
         time, name = int(seconds + part), comm.strip(b" ").decode(errors="surrogateescape")
         record = Record(BAD, time, int(pid), int(tid), name)
-        if sample := _PERIOD.match(rest):
+        if sample := first.sample:
             kind = SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE
             self._sample = record._replace(kind=kind, number=int(sample[1]))
-            if switched := _SWITCHED.fullmatch(sample[3]):
+            if switched := first.switched:
                 left, state = switched[1] or switched[3], switched[2] or switched[4]
                 if event := parse_sched(_PLAIN % (pid, tid, left, state)):
                     self._sample = self._sample._replace(tid=event.tid, state=event.state)
@@ -173,22 +203,3 @@ class Records:
                 self._lines.clear()
             self._lines[line] = found
         return found
-
-
-def _goes_on(line: bytes) -> bool:
-    """Whether the first line of a record lacks its end, or has only the begin of a name."""
-    if len(line) > _LONGEST_SWITCH:
-        return False
-    match = _HEADER.match(line)
-    if match is None:
-        return len(line.strip(b" ")) <= _LONGEST_NAME
-    sample = _PERIOD.match(match[6])
-    return bool(sample and sample[2] == _SWITCHES[1] and not _SWITCHED.fullmatch(sample[3]))
-
-
-def _may_be_one(whole: bytes) -> bool:
-    """Whether lines may be the first one of a record, all of it or its begin."""
-    match = _HEADER.match(whole)
-    if match is None:
-        return _goes_on(whole)
-    return len(match[1].strip(b" ")) <= _LONGEST_NAME

@@ -112,6 +112,7 @@ def test_a_switch_without_an_end() -> None:
     for follows, kind in ((lines[0], IN), (lines[7] + lines[8], SAMPLE)):
         assert [record.kind for record in read(cut + follows)] == [BAD, kind]
     assert [record.kind for record in read(cut)] == [BAD]
+    assert [record.kind for record in read(cut, cut, lines[0])] == [BAD, BAD, IN]
 
 
 def test_a_switch_in_the_words_of_the_plugin() -> None:
