@@ -195,6 +195,28 @@ def load(path: Path) -> Profile:
         return pprof.load(file)
 
 
+@contextlib.contextmanager
+def together(engines: dict[str, tuple[object, ...]], folder: Path, *scope: object) -> Iterator[dict[str, Profile]]:
+    """Traces with all of them at the same time, from when every one is ready until the caller has come back."""
+    with contextlib.ExitStack() as stack:
+        tracers = {}
+        for engine, options in engines.items():
+            path = folder / f"{engine}.pb.gz"
+            arguments = (*scope, "--engine", engine, *options, "-o", path)
+            tracers[path] = stack.enter_context(
+                Tracer(*arguments, command=str(Path(sys.executable).with_name("trace-wall")))
+            )
+        for tracer in tracers.values():
+            tracer.ready()
+        found: dict[str, Profile] = {}
+        yield found
+        for tracer in tracers.values():
+            tracer.interrupt()
+        for path, tracer in tracers.items():
+            tracer.finish().check_succeeded()
+            found[path.name.partition(".")[0]] = load(path)
+
+
 def check_counts(traced: Traced, truth: dict[str, Any] | None = None) -> None:
     """Every wait of the truth was counted, and none twice."""
     for wait in (truth or traced.truth)["waits"]:

@@ -9,11 +9,11 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE, Tracer, load, run
+from commands import PATIENCE, Tracer, load, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
 from stallscope.tracers.base import procfs
@@ -28,6 +28,7 @@ from stallscope.tracers.kernel.uprobes import bpf
 TRACE_WALL, TRACE_OFFCPU = (str(Path(sys.executable).with_name(f"trace-{stem}")) for stem in ("wall", "offcpu"))
 SLEEPS = ("sleep_1ms", "sleep_10ms", "sleep_25ms")
 BCC = ("--engine", "bcc")
+BOTH: dict[str, tuple[object, ...]] = {"libbpf": (), "bcc": ()}
 NO_BTF = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh")
 """Runs a command where the kernel's type information is hidden."""
 INFO_BY_FD, BTF_ID = 15, 128
@@ -73,26 +74,6 @@ def check_closure(profile: Profile) -> None:
         assert thread.on_cpu + thread.runnable + sum(thread.blocked.values()) == thread.wall
 
 
-@contextlib.contextmanager
-def together(folder: Path, *arguments: object) -> Iterator[dict[str, Profile]]:
-    """Traces with both engines at the same time, from when both are ready until the caller has come back."""
-    with contextlib.ExitStack() as stack:
-        tracers = {}
-        for engine in ("libbpf", "bcc"):
-            path = folder / f"{engine}.pb.gz"
-            words = (*arguments, "--engine", engine, "-o", path)
-            tracers[path] = stack.enter_context(Tracer(*words, command=TRACE_WALL))
-        for tracer in tracers.values():
-            tracer.ready()
-        found: dict[str, Profile] = {}
-        yield found
-        for tracer in tracers.values():
-            tracer.interrupt()
-        for path, tracer in tracers.items():
-            tracer.finish().check_succeeded()
-            found[path.name.partition(".")[0]] = load(path)
-
-
 @pytest.mark.usefixtures("live")
 def test_it_agrees_with_libbpf(tmp_path: Path) -> None:
     """Both trace at the same time: what else the machine does is the same for both."""
@@ -103,7 +84,7 @@ def test_it_agrees_with_libbpf(tmp_path: Path) -> None:
             stack.enter_context(Workload("spinner", 3000, linger=True)),
         ]
         pids = ",".join(str(each.pid) for each in workloads)
-        with together(tmp_path, "-p", pids, "-F", 499) as found:
+        with together(BOTH, tmp_path, "-p", pids, "-F", 499) as found:
             for each in workloads:
                 each.release()
             for each in workloads:

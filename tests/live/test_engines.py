@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run
+from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
 
@@ -89,26 +89,6 @@ def lingering(name: str, *arguments: object) -> Workload:
 
 def close(one: dict[str, float], other: dict[str, float]) -> bool:
     return all(abs(one[name] - other[name]) <= POINTS for name in other)
-
-
-@contextlib.contextmanager
-def together(engines: dict[str, tuple[object, ...]], folder: Path, *scope: object) -> Iterator[dict[str, Profile]]:
-    """Traces with all of them at the same time, from when every one is ready until the caller has come back."""
-    with contextlib.ExitStack() as stack:
-        tracers = {}
-        for engine, options in engines.items():
-            path = folder / f"{engine}.pb.gz"
-            arguments = (*scope, "--engine", engine, *options, "-o", path)
-            tracers[path] = stack.enter_context(Tracer(*arguments, command=TRACE_WALL))
-        for tracer in tracers.values():
-            tracer.ready()
-        found: dict[str, Profile] = {}
-        yield found
-        for tracer in tracers.values():
-            tracer.interrupt()
-        for path, tracer in tracers.items():
-            tracer.finish().check_succeeded()
-            found[path.name.partition(".")[0]] = load(path)
 
 
 @pytest.mark.usefixtures("live", "perf")
