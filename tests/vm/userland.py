@@ -19,7 +19,8 @@ from image import once
 from kernels import Kernel, cache_folder
 
 _PACKAGES = (
-    *("systemtap", "gcc", "make", "libc6-dev", "libstdc++6", "python3", "python3-click", "python3-pyelftools"),
+    *("systemtap", "gcc", "make", "libc6-dev", "libc6-dbg", "libstdc++6"),
+    *("python3", "python3-click", "python3-pyelftools"),
     *("base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "kmod", "mawk", "sed"),
 )
 _LINKS = {"usr/bin/awk": "mawk"}
@@ -29,7 +30,7 @@ _COMMAND = "import sys; sys.argv[0] = {name!r}; from stallscope.tracers.entry im
 _ENTER = """\
 set -e
 cd {userland}
-for each in /proc /dev; do mount --rbind $each .$each; done
+for each in /proc /sys /dev; do mount --rbind $each .$each; done
 mount -t tmpfs tmpfs tmp
 mkdir -p .{checkout} tmp/package/stallscope
 mount --bind {checkout} .{checkout}

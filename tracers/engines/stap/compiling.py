@@ -207,7 +207,8 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
 def refusal(said: str, stap: Compiler, trouble: Callable[[], str] = str) -> EngineUnavailable:
     """What stap's words mean. ``trouble`` finds out what is wrong with the kernel's build folder."""
     lines = [line.strip() for line in said.splitlines()]
-    told = [line for line in lines if re.search(r"\berror\b|ERROR", line)]
+    told = [line for line in lines if re.search(r"\berror:|ERROR", line)]
+    told = told or [line for line in lines if "error" in line]
     first = printable((told or lines or ["it said nothing"])[0])[:200]
     if "resolution failed in tracepoint builder" in said or re.search(r"identifier 'kernel'[^$]*no match", said):
         if why := printable(trouble())[:200]:

@@ -14,10 +14,13 @@ _RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime
 
 @dataclass(frozen=True)
 class Mending:
-    """What the runtime needs for kernels whose ``header`` has ``name``, unless its ``file`` has it, too."""
+    """What the runtime needs for kernels whose ``header`` has ``name``, unless its ``file`` has it, too.
 
-    header: str
+    Without a header: for every kernel, if the runtime has a text that is to be changed.
+    """
+
     name: str
+    header: str
     file: str
     changes: tuple[tuple[str, str, str], ...]
     """File of the runtime, text, and what it must be."""
@@ -27,8 +30,8 @@ _MENDINGS = (
     # Stable kernels since 2024: task_work_cancel() is another function there. Without user_addr_max() (kernels since
     # 5.18), stacks of user code cannot be read in interrupts.
     Mending(
-        "include/linux/task_work.h",
         "task_work_cancel_func",
+        "include/linux/task_work.h",
         "stp_task_work.c",
         (
             ("stp_task_work.c", "typeof(&task_work_cancel)", "typeof(&task_work_cancel_func)"),
@@ -42,8 +45,8 @@ _MENDINGS = (
     ),
     # Kernels since 6.12: uprobe_register() gives what is unregistered, by two other functions.
     Mending(
-        "include/linux/uprobes.h",
         "uprobe_unregister_nosync",
+        "include/linux/uprobes.h",
         "transport/transport.c",
         (
             ("transport/transport.c", '_name ("uprobe_unregister")', '_name ("uprobe_unregister_nosync")'),
@@ -66,6 +69,13 @@ _MENDINGS = (
             ),
         ),
     ),
+    # Since 5.6 a string is on the kernel's stack while an error is told, and ours are longer than a frame may be.
+    Mending(
+        "handler_error",
+        "",
+        "handler-error.h",
+        (("handler-error.h", "char buf[MAXSTRINGLEN];", "char buf[256];"),),
+    ),
 )
 
 
@@ -79,10 +89,13 @@ def mended(build: Path, version: str) -> Path | None:
 
 
 def _is_needed(mending: Mending, runtime: Path, build: Path) -> bool:
+    file = runtime / mending.file
+    text = file.read_text() if file.exists() else ""
+    if not mending.header:
+        return any(old in text for _, old, _ in mending.changes)
     headers = (folder / mending.header for folder in (build, build / "source"))
     declared = next((file.read_text() for file in headers if file.exists()), "")
-    file = runtime / mending.file
-    return mending.name in declared and file.exists() and mending.name not in file.read_text()
+    return mending.name in declared and file.exists() and mending.name not in text
 
 
 def _copy(runtime: Path, mendings: list[Mending], to: Path) -> Path:

@@ -43,9 +43,7 @@ def headers(build: Path) -> Path:
     folder = build / "include" / "linux"
     folder.mkdir(parents=True)
     (folder / "task_work.h").write_text("bool task_work_cancel(struct task_struct *, struct callback_head *);")
-    (folder / "uprobes.h").write_text(
-        "extern void uprobe_unregister(struct inode *, loff_t);"
-    )
+    (folder / "uprobes.h").write_text("extern void uprobe_unregister(struct inode *, loff_t);")
     return folder
 
 
@@ -64,9 +62,7 @@ def test_what_cancels_work_has_another_name(own: Path, headers: Path, build: Pat
 
 
 def test_a_uprobe_is_unregistered_by_two_functions(own: Path, headers: Path, build: Path) -> None:
-    (headers / "uprobes.h").write_text(
-        UNREGISTER
-    )
+    (headers / "uprobes.h").write_text(UNREGISTER)
     made = mended(build, "5.1")
     assert made
     assert '_name ("uprobe_unregister_nosync")' in (made / "transport/transport.c").read_text()
@@ -77,11 +73,16 @@ def test_a_uprobe_is_unregistered_by_two_functions(own: Path, headers: Path, bui
 
 
 def test_a_runtime_that_knows_the_kernel_is_not_mended(own: Path, headers: Path, build: Path) -> None:
-    (headers / "uprobes.h").write_text(
-        UNREGISTER
-    )
+    (headers / "uprobes.h").write_text(UNREGISTER)
     (own / "transport/transport.c").write_text('kallsyms_lookup_name ("uprobe_unregister_nosync");\n')
     assert mended(build, "5.6") is None
+
+
+def test_a_string_on_the_stack_is_shorter_than_ours(own: Path, headers: Path, build: Path) -> None:
+    (own / "handler-error.h").write_text("\tchar buf[MAXSTRINGLEN];\n")
+    made = mended(build, "5.6")
+    assert made
+    assert (made / "handler-error.h").read_text() == "\tchar buf[256];\n"
 
 
 def test_headers_beside_the_build_folder_are_read(own: Path, headers: Path, build: Path, tmp_path: Path) -> None:
