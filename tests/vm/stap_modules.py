@@ -82,7 +82,9 @@ def preparation(kernel: Kernel, check: str) -> str:
     """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours."""
     if kernel.name not in plan.WITH_OWN_SYSTEMTAP or check not in OF_CHECKS:
         return ""
-    return f"mount -t overlay -o ro,lowerdir={shlex.quote(str(userland.root(kernel) / 'usr'))}:/usr suite /usr\n"
+    # All of the root, since SystemTap sees a file's path below the layer that it is in.
+    layers = f"lowerdir={shlex.quote(str(userland.root(kernel)))}:/"
+    return f"mkdir /run/suite\nmount -t overlay -o ro,{layers} suite /run/suite\nmount --bind /run/suite/usr /usr\n"
 
 
 def _write_symbols(kernel: Kernel, file: Path) -> None:

@@ -22,7 +22,7 @@ _HEADERS = (
 _SMALLEST_MAP = 4096
 """Bytes; a stub has less."""
 _TRACEPOINTS = (
-    *("include/trace/events/sched.h", "include/trace/events/irq.h"),
+    *("include/trace/events/sched.h", "include/trace/events/irq.h", "include/trace/events/syscalls.h"),
     "arch/*/include/asm/trace/irq_vectors.h",
 )
 """Headers of the scripts' tracepoints. SystemTap compiles all that it finds, which takes minutes for a kernel's 200."""
