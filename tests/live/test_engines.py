@@ -127,10 +127,23 @@ def test_perf_shows_waits_of_a_command_from_its_beginning(perf: None, tmp_path: 
     path = tmp_path / "x.pb.gz"
     run("--engine", "perf", "-o", path, "--", FOLDER / "sleeps", 4, command=TRACE_OFFCPU).check_succeeded()
     profile = load(path)
-    waits = {name: sum(s.values[1] for s in profile.samples if name in {f.name for f in s.stack}) for name in SLEEPS}
-    assert waits == {"sleep_1ms": 16, "sleep_10ms": 8, "sleep_25ms": 4}
-    assert {s.label("process") for s in profile.samples if s.label("state") == "interruptible"} == {"sleeps"}
+    slept = [s for s in profile.samples if s.label("state") == "interruptible"]
+    waits = {name: sum(s.values[1] for s in slept if name in {f.name for f in s.stack}) for name in SLEEPS}
+    assert waits == {"sleep_1ms": 16, "sleep_10ms": 8, "sleep_25ms": 4}, (profile.lost, profile.samples)
+    assert {s.label("process") for s in slept} == {"sleeps"}
     assert all(times.exited for times in profile.threads)
+
+
+def test_perf_has_whole_stacks_of_programs_that_are_executed(perf: None, tmp_path: Path) -> None:
+    """perf by itself ends them in libc for half of the programs: it takes libc to be where it was before the exec."""
+    path, six = tmp_path / "x.pb.gz", f"{FOLDER / 'shares'} 200; " * 6
+    options = ("--engine", "perf", "-F", 997, "-o", path)
+    run(*options, "--", "/bin/sh", "-c", six, command=TRACE_ONCPU).check_succeeded()
+    samples = [(s.values[0], [f.name for f in s.stack]) for s in load(path).samples if s.label("process") == "shares"]
+    inside = [(time, names) for time, names in samples if any(name in SPINS for name in names)]
+    whole = sum(time for time, names in inside if "_start" in names)
+    assert whole > 0.99 * sum(time for time, _ in inside), samples
+    assert sum(time for time, _ in inside) > 0.7 * sum(time for time, _ in samples), samples
 
 
 def test_perf_for_an_ordinary_user(paranoid: Callable[[int], None], folder: Path) -> None:

@@ -118,6 +118,15 @@ def _cut(threads: Threads, how: str, ended: int) -> int:
     return threads.last
 
 
+def _lossy(lost: int, taken: int) -> str:
+    """What losses mean, and what to do."""
+    help_ = "trace fewer processes, a lower -F, or raise --buffer (as root)"
+    if not lost:
+        return f"perf lost events: {help_}"
+    share = 100 * lost / (lost + taken)
+    return f"perf lost {share:.1f} % of the events: a thread that ran in between is shown as waiting; {help_}"
+
+
 def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
     threads = reading.threads
     accounts = threads.finish(ended)
@@ -132,8 +141,8 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
         remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
     if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):
         remarks.append("there are Python functions, which the engine perf does not show")
-    lost = {**threads.lost, "stacks": reading.records.left_out}
-    if lost["events"]:
-        remarks.append("perf lost events: trace fewer processes, a lower -F, or raise --buffer (as root)")
+    lost = {**threads.lost, "stacks": threads.lost["stacks"] + reading.records.left_out}
+    if lost["events"] or threads.lost["stacks"]:
+        remarks.append(_lossy(lost["events"], threads.taken))
     processes = {pid: threads.names.get(pid, "") for pid in {account.pid for account in accounts}}
     return Taken(wall, ended - threads.began, rows, accounts, threads.names, processes, lost, remarks)

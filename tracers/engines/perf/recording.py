@@ -1,4 +1,6 @@
-"""``perf record`` into a pipe, and ``perf script`` at its other end: nothing is written to a disk."""
+"""``perf record`` into a pipe, and ``perf script`` at its other end: nothing is written to a disk.
+
+Between them is a process of our own: see `passing`."""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import privilege
 from ..protocol import EngineUnavailable
+from . import passing
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -120,13 +123,15 @@ def start(perf: Tool, record: Sequence[str], fields: str) -> Recording:
 
 
 class Recording:
-    """The two processes. They are in a session of their own, for Ctrl-C not to reach them, and end with this one."""
+    """The processes. They are in a session of their own, for Ctrl-C not to reach them, and end with this one."""
 
     def __init__(self, perf: str, record: Sequence[str], fields: str) -> None:
         """``record``: options that say what is recorded of whom. It is recorded from `enable` on."""
         control_read, self._control = os.pipe2(os.O_CLOEXEC)
         self._ack, ack_write = os.pipe2(os.O_CLOEXEC)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._passing = 0
+        """The id of the process between them, until it is reaped."""
         self._script: subprocess.Popen[bytes] | None = None
         self._is_late = False
         self._is_asked = False
@@ -149,9 +154,12 @@ class Recording:
             os.close(ack_write)
         show = ["--show-switch-events", "--show-task-events", "--show-lost-events"]
         assert self._record.stdout
+        passed, target = os.pipe2(os.O_CLOEXEC)
+        self._passing = passing.start(self._record.stdout.fileno(), target, _end_with_parent)
+        os.close(target)
         self._script = subprocess.Popen(
             [perf, "script", "-i", "-", "--no-inline", "--ns", *show, "-F", fields],
-            stdin=self._record.stdout,
+            stdin=passed,
             stdout=subprocess.PIPE,
             stderr=self._said,
             env=environment,
@@ -159,6 +167,7 @@ class Recording:
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
         )
         self._record.stdout.close()
+        os.close(passed)
         assert self._script.stdout
         self.text = self._script.stdout.fileno()
         """Descriptor of what perf script prints."""
@@ -240,6 +249,10 @@ class Recording:
             if process.poll() is None:
                 process.kill()
             process.wait()
+        if self._passing:
+            os.kill(self._passing, signal.SIGKILL)  # it may have ended, but nobody has reaped it
+            os.waitpid(self._passing, 0)
+            self._passing = 0
         if self._script and self._script.stdout:
             self._script.stdout.close()
         for fd in (self._control, self._ack):

@@ -63,6 +63,8 @@ class Threads:
         """Records of other times do not count."""
         self.last = 0
         """Time of the last record that counted."""
+        self.taken = 0
+        """Records that were not lost."""
         self._launched = launched
         self.names: dict[int, str] = {}
         """By tid, the last one that was reported."""
@@ -72,10 +74,11 @@ class Threads:
         self._ended: list[_Thread] = []
         self._waits: dict[tuple[int, int, str, Stack, bool], list[int]] = {}
         self._filter = Filter(0, 1 << 64, None)
+        self._has_stacks = False
 
     def wanted(self, waits: Filter) -> None:
-        """Only these waits become rows."""
-        self._filter = waits
+        """Only these waits become rows; switches are sampled."""
+        self._filter, self._has_stacks = waits, True
 
     def known(self, pid: int, tid: int, letter: str) -> None:
         """A thread that is there as the trace begins, with its state of proc(5)."""
@@ -89,6 +92,7 @@ class Threads:
         if kind in (records.BAD, records.DROPPED):
             self.lost["events" if kind == records.DROPPED else "lines not understood"] += max(record.number, 1)
             return
+        self.taken += 1
         if not self.began <= record.time <= self.ended or record.tid <= 0:
             return  # perf describes what is there already; or the thread has no id any more
         self.last = max(self.last, record.time)
@@ -157,10 +161,17 @@ class Threads:
             thread.account.on_cpu += record.time - thread.since
         thread.account.switches += 1
         thread.phase, thread.since, thread.is_told = _OFF, record.time, is_sample
-        thread.stack = record.stack if is_sample else _NO_STACK
+        thread.stack = record.stack if is_sample else self._stack_of(thread)
         thread.state = PREEMPTED_STATE if record.kind == records.PREEMPTED else OTHER
         if record.state is not None:
             thread.state = record.state or PREEMPTED_STATE
+
+    def _stack_of(self, thread: _Thread) -> Stack:
+        """Of a switch without a sample: perf had no room for it, or more came than the kernel lets it have."""
+        if thread.is_new or not self._has_stacks:
+            return _NO_STACK
+        self.lost["stacks"] += 1
+        return _LOST
 
     def _unseen(self, thread: _Thread, time: int) -> None:
         """Since the last switch another one was lost: what the thread did is not known."""

@@ -58,7 +58,7 @@ def test_a_profile() -> None:
     assert (wait.values[0], wait.values[1], wait.label("state")) == (2_000_000, 1, "other")
     assert [s.values[4] for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"] == [1]
     assert profile.lost["events"] == 17
-    assert any("lost events" in comment for comment in profile.comments)
+    assert any("perf lost 77.3 % of the events" in comment for comment in profile.comments)
     assert any("Python functions" in comment for comment in profile.comments)
     assert {times.pid for times in profile.threads} >= {PID, OTHER}
     for times in profile.threads:

@@ -99,6 +99,16 @@ def test_a_lost_switch_is_told() -> None:
     assert waits_of(threads)["other", "[lost]", False][:2] == [200, 2]
 
 
+def test_a_switch_whose_sample_was_lost_is_told() -> None:
+    records = [at(200, OUT), at(300, IN), at(400, PREEMPTED), at(450, IN)]
+    threads, _ = taken(*records, letter="R", waits=Filter(0, 1000, None))
+    assert threads.lost["stacks"] == 1, "the first one may have been before the trace"
+    assert waits_of(threads)["runnable-preempted", "[lost]", False][:2] == [50, 1]
+    assert threads.taken == 4
+    threads, _ = taken(*records, letter="R")
+    assert threads.lost["stacks"] == 0, "without waits, no switch is sampled"
+
+
 def test_a_new_thread_and_its_end() -> None:
     threads, account = taken(at(150, FORK), at(200, IN), at(500, EXIT))
     assert (account.began, account.ended, account.exited) == (150, 500, True)

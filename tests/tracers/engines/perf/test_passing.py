@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import random
+import struct
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.engines.perf import passing
+from stallscope.tracers.engines.perf.passing import Passing
+
+HEADER = b"PERFILE2" + struct.pack("=Q", 16)
+SAMPLE, COMM, MMAP2, TRACING_DATA = 9, 3, 10, 66
+EXEC = 1 << 13
+IDS = bytes(range(1, 33))
+"""What follows each record: thread, time, id, core."""
+
+
+def record(kind: int, body: bytes, misc: int = 2) -> bytes:
+    return struct.pack("=IHH", kind, misc, 8 + len(body)) + body
+
+
+def comm(name: bytes, misc: int = EXEC | 2) -> bytes:
+    padded = name + b"\0" * (8 - len(name) % 8)
+    return record(COMM, struct.pack("=II", 71, 72) + padded + IDS, misc)
+
+
+def passed(data: bytes, cuts: list[int] | None = None) -> bytes:
+    made, out = Passing(), b""
+    places = [0, *sorted(cuts or []), len(data)]
+    for begin, end in zip(places, places[1:], strict=False):
+        if begin < end:
+            out += b"".join(made.feed(data[begin:end]))
+    return out + b"".join(made.feed(b""))
+
+
+@pytest.mark.parametrize("name", [b"x", b"seven_b", b"eight_by", b"fifteen_letters", b""])
+def test_an_exec_is_followed_by_a_mapping_that_covers_all(name: bytes) -> None:
+    before, after = record(SAMPLE, b"s" * 40), record(SAMPLE, b"t" * 48)
+    out = passed(HEADER + before + comm(name) + after)
+    start = HEADER + before + comm(name)
+    assert out.startswith(start)
+    assert out.endswith(after)
+    kind, misc, size = struct.unpack_from("=IHH", out, len(start))
+    assert (kind, misc, size) == (MMAP2, 2, len(out) - len(start) - len(after))
+    body = out[len(start) + 8 : -len(after)]
+    assert struct.unpack_from("=IIQQQ", body) == (71, 72, 0, 1 << 47, 0)
+    assert body[-32:] == IDS
+    assert b"[stack]\0" in body
+
+
+def test_all_else_is_passed_on_as_it_is() -> None:
+    data = HEADER + comm(b"renamed", 2) + record(SAMPLE, b"") + record(68, b"") + record(SAMPLE, bytes(65000))
+    assert passed(data) == data
+
+
+def test_data_after_a_record_are_no_records() -> None:
+    """The description of the tracepoints looks like anything."""
+    inside = comm(b"not_one")
+    data = HEADER + record(TRACING_DATA, struct.pack("=I", len(inside))) + inside
+    assert passed(data) == data
+    assert len(passed(data + comm(b"one"))) > len(data + comm(b"one"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PERF", b"not of perf" + comm(b"x"), HEADER, HEADER + comm(b"x")[:9], HEADER + bytes(30) + comm(b"x")],
+)
+def test_what_is_not_understood_is_passed_on(data: bytes) -> None:
+    assert passed(data) == data
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_comes_in_any_pieces(seed: int) -> None:
+    choose = random.Random(seed)
+    inside = bytes(choose.randrange(256) for _ in range(64))
+    parts = [comm(b"a" * choose.randrange(1, 16)), record(TRACING_DATA, struct.pack("=I", 64)) + inside]
+    parts += [record(SAMPLE, bytes(choose.randrange(200))) for _ in range(6)]
+    choose.shuffle(parts)
+    data = HEADER + b"".join(parts)
+    assert passed(data, [choose.randrange(len(data)) for _ in range(choose.randrange(40))]) == passed(data)
+
+
+def test_its_process(tmp_path: Path) -> None:
+    data = HEADER + comm(b"x") + record(SAMPLE, bytes(60_000)) * 50
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(data)
+    with source.open("rb") as read, target.open("wb") as write:
+        pid = passing.start(read.fileno(), write.fileno(), lambda: None)
+        assert os.waitpid(pid, 0) == (pid, 0)
+    assert target.read_bytes() == passed(data)
+
+
+def test_nobody_reads(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(HEADER + record(SAMPLE, bytes(60_000)) * 50)
+    read, write = os.pipe()
+    os.close(read)
+    with (tmp_path / "in").open("rb") as source:
+        pid = passing.start(source.fileno(), write, lambda: None)
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1

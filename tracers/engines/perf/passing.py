@@ -1,0 +1,122 @@
+"""A process between ``perf record`` and ``perf script``, which passes on what the first one writes.
+
+perf script keeps what a process had mapped when the process executes another program. It finds the tables that libc's
+functions are unwound with from the lowest address at which the process ever mapped libc (read_unwind_spec_eh_frame() in
+tools/perf/util/unwind-libunwind-local.c, since "perf unwind: Fix segbase for ld.lld linked objects", Linux 5.19). After
+an exec that is in half of all cases the address of the program before, and stacks end in libc. So each exec is followed
+by a mapping that covers all others.
+
+The format is that of perf.data-file-format.txt, in its form for pipes, in the machine's order of bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+from collections.abc import Callable, Iterator
+
+_MAGIC = b"PERFILE2"
+_COMM, _MMAP2, _TRACING_DATA = 3, 10, 66
+"""Types of records, of perf_event.h and tools/lib/perf/include/perf/event.h."""
+_EXEC = 1 << 13
+"""PERF_RECORD_MISC_COMM_EXEC."""
+_USER = 2
+_HEADER = struct.Struct("=IHH")
+"""Type, misc, size."""
+_MAPPED = struct.Struct("=IIQQQIIQQII8s")
+"""pid, tid, address, length, offset, major, minor, inode, its generation, protection, flags, name: which is one that
+perf looks for no symbols in."""
+_ALL = 1 << 47
+"""Bytes that programs can have mapped."""
+_READ = 1 << 20
+
+
+class Passing:
+    """The recording, as it comes."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._skipped = len(_MAGIC) + 8
+        """Bytes that follow and are no records: the header of the recording, or data that follow a record."""
+        self._is_known = self._is_first = True
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What is to be passed on, of ``data``, which follows what was given before; b"" is the end."""
+        is_end = not data
+        data = self._rest + data
+        if self._is_first and not is_end:
+            if len(data) < len(_MAGIC):
+                self._rest = data
+                return
+            self._is_known, self._is_first = data.startswith(_MAGIC), False
+        if is_end or not self._is_known:
+            yield data
+            self._rest = b""
+            return
+        begin = at = 0
+        while True:
+            step = min(self._skipped, len(data) - at)
+            at, self._skipped = at + step, self._skipped - step
+            if at + _HEADER.size > len(data):
+                break
+            kind, misc, size = _HEADER.unpack_from(data, at)
+            if size < (_HEADER.size + 4 if kind == _TRACING_DATA else _HEADER.size):
+                self._is_known, at = False, len(data)
+                break
+            if at + size > len(data):
+                break
+            if kind == _TRACING_DATA:
+                (self._skipped,) = struct.unpack_from("=I", data, at + _HEADER.size)
+            at += size
+            if kind == _COMM and misc & _EXEC:
+                yield data[begin:at]
+                yield _covering(data[at - size : at])
+                begin = at
+        yield data[begin:at]
+        self._rest = data[at:]
+
+
+def _covering(executed: bytes) -> bytes:
+    """The record of a mapping that covers all others of a process: of its record of exec, whose time and ids it has."""
+    pid, tid = struct.unpack_from("=II", executed, _HEADER.size)
+    name = _HEADER.size + 8
+    ids = name + (executed.index(0, name) - name) // 8 * 8 + 8
+    body = _MAPPED.pack(pid, tid, 0, _ALL, 0, 0, 0, 0, 0, 0, 0, b"[stack]") + executed[ids:]
+    return _HEADER.pack(_MMAP2, _USER, _HEADER.size + len(body)) + body
+
+
+def start(source: int, target: int, prepare: Callable[[], None]) -> int:
+    """Begins to pass on what comes from one descriptor to the other. Returns the process's id.
+
+    It is a copy of this process, since users who may run this program need not be able to run its interpreter.
+    ``prepare`` is called in it.
+    """
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        prepare()
+        os.dup2(source, 0)
+        os.dup2(target, 1)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        pass_on()
+    finally:
+        os._exit(1)
+
+
+def pass_on() -> None:
+    """From standard input to standard output, until the end; then the process ends."""
+    passing, goes_on = Passing(), True
+    while goes_on:
+        data = os.read(0, _READ)
+        goes_on = bool(data)
+        for part in passing.feed(data):
+            left = memoryview(part)
+            while left:
+                left = left[os.write(1, left) :]
+    os._exit(0)
