@@ -28,6 +28,17 @@ CALLS = "^(make|take)_item$"
 _SMALLEST = 1 << 20
 _LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
 
+_TAKE = """\
+(
+	cd {userland}/usr || exit
+	mount --bind lib/debug /usr/lib/debug
+	cp -d --remove-destination lib/x86_64-linux-gnu/*.so.* /usr/lib/x86_64-linux-gnu/
+	cp --remove-destination lib/systemtap/stapio /usr/lib/systemtap/
+	cp --remove-destination bin/staprun /usr/bin/
+)
+"""
+"""Copies: SystemTap sees a file's path below the layer of an overlay that it is in."""
+
 
 @dataclass(frozen=True)
 class Module:
@@ -82,9 +93,7 @@ def preparation(kernel: Kernel, check: str) -> str:
     """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours."""
     if kernel.name not in plan.WITH_OWN_SYSTEMTAP or check not in OF_CHECKS:
         return ""
-    # All of the root, since SystemTap sees a file's path below the layer that it is in.
-    layers = f"lowerdir={shlex.quote(str(userland.root(kernel)))}:/"
-    return f"mkdir /run/suite\nmount -t overlay -o ro,{layers} suite /run/suite\nmount --bind /run/suite/usr /usr\n"
+    return _TAKE.format(userland=shlex.quote(str(userland.root(kernel))))
 
 
 def _write_symbols(kernel: Kernel, file: Path) -> None:
