@@ -32,7 +32,7 @@ _TAKE = """\
 (
 	cd {userland}/usr || exit
 	mount --bind lib/debug /usr/lib/debug
-	cp -d --remove-destination lib/x86_64-linux-gnu/*.so.* /usr/lib/x86_64-linux-gnu/
+	cp -d --remove-destination lib/x86_64-linux-gnu/*.so* /usr/lib/x86_64-linux-gnu/
 	cp --remove-destination lib/systemtap/stapio /usr/lib/systemtap/
 	cp --remove-destination bin/staprun /usr/bin/
 )
