@@ -28,7 +28,8 @@ from ...measures.wakeup import WakeUp
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
-from .compiling import Source, compile_module, find_headers, find_stap
+from .compiling import Source, compile_module, find_stap
+from .folders import find_headers
 from .functions import Chosen, Function, choose
 from .running import Running, find_staprun
 from .taking import LEFT_OUT, Taking
