@@ -26,7 +26,8 @@ _CONTROL = "/proc/systemtap"
 _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
 _PR_SET_PDEATHSIG = 1
-_MODULE_NAME = re.compile(rb"\0name=(" + NAME.encode() + rb"\w{1,40})\0")
+_MODULE_NAME = re.compile(rb"\0(?:name=(NAME\w{1,40})|(NAME[0-9a-f]{8}))\0".replace(b"NAME", NAME.encode()))
+"""In .modinfo; what is built for kernels before 4.16 (3e2e857f9c3a) has it in its struct module alone."""
 _BUFFER_MB = 16
 """MB per core, between the module and staprun."""
 _CAUSES = (
@@ -186,14 +187,14 @@ class Running:
 
 
 def module_name(module: Path) -> str:
-    """The module's name, which is in its section .modinfo. StallscopeError if it is none of ours."""
+    """The module's name, which is in it. StallscopeError if it is none of ours."""
     try:
         match = _MODULE_NAME.search(module.read_bytes())
     except OSError as error:
         raise StallscopeError(f"cannot read {module}: {error.strerror}", "name a file of --stap-compile-only") from None
     if not match:
         raise StallscopeError(f"{module} is no module of this tracer", "name a file of --stap-compile-only")
-    return match[1].decode()
+    return (match[1] or match[2]).decode()
 
 
 def _end_with_parent() -> None:
