@@ -5,9 +5,10 @@ apt does the fetching and the checking: with a source list, lists and caches of 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernels import cache_folder
@@ -15,6 +16,8 @@ from kernels import cache_folder
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _FRESH = 24 * 3600
 """Seconds for which a suite's index is good."""
+_AT_ONCE = 20
+"""Packages that one call fetches."""
 
 
 class ArchiveError(Exception):
@@ -37,6 +40,17 @@ def fetch_named(suite: str, packages: Sequence[str]) -> list[Path]:
     apt = _Apt(suite)
     apt.update()
     return [file for name in packages for file in apt.downloaded(name)]
+
+
+def fetch_with_needs(suite: str, packages: Sequence[str], *, without: str) -> list[Path]:
+    """These packages and everything that they need, as apt chooses it for an empty system. Fetched once a version.
+
+    ``without``: what the names of those begin with that are not fetched.
+    """
+    apt = _Apt(suite)
+    apt.update()
+    chosen = apt.chosen(packages).items()
+    return apt.all_downloaded({name: version for name, version in chosen if not name.startswith(without)})
 
 
 class _Apt:
@@ -92,21 +106,39 @@ class _Apt:
         # The meta package is empty: the kernel is in what it depends on.
         return [name for name in names if name != package]
 
+    def chosen(self, packages: Sequence[str]) -> dict[str, str]:
+        """Versions by name, of the packages and of what they need: nothing counts as installed."""
+        text = self.run("apt-get", "-s", "-y", "--no-install-recommends", "install", *packages)
+        return dict(re.findall(r"^Inst (\S+) \((\S+)", text, re.MULTILINE))
+
+    def all_downloaded(self, versions: Mapping[str, str]) -> list[Path]:
+        """The packages of these versions, as files in the cache."""
+        folder = _debs()
+        missing = [f"{name}={version}" for name, version in versions.items() if not _files(folder, name, version)]
+        for at in range(0, len(missing), _AT_ONCE):
+            self.run("apt-get", "download", *missing[at : at + _AT_ONCE], folder=folder)
+        return [file for name, version in versions.items() for file in _files(folder, name, version)]
+
     def downloaded(self, name: str) -> list[Path]:
         """The package's candidate, as files in the cache."""
-        folder = cache_folder() / "debs"
-        folder.mkdir(parents=True, exist_ok=True)
-        version = self.version(name)
-        files = [folder / f"{name}_{version.replace(':', '%3a')}_{kind}.deb" for kind in ("amd64", "all")]
-        if not any(file.exists() for file in files):
-            self.run("apt-get", "download", f"{name}={version}", folder=folder)
-        return [file for file in files if file.exists()]
+        return self.all_downloaded({name: self.version(name)})
 
     def version(self, package: str) -> str:
         for line in self.run("apt-cache", "policy", package).splitlines():
             if line.strip().startswith("Candidate:"):
                 return line.split()[1]
         raise ArchiveError(f"{self._suite} has no package {package}")
+
+
+def _debs() -> Path:
+    folder = cache_folder() / "debs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _files(folder: Path, name: str, version: str) -> list[Path]:
+    files = (folder / f"{name}_{version.replace(':', '%3a')}_{kind}.deb" for kind in ("amd64", "all"))
+    return [file for file in files if file.exists()]
 
 
 def _archive() -> str:

@@ -53,7 +53,7 @@ def _from_packages(kernel: Kernel) -> Image:
     for old in root.parent.glob(f"{kernel.name}-{'[0-9a-f]' * 16}"):
         if old != root:
             shutil.rmtree(old, ignore_errors=True)
-    _once(root, lambda folder: _unpack(debs, folder))
+    once(root, lambda folder: _unpack(debs, folder))
     release = next((root / "lib" / "modules").iterdir()).name
     version = debs[0].name.split("_")[1].replace("%3a", ":")
     return Image(kernel, f"{release} ({version})", root / "vmlinux", _initramfs(root, release), root)
@@ -102,7 +102,7 @@ def _from_source(kernel: Kernel) -> Image:
     images = cache_folder() / "images"
     if tree := os.environ.get("KERNEL_SRC", ""):
         version = _version_of(Path(tree), kernel)
-        root = _once(images / f"{version}-{key}", lambda folder: _compile(Path(tree).resolve(), kernel, folder))
+        root = once(images / f"{version}-{key}", lambda folder: _compile(Path(tree).resolve(), kernel, folder))
     else:
         kept = sorted(images.glob(f"{kernel.series}.*-{key}"), key=lambda folder: folder.stat().st_mtime)
         if not kept:
@@ -156,7 +156,7 @@ def _keep_build_folder(tree: Path, objects: Path, folder: Path) -> None:
         shutil.copy(objects / name, folder / name)
 
 
-def _once(folder: Path, fill: object) -> Path:
+def once(folder: Path, fill: object) -> Path:
     """The folder, filled by a call of ``fill`` unless it is there: complete, or not at all."""
     assert callable(fill)
     if folder.exists():

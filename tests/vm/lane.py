@@ -76,7 +76,8 @@ def run_case(kernel_name: str, check: str, *, keeps_log: bool = False) -> Result
         booted = _prepared(kernel, check)
     keep = RESULTS / f"{kernel.name}.{check}"
     folders = ":".join(str(ROOT / folder) for folder in SOURCES)
-    job = f"PYTHONPATH={folders} {ROOT}/.venv/bin/python {ROOT}/tests/vm/in_guest.py {check}\n"
+    job = stap_modules.preparation(kernel, check)
+    job += f"PYTHONPATH={folders} {ROOT}/.venv/bin/python {ROOT}/tests/vm/in_guest.py {check}\n"
     outcome = guest.run(booted, job, folder=ROOT, keep=keep, timeout=600)
     answer = {"figures": "", "failure": ""}
     if (keep / "answer.json").exists():

@@ -25,11 +25,11 @@ WITH_ASKED = ("5.15", "6.1")
 """Kernels on which bcc's programs are run."""
 BESIDE_LIBBPF = ("stap", "stap_ioctl", "stap_wakeup", "stap_cuda")
 SYSTEMTAP = ("stap_clock", "stap_storm", "stap_deep", "stap_killed")
-WITH_SYSTEMTAP = ("5.10", "5.15", "6.1")
-"""Kernels for which Debian 12's SystemTap and compiler can make modules."""
+WITH_OWN_SYSTEMTAP = ("6.12", "7.2")
+"""Kernels for which Debian 12's SystemTap and compiler cannot make modules: those of their own suites do."""
+WITH_SYSTEMTAP = ("5.10", "5.15", "6.1", *WITH_OWN_SYSTEMTAP)
 NO_SYSTEMTAP = ("no_stap",)
-WITHOUT_SYSTEMTAP = ("6.12", "7.2")
-"""Kernels for which they cannot. The engine is asked on the host: no guest is booted."""
+"""The engine is asked on the host, whose compiler cannot do it: no guest is booted."""
 DRIVER = ("nvidia", "nvidia_holder")
 """In a driver of our own; the first one is in the short set, too."""
 DRIVER_BESIDE = ("nvidia_stap",)
@@ -48,7 +48,7 @@ ENGINES: dict[str, tuple[str, ...]] = {
 }
 """By engine: the checks that say whether it works."""
 REFUSALS: dict[str, tuple[str, ...]] = {"refused": ("libbpf",), "no_bpf": ("libbpf", "bcc"), "no_stap": ("stap",)}
-"""By check: the engines that it finds refused, as they have to be."""
+"""By check: the engines that it finds refused, as they have to be: no_stap with another suite's compiler."""
 
 ALL = tuple(
     dict.fromkeys(
@@ -74,8 +74,8 @@ def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
     systemtap = SYSTEMTAP if kernel.name in WITH_SYSTEMTAP else ()
     if systemtap and kernel.name not in TOO_OLD:
         systemtap = BESIDE_LIBBPF + systemtap
-    if kernel.name in WITHOUT_SYSTEMTAP:
-        systemtap = NO_SYSTEMTAP
+    if kernel.name in WITH_OWN_SYSTEMTAP:
+        systemtap += NO_SYSTEMTAP
     asked = ASKED if kernel.name in WITH_ASKED else ()
     return own + systemtap + driver + asked + BCC + WITHOUT_STOPS
 

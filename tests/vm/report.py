@@ -39,7 +39,7 @@ TITLES = {
     "stap_wakeup": "`trace-wakeup --engine stap` beside libbpf",
     "stap_cuda": "`trace-cuda --engine stap` beside libbpf",
     "stap_clock": "`--engine stap`",
-    "no_stap": "`--engine stap` is refused",
+    "no_stap": "`--engine stap` with Debian 12's compiler: refused",
     "stap_storm": "`--engine stap`: a storm of switches",
     "stap_deep": "`--engine stap`: deep stacks",
     "stap_killed": "`--engine stap`: SIGKILL",

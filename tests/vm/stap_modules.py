@@ -1,7 +1,11 @@
-"""SystemTap's modules for guests, compiled on the host as a user would: in a guest that takes minutes."""
+"""SystemTap's modules for guests, compiled on the host as a user would: in a guest that takes minutes.
+
+For kernels whose suite has a compiler and a SystemTap of its own these are used, also for the loading of the module.
+"""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -9,17 +13,31 @@ from pathlib import Path
 
 import guest
 import image
+import plan
 import standin_driver
+import userland
 from headers import build_folder
 from image import ImageError
 from kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCER = str(ROOT / "build/workloads/slow_producer")
+WORKLOADS = ROOT / "build" / "workloads"
+PRODUCER = str(WORKLOADS / "slow_producer")
 CALLS = "^(make|take)_item$"
 """The functions that are timed: they wait for 150 ms."""
 _SMALLEST = 1 << 20
 _LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
+
+_TAKE = """\
+(
+	cd {userland}/usr || exit
+	mount --bind lib/debug /usr/lib/debug
+	cp -d --remove-destination lib/x86_64-linux-gnu/*.so* /usr/lib/x86_64-linux-gnu/
+	cp --remove-destination lib/systemtap/stapio /usr/lib/systemtap/
+	cp --remove-destination bin/staprun /usr/bin/
+)
+"""
+"""Copies: SystemTap sees a file's path below the layer of an overlay that it is in."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +71,29 @@ def module_of(kernel: str, check: str) -> Path:
 def make(kernel: Kernel, check: str) -> None:
     """Compiles the module of a check. ImageError with what was said."""
     module, file = MODULES[OF_CHECKS[check]], module_of(kernel.name, check)
-    build = build_folder(kernel)
+    own = userland.root(kernel) if kernel.name in plan.WITH_OWN_SYSTEMTAP else None
+    build = userland.build_folder(own) if own else build_folder(kernel)
     if module.command == "cuda" and not (build / "System.map").exists():
         _write_symbols(kernel, build / "System.map")
     file.unlink(missing_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
-    words = [str(ROOT / f".venv/bin/trace-{module.command}"), "--engine", "stap", "-a", *module.options]
-    words += ["--stap-compile-only", str(file), "--stap-build", str(build)]
-    words += [
-        f"--stap-symbols={each}" for each in (*(ROOT / "build/workloads" / name for name in module.files), *_LIBRARIES)
-    ]
-    done = subprocess.run(words, capture_output=True, text=True)
+    words = ["--engine", "stap", "-a", *module.options, "--stap-compile-only", str(file)]
+    words += [f"--stap-symbols={each}" for each in (*(WORKLOADS / name for name in module.files), *_LIBRARIES)]
+    if own:
+        words += ["--stap-build", f"/{build.relative_to(own)}"]
+        command = userland.command(own, module.command, words)
+    else:
+        command = [str(ROOT / f".venv/bin/trace-{module.command}"), *words, "--stap-build", str(build)]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ImageError(f"no SystemTap module for {kernel.name}: {done.stderr.strip()}")
+
+
+def preparation(kernel: Kernel, check: str) -> str:
+    """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours."""
+    if kernel.name not in plan.WITH_OWN_SYSTEMTAP or check not in OF_CHECKS:
+        return ""
+    return _TAKE.format(userland=shlex.quote(str(userland.root(kernel))))
 
 
 def _write_symbols(kernel: Kernel, file: Path) -> None:

@@ -38,6 +38,7 @@ _DESCRIPTOR = re.compile(
 )
 _LOST = re.compile(rb"lost (returns|scope|stacks|threads) (\d{1,19})")
 _END = re.compile(rb"end (\d{1,19}) (\d{1,19})")
+_STOP = re.compile(rb"stop \d{1,19}")
 _BEGIN = re.compile(rb"stallscope (\d{1,5}) (\d{1,19}) (\d{1,19})")
 
 
@@ -255,6 +256,8 @@ class Lines:
         self.printed: int | None = None
         """Number of lines that the script says it has printed; None: it did not come to its end."""
         self.lost = Counter({"events": 0, "lines not understood": 0, "stacks": 0, "threads": 0})
+        self.stopped = False
+        """Whether all that was to be told of events has been."""
         self._read = 0
         self._tail = b""
         self._frames: dict[int, dict[int, bytes]] = {}
@@ -293,6 +296,8 @@ class Lines:
             self.lost["threads" if match[1] == b"scope" else match[1].decode()] += int(match[2])
         elif match := _END.fullmatch(line):
             self.printed = int(match[2])
+        elif _STOP.fullmatch(line):
+            self.stopped = True
         elif match := _BEGIN.fullmatch(line):
             self.version, self.began, self.wall = map(int, match.groups())
         elif line:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
-from ...unwind.cache import default_folder
 from ..protocol import EngineUnavailable
+from .folders import find_headers, own_folder, with_symbols, with_tracepoints
+from .runtime import mended
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "stap"
 NAME = "stallscope_"
@@ -31,33 +32,18 @@ _FLAGS = (
 """INTERRUPTIBLE: an interrupt that a probe lets in would miss its own probes, such as that of a wake-up. MAXTRYLOCK: a
 probe waits for a lock 200 ms at most; by default 1 ms, for which a virtual machine's core can be stopped. MAXSKIPPED:
 by default a script ends when 100 events were skipped; the summary tells their number."""
+_QUERIES = "KCFLAGS=$(if $(findstring tracequery,$(M)),-w)"
+"""For make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning for an
+error. Its versions before 5.2 define COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
 _MOST_FILES = 64
 """Files whose symbols and unwind tables become part of the module."""
 _MOST_KEPT = 16
 """Modules in the cache."""
-_SMALLEST_MAP = 4096
-"""Bytes; a stub has less."""
 _PATIENCE = 1800.0
 """Seconds for stap: the first time, it looks at all of the kernel's tracepoints."""
 _INSTALL = "install it: apt-get install systemtap (Debian, Ubuntu), dnf install systemtap (Fedora, RHEL)"
-_HEADERS = (
-    "install them: apt-get install linux-headers-{release} (Debian, Ubuntu), dnf install kernel-devel-{release} "
-    "(Fedora, RHEL); or compile where they are (--stap-compile-only), and give the result here (--stap-module)"
-)
-_PATCHES = (
-    ("stp_task_work.c", "typeof(&task_work_cancel)", "typeof(&task_work_cancel_func)"),
-    ("stp_task_work.c", 'kallsyms_lookup_name("task_work_cancel")', 'kallsyms_lookup_name("task_work_cancel_func")'),
-    (
-        "linux/addr-map.c",
-        "\t  && ((user_addr_max() - size) < addr)\n#endif\n",
-        "\t  && ((user_addr_max() - size) < addr)\n#else\n\t  && ((TASK_SIZE_MAX - size) < addr)\n#endif\n",
-    ),
-)
-"""File of SystemTap's runtime, text, and what it must be for stable kernels since 2024: task_work_cancel() is another
-function there. Without user_addr_max() (kernels since 5.18), stacks of user code cannot be read in interrupts."""
 _PROBE = re.compile(r"probe process\(@1\)\.function\(@2\)\.(\w+) \{")
 _PLAIN = re.compile(r"[\w./+@:=,~-]+")
-_RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime")
 
 
 @dataclass(frozen=True)
@@ -112,85 +98,15 @@ def find_stap() -> Compiler:
     return Compiler(path, match[1])
 
 
-def find_headers(build: Path | None = None) -> Path:
-    """The kernel's build folder. EngineUnavailable if it is not there."""
-    release = os.uname().release
-    folder = build or Path("/lib/modules") / release / "build"
-    if not (folder / "Makefile").exists():
-        if build:
-            raise StallscopeError(
-                f"{build} is no build folder of a kernel: it has no Makefile", "give --stap-build DIR"
-            )
-        raise EngineUnavailable(f"there are no headers of this kernel in {folder}", _HEADERS.format(release=release))
-    return folder
-
-
-def with_symbols(build: Path, *, is_other: bool) -> Path:
-    """A build folder that has a System.map, without which SystemTap does not know whether the kernel can tell of a
-    function's return. EngineUnavailable if the kernel's symbols are not known.
-
-    Distributions' own are stubs. ``is_other``: the folder is not of the running kernel, whose symbols are known.
-    """
-    if _is_real(build / "System.map"):
-        return build
-    release = _release(build)
-    if _is_real(Path(f"/boot/System.map-{release}")):
-        return build
-    names = b"" if is_other else _running_symbols()
-    if not names:
-        raise EngineUnavailable(
-            f"the symbols of kernel {release} are not known, without which SystemTap times no functions",
-            f"put System.map, from `sudo cat /proc/kallsyms` of that kernel, into {build}, or as "
-            f"/boot/System.map-{release}",
-        )
-    key = hashlib.sha256(str(build.resolve()).encode() + names).hexdigest()[:16]
-    folder = _folder() / f"build-{key}"
-    if not folder.exists():
-        aside = folder.with_name(f"{folder.name}.{os.getpid()}")
-        aside.mkdir(mode=0o700)
-        for entry in build.iterdir():
-            (aside / entry.name).symlink_to(entry.resolve())
-        (aside / "System.map").unlink(missing_ok=True)
-        (aside / "System.map").write_bytes(names)
-        aside.rename(folder)
-    return folder
-
-
-def _is_real(file: Path) -> bool:
-    try:
-        with file.open("rb") as text:
-            return len(text.read(_SMALLEST_MAP)) == _SMALLEST_MAP
-    except OSError:
-        return False
-
-
-def _release(build: Path) -> str:
-    try:
-        match = re.search(r'UTS_RELEASE "([^"]+)"', (build / "include/generated/utsrelease.h").read_text())
-    except OSError:
-        match = None
-    return match[1] if match else os.uname().release
-
-
-def _running_symbols() -> bytes:
-    """Those of the kernel itself, as in System.map; b"" if their addresses are hidden."""
-    try:
-        lines = Path("/proc/kallsyms").read_bytes().splitlines(keepends=True)
-    except OSError:
-        return b""
-    known = [line for line in lines if b"[" not in line]
-    return b"".join(known) if any(line[:16].strip(b"0") for line in known) else b""
-
-
 def compile_module(source: Source, show: Callable[[str], None] = lambda _: None) -> Path:
     """The module's file, which is kept: equal sources are compiled once.
 
     ``show`` is told, again and again, what is being done. EngineUnavailable with what is missing, or what stap says.
     """
-    stap, build = find_stap(), find_headers(source.build)
+    stap, build = find_stap(), with_tracepoints(find_headers(source.build))
     if source.functions:
         build = with_symbols(build, is_other=source.build is not None)
-    kept = _folder() / f"{_key(source, stap, build)}.ko"
+    kept = own_folder() / f"{_key(source, stap, build)}.ko"
     if kept.exists():
         with contextlib.suppress(OSError):
             os.utime(kept)
@@ -202,22 +118,6 @@ def compile_module(source: Source, show: Callable[[str], None] = lambda _: None)
     for old in sorted(kept.parent.glob("*.ko"), key=lambda file: file.stat().st_mtime)[:-_MOST_KEPT]:
         old.unlink(missing_ok=True)
     return kept
-
-
-def _folder() -> Path:
-    """A folder that only this user can write to: what is in it is loaded into the kernel."""
-    folder = Path(default_folder()) / "stap"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise EngineUnavailable(f"no folder for modules: {printable(str(error))}", "set STALLSCOPE_CACHE") from None
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022 or folder.is_symlink():
-        raise EngineUnavailable(
-            f"{folder} belongs to others, or others may write to it: modules are not taken from there",
-            "set STALLSCOPE_CACHE to a folder of your own",
-        )
-    return folder
 
 
 def _key(source: Source, stap: Compiler, build: Path) -> str:
@@ -242,9 +142,10 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
     script.write_text(source.text())
     name = NAME + hashlib.sha256(script.read_bytes()).hexdigest()[:8]
     files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
-    words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name, *_FLAGS, *files]
-    if (runtime := _runtime()) and needs_patches(runtime, build):
-        words += ["-R", str(_patched(runtime, _folder() / f"runtime-{stap.version}"))]
+    words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name]
+    words += ["-B", _QUERIES, *_FLAGS, *files]
+    if runtime := mended(build, stap.version):
+        words += ["-R", str(runtime)]
     said = _run(words, [str(script), *source.arguments], work, show)
     made = work / f"{name}.ko"
     if not made.exists():
@@ -303,35 +204,11 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
     return log.read_text(errors="replace")
 
 
-def _runtime() -> Path | None:
-    return next((Path(each) for each in _RUNTIMES if Path(each, "stp_task_work.c").exists()), None)
-
-
-def needs_patches(runtime: Path, build: Path) -> bool:
-    """Whether the kernel has the other task_work_cancel(), and the runtime does not know it."""
-    headers = (folder / "include/linux/task_work.h" for folder in (build, build / "source"))
-    declared = next((file.read_text() for file in headers if file.exists()), "")
-    known = (runtime / "stp_task_work.c").read_text()
-    return "task_work_cancel_func" in declared and "task_work_cancel_func" not in known
-
-
-def _patched(runtime: Path, to: Path) -> Path:
-    """A copy of SystemTap's runtime with `_PATCHES`. It keeps its path, by which stap caches what it knows."""
-    if to.exists():
-        return to
-    aside = to.with_name(f"{to.name}.{os.getpid()}")
-    shutil.copytree(runtime, aside)
-    for name, old, new in _PATCHES:
-        file = aside / name
-        file.write_text(file.read_text().replace(old, new))
-    aside.rename(to)
-    return to
-
-
 def refusal(said: str, stap: Compiler, trouble: Callable[[], str] = str) -> EngineUnavailable:
     """What stap's words mean. ``trouble`` finds out what is wrong with the kernel's build folder."""
     lines = [line.strip() for line in said.splitlines()]
-    told = [line for line in lines if re.search(r"\berror\b|ERROR", line)]
+    told = [line for line in lines if re.search(r"\berror:|ERROR", line)]
+    told = told or [line for line in lines if "error" in line]
     first = printable((told or lines or ["it said nothing"])[0])[:200]
     if "resolution failed in tracepoint builder" in said or re.search(r"identifier 'kernel'[^$]*no match", said):
         if why := printable(trouble())[:200]:

@@ -28,7 +28,8 @@ from ...measures.wakeup import WakeUp
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
-from .compiling import Source, compile_module, find_headers, find_stap
+from .compiling import Source, compile_module, find_stap
+from .folders import find_headers
 from .functions import Chosen, Function, choose
 from .running import Running, find_staprun
 from .taking import LEFT_OUT, Taking
@@ -39,6 +40,8 @@ _SCRIPTS: Mapping[type, str] = {OffCpu: "offcpu", OnCpu: "oncpu", Ioctl: "ioctl"
 _MOST_LIST = 4000
 """Characters of the list of processes, which is a parameter of the module."""
 _READ = 1 << 18
+_SILENCE = 10.0
+"""Seconds. SystemTap itself waits two seconds for lines that come out of order."""
 _POLL = 0.1
 
 
@@ -219,6 +222,11 @@ class _Stream:
         self.progress.update(threads=len(threads.names), stacks=self.lines.number, lost=threads.lost["intervals"])
         return bool(data)
 
+    def read_to_stop(self) -> None:
+        """Until all events have been told; not longer than something comes. What is then missing is counted as lost."""
+        while not self.lines.stopped and select.select([self.running.text], [], [], _SILENCE)[0] and self.read():
+            pass
+
 
 def _run(
     request: Request, running: Running, functions: Mapping[str, Function], launch: Launch | None, interrupts: Interrupts
@@ -242,7 +250,10 @@ def _run(
         with Progress(request.duration) as progress:
             stream = _Stream(running, lines, taking, progress)
             _follow(stream, ends, interrupts, request.duration)
-            stream.ended = ended = running.stop()
+            stream.ended = ended = time.monotonic_ns()
+            if running.stop():
+                stream.read_to_stop()
+            running.end()
             while stream.read():
                 pass
         return taking.taken(request, running.words(), ended)

@@ -22,6 +22,7 @@ from .compiling import NAME
 
 _PATIENCE = 60.0
 """Seconds for the module to be loaded, and to be unloaded."""
+_CONTROL = "/proc/systemtap"
 _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
 _PR_SET_PDEATHSIG = 1
@@ -141,12 +142,19 @@ class Running:
         self._said.seek(0)
         return self._said.read(1 << 16).decode(errors="replace")
 
-    def stop(self) -> int:
-        """Asks the script to end; returns when: CLOCK_MONOTONIC ns. Its last lines are still to be read."""
-        now = time.monotonic_ns()
+    def stop(self) -> bool:
+        """Asks the script to tell no more events, and to say so when all were told: without that, SystemTap throws away
+        what it has not passed on. False if it cannot be asked."""
+        for name in self._own():
+            with contextlib.suppress(OSError), open(f"{_CONTROL}/{name}/stop", "w") as file:
+                file.write("1\n")
+                return True
+        return False
+
+    def end(self) -> None:
+        """Ends the script. Its last lines are still to be read."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-        return now
 
     def close(self) -> None:
         """Unloads the module."""
@@ -168,11 +176,14 @@ class Running:
         self._folder.cleanup()
 
     def _unload(self) -> None:
-        """A staprun that ended by a signal leaves its module, which has its number in its name."""
-        for name in loaded():
-            if name.endswith(f"_{self._process.pid}"):
-                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                    subprocess.run([self._staprun, "-d", name], capture_output=True, timeout=_PATIENCE, check=False)
+        """A staprun that ended by a signal leaves its module."""
+        for name in self._own():
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run([self._staprun, "-d", name], capture_output=True, timeout=_PATIENCE, check=False)
+
+    def _own(self) -> list[str]:
+        """The name of its module, which has its number in it."""
+        return [name for name in loaded() if name.endswith(f"_{self._process.pid}")]
 
 
 def module_name(module: Path) -> str:

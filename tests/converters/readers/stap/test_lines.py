@@ -85,6 +85,14 @@ def test_what_the_script_lost() -> None:
     assert (lines.lost["stacks"], lines.lost["threads"], lines.printed) == (4, 8, 0)
 
 
+def test_a_script_that_was_stopped() -> None:
+    lines, _ = stream(b"stallscope 1 1 2\n")
+    assert not lines.stopped
+    lines, _ = stream(b"stallscope 1 1 2\nb 1 2 3\nstop 7\nend 8 1\n")
+    assert lines.stopped
+    assert not any(lines.lost.values()), lines.lost
+
+
 def test_a_script_that_did_not_end() -> None:
     lines, _ = stream(b"stallscope 1 2 3\n")
     assert lines.printed is None

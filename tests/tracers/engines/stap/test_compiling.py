@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.protocol import EngineUnavailable
-from stallscope.tracers.engines.stap import compiling
 from stallscope.tracers.engines.stap.compiling import (
     SCRIPTS,
     Source,
     compile_module,
-    find_headers,
     find_stap,
-    with_symbols,
 )
+from stallscope.tracers.engines.stap.folders import find_headers
 
 
 def calls(tmp_path: Path) -> list[str]:
@@ -115,28 +113,6 @@ def fake_make(folder: Path, line: str) -> None:
     (folder / "make").chmod(0o755)
 
 
-def test_the_runtime_is_mended_for_kernels_that_need_it(
-    fakes: Path, build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime = tmp_path / "runtime"
-    (runtime / "linux").mkdir(parents=True)
-    old = "typedef typeof(&task_work_cancel) x;\n"
-    (runtime / "stp_task_work.c").write_text(old)
-    (runtime / "linux" / "addr-map.c").write_text("")
-    monkeypatch.setattr(compiling, "_RUNTIMES", (str(runtime),))
-    header = build / "include" / "linux" / "task_work.h"
-    header.parent.mkdir(parents=True)
-    header.write_text("bool task_work_cancel(struct task_struct *, struct callback_head *);")
-    compile_module(Source(("offcpu",), ("1",), (), build))
-    header.write_text("struct callback_head *task_work_cancel_func(struct task_struct *, task_work_func_t);")
-    compile_module(Source(("offcpu",), ("2",), (), build))
-    without, mended = calls(tmp_path)
-    assert "-R" not in without
-    folder = Path(mended.split("-R ")[1].split()[0])
-    assert (folder / "stp_task_work.c").read_text() == "typedef typeof(&task_work_cancel_func) x;\n"
-    assert (runtime / "stp_task_work.c").read_text() == old
-
-
 def test_every_script_says_how_it_is_used() -> None:
     scripts = sorted(SCRIPTS.glob("*.stp"))
     assert [each.stem for each in scripts] == ["cuda", "ioctl", "offcpu", "oncpu", "wakeup"]
@@ -157,31 +133,3 @@ def test_functions_take_the_place_of_arguments() -> None:
 def test_a_path_that_a_script_cannot_name() -> None:
     with pytest.raises(StallscopeError, match="cannot take functions of"):
         Source(("cuda",), functions=(('/opt/"x', "one"),)).text()
-
-
-SYMBOLS = b"ffffffff81000000 T _stext\n" * 200
-
-
-def test_a_build_folder_with_symbols(build: Path) -> None:
-    (build / "System.map").write_bytes(SYMBOLS)
-    assert with_symbols(build, is_other=True) == build
-
-
-def test_symbols_of_the_running_kernel(build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiling, "_running_symbols", lambda: SYMBOLS)
-    (build / "System.map").write_text("a stub")
-    made = with_symbols(build, is_other=False)
-    assert (made / "System.map").read_bytes() == SYMBOLS
-    assert (made / "Makefile").resolve() == (build / "Makefile").resolve()
-    assert (build / "System.map").read_text() == "a stub"
-    assert with_symbols(build, is_other=False) == made
-
-
-def test_no_symbols_of_another_kernel(build: Path) -> None:
-    release = build / "include/generated/utsrelease.h"
-    release.parent.mkdir(parents=True)
-    release.write_text('#define UTS_RELEASE "9.9.9-test"\n')
-    with pytest.raises(EngineUnavailable, match=r"the symbols of kernel 9\.9\.9-test are not known") as error:
-        with_symbols(build, is_other=True)
-    assert "/boot/System.map-9.9.9-test" in error.value.remedy

@@ -29,7 +29,8 @@ def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: 
     assert words[:3] == ["-R", "-b", "16"]
     assert os.path.basename(words[3]) == "stallscope_1234.ko"  # what -R renames is the file's own name
     assert words[4:] == ["pids=1,2", "children=0"]
-    started.stop()
+    assert not started.stop(), "it has no module that could be asked"
+    started.end()
     assert os.read(started.text, 100) == b"last\n"
     started.close()
     assert not os.path.exists(f"/proc/{pid}")
@@ -41,6 +42,25 @@ def test_name_of_a_module_for_an_old_kernel_is_known(tmp_path: Path, known: byte
     file = tmp_path / "old.ko"
     file.write_bytes(b"\x7fELF\0license=GPL" + known + b"vermagic\0stallscope_registers\0stallscope_old_rsp\0")
     assert running.module_name(file) == "stallscope_12345678"
+
+
+def test_a_module_is_asked_to_stop(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
+    started = Running(find_staprun(), module, {})
+    try:
+        started.first()
+        name = f"stallscope_1_{started.pid}"
+        monkeypatch.setattr(running, "_LOADED", str(tmp_path / "modules"))
+        monkeypatch.setattr(running, "_CONTROL", str(tmp_path))
+        (tmp_path / "modules").write_text(f"stallscope_2_77 1 0 - Live 0x0\n{name} 1 0 - Live 0x0\n")
+        for each in (name, "stallscope_2_77"):
+            (tmp_path / each).mkdir()
+            (tmp_path / each / "stop").touch()
+        assert started.stop()
+        assert [(tmp_path / each / "stop").read_text() for each in (name, "stallscope_2_77")] == ["1\n", ""]
+    finally:
+        monkeypatch.setattr(running, "_LOADED", str(tmp_path / "none"))
+        started.close()
 
 
 def test_close_alone_ends_it(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

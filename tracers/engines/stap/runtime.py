@@ -1,0 +1,111 @@
+"""SystemTap's runtime, which is compiled into each module: a copy that is mended for kernels which it does not know."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from .folders import own_folder
+
+_RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime")
+
+
+@dataclass(frozen=True)
+class Mending:
+    """What the runtime needs for kernels whose ``header`` has ``name``, unless its ``file`` has it, too.
+
+    Without a header: for every kernel, if the runtime has a text that is to be changed.
+    """
+
+    name: str
+    header: str
+    file: str
+    changes: tuple[tuple[str, str, str], ...]
+    """File of the runtime, text, and what it must be."""
+
+
+_MENDINGS = (
+    # Stable kernels since 2024: task_work_cancel() is another function there. Without user_addr_max() (kernels since
+    # 5.18), stacks of user code cannot be read in interrupts.
+    Mending(
+        "task_work_cancel_func",
+        "include/linux/task_work.h",
+        "stp_task_work.c",
+        (
+            ("stp_task_work.c", "typeof(&task_work_cancel)", "typeof(&task_work_cancel_func)"),
+            ("stp_task_work.c", '_name("task_work_cancel")', '_name("task_work_cancel_func")'),
+            (
+                "linux/addr-map.c",
+                "\t  && ((user_addr_max() - size) < addr)\n#endif\n",
+                "\t  && ((user_addr_max() - size) < addr)\n#else\n\t  && ((TASK_SIZE_MAX - size) < addr)\n#endif\n",
+            ),
+        ),
+    ),
+    # Kernels since 6.12: uprobe_register() gives what is unregistered, by two other functions.
+    Mending(
+        "uprobe_unregister_nosync",
+        "include/linux/uprobes.h",
+        "transport/transport.c",
+        (
+            ("transport/transport.c", '_name ("uprobe_unregister")', '_name ("uprobe_unregister_nosync")'),
+            ("linux/uprobes-inode.c", "typeof(&uprobe_unregister)", "typeof(&uprobe_unregister_nosync)"),
+            (
+                "linux/uprobes-inode.c",
+                "struct stapiu_instance {\n",
+                "struct stapiu_instance {\n  struct uprobe *uprobe;\n",
+            ),
+            (
+                "linux/uprobes-inode.c",
+                "    ret = uprobe_register (inst->inode, c->offset, &inst->kconsumer);\n",
+                "    {\n      inst->uprobe = uprobe_register (inst->inode, c->offset, 0, &inst->kconsumer);\n"
+                "      ret = PTR_ERR_OR_ZERO (inst->uprobe);\n    }\n",
+            ),
+            (
+                "linux/uprobes-inode.c",
+                "  (void) uprobe_unregister (inst->inode, c->offset, &inst->kconsumer);\n",
+                "  uprobe_unregister_nosync (inst->uprobe, &inst->kconsumer);\n  uprobe_unregister_sync ();\n",
+            ),
+        ),
+    ),
+    # Since 5.6 a string is on the kernel's stack while an error is told, and ours are longer than a frame may be.
+    Mending(
+        "handler_error",
+        "",
+        "handler-error.h",
+        (("handler-error.h", "char buf[MAXSTRINGLEN];", "char buf[256];"),),
+    ),
+)
+
+
+def mended(build: Path, version: str) -> Path | None:
+    """The runtime for the kernel of a build folder; None: SystemTap's own, of ``version``, is right."""
+    runtime = next((Path(each) for each in _RUNTIMES if Path(each, "stp_task_work.c").exists()), None)
+    needed = [each for each in _MENDINGS if runtime and _is_needed(each, runtime, build)]
+    if runtime is None or not needed:
+        return None
+    return _copy(runtime, needed, own_folder() / "-".join(("runtime", version, *(each.name for each in needed))))
+
+
+def _is_needed(mending: Mending, runtime: Path, build: Path) -> bool:
+    file = runtime / mending.file
+    text = file.read_text() if file.exists() else ""
+    if not mending.header:
+        return any(old in text for _, old, _ in mending.changes)
+    headers = (folder / mending.header for folder in (build, build / "source"))
+    declared = next((file.read_text() for file in headers if file.exists()), "")
+    return mending.name in declared and file.exists() and mending.name not in text
+
+
+def _copy(runtime: Path, mendings: list[Mending], to: Path) -> Path:
+    """It keeps its path, by which stap caches what it knows."""
+    if to.exists():
+        return to
+    aside = to.with_name(f"{to.name}.{os.getpid()}")
+    shutil.copytree(runtime, aside)
+    for name, old, new in (change for mending in mendings for change in mending.changes):
+        file = aside / name
+        file.write_text(file.read_text().replace(old, new))
+    aside.rename(to)
+    return to
