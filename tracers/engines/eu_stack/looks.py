@@ -60,8 +60,9 @@ def look(pid: int, tid: int) -> Look:
     if not seen.sleeps:
         return seen
     try:
-        with open(f"/proc/{pid}/task/{tid}/syscall", "rb") as file:
-            words = file.read(512).split()
+        # One read: old kernels make the text anew for each, and "running" could be followed by the end of another.
+        with open(f"/proc/{pid}/task/{tid}/syscall", "rb", buffering=0) as file:
+            words = (file.read(512) or b"").split()
     except OSError:  # gone, or not for this user
         return seen
     again = _state(pid, tid)
