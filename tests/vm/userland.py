@@ -20,7 +20,7 @@ from kernels import Kernel, cache_folder
 
 _PACKAGES = (
     *("systemtap", "gcc", "make", "libc6-dev", "libc6-dbg", "libstdc++6"),
-    *("python3", "python3-click", "python3-pyelftools"),
+    *("python3", "python3-click", "python3-numpy", "python3-pyelftools"),
     *("base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "kmod", "mawk", "sed"),
 )
 _LINKS = {"usr/bin/awk": "mawk"}
