@@ -77,7 +77,7 @@ def source(choice: Choice, formats: dict[str, Format], self_pid: int) -> str:
     EngineUnavailable if it is not known which bits of prev_state are those of a wait: it would pass for a preemption.
     """
     letters = formats["sched:sched_switch"].flags()
-    if not _WAITS <= set(letters.values()):
+    if _WAITS - set(letters.values()):
         raise EngineUnavailable("the tracepoint sched:sched_switch does not say which states are waits", _OTHERS)
     defines: dict[str, str | int] = {
         name: formats[tracepoint].offset(field, size) for name, (tracepoint, field, size) in _FIELDS.items()
