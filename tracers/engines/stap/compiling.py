@@ -17,8 +17,8 @@ from pathlib import Path
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ..protocol import EngineUnavailable
+from . import runtime
 from .folders import find_headers, own_folder, with_symbols, with_tracepoints
-from .runtime import mended
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "stap"
 NAME = "stallscope_"
@@ -127,6 +127,7 @@ def _key(source: Source, stap: Compiler, build: Path) -> str:
         *source.arguments,
         *_FLAGS,
         stap.version,
+        runtime.changes(),
         str(build.resolve()),
         os.uname().release if not source.build else "",
     ]
@@ -144,8 +145,8 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
     files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
     words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name]
     words += ["-B", _QUERIES, *_FLAGS, *files]
-    if runtime := mended(build, stap.version):
-        words += ["-R", str(runtime)]
+    if mended := runtime.mended(build, stap.version):
+        words += ["-R", str(mended)]
     said = _run(words, [str(script), *source.arguments], work, show)
     made = work / f"{name}.ko"
     if not made.exists():

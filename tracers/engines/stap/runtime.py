@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -69,6 +70,21 @@ _MENDINGS = (
             ),
         ),
     ),
+    # A message that begins in the last bytes of a page of the buffer, with room for no more than its header, is thrown
+    # away, and leaves bytes there that are none. SystemTap 4.8 then reads what follows from a wrong place.
+    Mending(
+        "whole_messages",
+        "",
+        "transport/relay_v2.c",
+        (
+            (
+                "transport/relay_v2.c",
+                "\tif (buf->offset >= buf->chan->subbuf_size) {\n\t\tsize_request",
+                "\tif (buf->offset >= buf->chan->subbuf_size ||\n"
+                "\t    (buf->offset && buf->offset + size_request > buf->chan->subbuf_size)) {\n\t\tsize_request",
+            ),
+        ),
+    ),
     # Since 5.6 a string is on the kernel's stack while an error is told, and ours are longer than a frame may be.
     Mending(
         "handler_error",
@@ -79,13 +95,19 @@ _MENDINGS = (
 )
 
 
+def changes() -> str:
+    """All of them, as a text: what was compiled with others is compiled anew."""
+    return repr(_MENDINGS)
+
+
 def mended(build: Path, version: str) -> Path | None:
     """The runtime for the kernel of a build folder; None: SystemTap's own, of ``version``, is right."""
     runtime = next((Path(each) for each in _RUNTIMES if Path(each, "stp_task_work.c").exists()), None)
     needed = [each for each in _MENDINGS if runtime and _is_needed(each, runtime, build)]
     if runtime is None or not needed:
         return None
-    return _copy(runtime, needed, own_folder() / "-".join(("runtime", version, *(each.name for each in needed))))
+    key = hashlib.sha256(repr(needed).encode()).hexdigest()[:8]
+    return _copy(runtime, needed, own_folder() / "-".join(("runtime", version, key)))
 
 
 def _is_needed(mending: Mending, runtime: Path, build: Path) -> bool:

@@ -85,6 +85,27 @@ def test_a_string_on_the_stack_is_shorter_than_ours(own: Path, headers: Path, bu
     assert (made / "handler-error.h").read_text() == "\tchar buf[256];\n"
 
 
+RESERVE = """\
+	if (buf->offset >= buf->chan->subbuf_size) {
+		size_request = __stp_relay_switch_subbuf(buf, size_request);
+"""
+
+
+def test_a_message_is_not_cut_at_the_end_of_a_page(own: Path, headers: Path, build: Path) -> None:
+    (own / "transport/relay_v2.c").write_text(RESERVE)
+    made = mended(build, "4.8")
+    assert made
+    text = (made / "transport/relay_v2.c").read_text()
+    assert "(buf->offset && buf->offset + size_request > buf->chan->subbuf_size)) {\n\t\tsize_request = __stp" in text
+
+
+def test_other_mendings_have_another_copy(own: Path, headers: Path, build: Path) -> None:
+    (own / "transport/relay_v2.c").write_text(RESERVE)
+    one = mended(build, "4.8")
+    (headers / "uprobes.h").write_text(UNREGISTER)
+    assert one != mended(build, "4.8")
+
+
 def test_headers_beside_the_build_folder_are_read(own: Path, headers: Path, build: Path, tmp_path: Path) -> None:
     (headers / "task_work.h").write_text("struct callback_head *task_work_cancel_func(struct task_struct *);")
     other = tmp_path / "other"
