@@ -90,7 +90,7 @@ def test_no_headers(tmp_path: Path) -> None:
         ("x.c:1: error: incompatible\nPass 4: compilation failed.\n", "SystemTap 4.8 is too old for this kernel"),
         ("WARNING: x\nparse error: expected\x1b[2J 'probe'\n", "stap failed: parse error: expected"),
         (
-            "WARNING: Kernel function symbol table missing [man]\nsemantic error: process return probes not available\n",
+            "WARNING: Kernel function symbol table missing\nsemantic error: process return probes not available\n",
             "SystemTap 4.8 does not find the kernel's symbols",
         ),
         ("", "stap failed"),
