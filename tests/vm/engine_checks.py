@@ -44,13 +44,13 @@ def stap_clock() -> str:
 
 def auto_stap() -> str:
     """A kernel without BPF that loads modules."""
-    return _with_auto("stap", "--stap-module", str(_module()))
+    return _with_auto("stap")
 
 
 def auto_perf() -> str:
     """A kernel without BPF that loads no module any more: auto tries the module, and goes on."""
     Path("/proc/sys/kernel/modules_disabled").write_text("1")
-    return _with_auto("perf", "--stap-module", str(_module()))
+    return _with_auto("perf")
 
 
 def perf() -> str:
@@ -91,17 +91,17 @@ def no_bpf() -> str:
 
 def _hide_modules() -> None:
     """perf looks at every file of the kernel's modules, which takes minutes over a file system of the network."""
-    Path("/lib/modules").mkdir(exist_ok=True)
-    subprocess.run(["/bin/mount", "-t", "tmpfs", "none", "/lib/modules"], check=True)
+    if Path("/lib/modules").is_dir():
+        subprocess.run(["/bin/mount", "-t", "tmpfs", "none", "/lib/modules"], check=True)
 
 
 def _module() -> Path:
     return ROOT / "build" / "vm" / f"stap-{os.environ['STALLSCOPE_VM']}.ko"
 
 
-def _with_auto(engine: str, *options: str) -> str:
-    """What auto chose has to be ``engine``, and its numbers right."""
-    profile, worst, share = _waits_and_shares(*options)
+def _with_auto(engine: str) -> str:
+    """What auto chose has to be ``engine``, and its numbers right. There is no option of it: that would choose it."""
+    profile, worst, share = _waits_and_shares()
     told = [comment for comment in profile.comments if comment.startswith("taken with ")]
     assert len(told) == 1, profile.comments
     match = re.fullmatch(r"taken with (\S+), because other engines cannot be used \((.*)\)", told[0])
@@ -133,10 +133,11 @@ def _waits_and_shares(*options: str) -> tuple[Profile, float, float]:
         worst = max(worst, abs(time - wait["ns"]) / wait["ns"])
     # bcc walks frame pointers, which some of the functions do not have: their stacks may run on to the limit. SystemTap
     # skips events where a core is taken from the guest, and says so.
-    may = ("stacks cut", "events", "intervals") if "--stap-module" in options else ("stacks cut",)
+    is_stap = "--stap-module" in options or any(each.startswith("taken with stap,") for each in profile.comments)
+    may = ("stacks cut", "events", "intervals") if is_stap else ("stacks cut",)
     lost = {what: number for what, number in profile.lost.items() if number and what not in may}
     assert not lost, lost
-    assert profile.lost["events"] <= 10 if "--stap-module" in options else True, profile.lost
+    assert profile.lost["events"] <= 10 if is_stap else True, profile.lost
     _check_account(profile)
     return profile, worst, _shares(profile, running)
 

@@ -19,6 +19,7 @@ import userland
 from headers import build_folder
 from image import ImageError
 from kernels import Kernel
+from stallscope.tracers.engines.stap.compiling import find_stap
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = ROOT / "build" / "workloads"
@@ -28,6 +29,19 @@ CALLS = "^(make|take)_item$"
 _SMALLEST = 1 << 20
 _LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
 
+_HAND_OUT = """\
+mkdir -p /run/stap "/lib/modules/$(uname -r)"
+ln -sfn {build} "/lib/modules/$(uname -r)/build"
+cat >/run/stap/stap <<'END'
+#!/bin/sh
+[ "$1" = --version ] && exec echo 'Systemtap translator/driver (version {version})'
+while [ "$1" != -m ]; do shift; done
+cp {module} "$2.ko"
+END
+chmod +x /run/stap/stap
+export PATH="/run/stap:$PATH"
+"""
+"""A stap that gives out what the host's has compiled of the same scripts: an option of this engine would choose it."""
 _TAKE = """\
 (
 	cd {userland}/usr || exit
@@ -58,7 +72,8 @@ MODULES = {
     "stap_wakeup": Module("wakeup", ("slow_producer",)),
     "stap_cuda": Module("cuda", ("slow_producer",), ("--lib", PRODUCER, "--sym", CALLS)),
 }
-OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "auto_stap", "auto_perf", "nvidia_stap")
+OF_AUTO = ("auto_stap", "auto_perf")
+OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "nvidia_stap", *OF_AUTO)
 OF_CHECKS = {**{name: name for name in MODULES}, **dict.fromkeys(OF_WALL, "stap")}
 """By check: the module that it loads."""
 
@@ -92,7 +107,13 @@ def make(kernel: Kernel, check: str) -> None:
 
 
 def preparation(kernel: Kernel, check: str) -> str:
-    """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours."""
+    """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours.
+
+    Where ``auto`` is to come to the engine stap by itself, a stap and a build folder are there.
+    """
+    if check in OF_AUTO:
+        paths = {"build": build_folder(kernel), "module": module_of(kernel.name, check)}
+        return _HAND_OUT.format(version=find_stap().version, **{what: shlex.quote(str(p)) for what, p in paths.items()})
     if kernel.name not in plan.WITH_OWN_SYSTEMTAP or check not in OF_CHECKS:
         return ""
     return _TAKE.format(userland=shlex.quote(str(userland.root(kernel))))

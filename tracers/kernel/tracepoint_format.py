@@ -14,7 +14,8 @@ from ...converters.base.errors import StallscopeError
 FOLDERS = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing")
 _ID = re.compile(r"^ID: (\d+)$", re.MULTILINE)
 _FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^\]]*\])?;\s*offset:(\d+);\s*size:(\d+);", re.MULTILINE)
-_FLAG = re.compile(r'\{ (0x[0-9a-f]+|\d+), "(\w)" \}')
+_FLAG = re.compile(r'\{ *(0x[0-9a-f]+|\d+), *"(\w)" *\}')
+"""Before Linux 4.14 the first one has no space behind it: `{ 1, "S"} , { 2, "D" }`."""
 
 
 class Format(NamedTuple):

@@ -7,6 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from ...kernel.tracepoint_format import Format
+from ..protocol import EngineUnavailable
 from .layouts import ENDED, FRAMES, LOST_STACK, NEW, OTHER, PREEMPTED, SAMPLED, STATES, Counter, Phase
 
 _TEXT = Path(__file__).with_name("programs.c")
@@ -52,6 +53,10 @@ _FIELDS = {
 """By name in the text: tracepoint, field, bytes."""
 
 
+_WAITS = {"S", "D"}
+_OTHERS = "use --engine stap or --engine perf, or --engine libbpf with a file for --btf"
+
+
 @dataclass(frozen=True)
 class Choice:
     """What the programs do. Times in ns."""
@@ -67,8 +72,13 @@ class Choice:
 
 
 def source(choice: Choice, formats: dict[str, Format], self_pid: int) -> str:
-    """The whole text. StallscopeError if a tracepoint lacks a field, or has it in another size."""
+    """The whole text. StallscopeError if a tracepoint lacks a field, or has it in another size.
+
+    EngineUnavailable if it is not known which bits of prev_state are those of a wait: it would pass for a preemption.
+    """
     letters = formats["sched:sched_switch"].flags()
+    if _WAITS - set(letters.values()):
+        raise EngineUnavailable("the tracepoint sched:sched_switch does not say which states are waits", _OTHERS)
     defines: dict[str, str | int] = {
         name: formats[tracepoint].offset(field, size) for name, (tracepoint, field, size) in _FIELDS.items()
     }

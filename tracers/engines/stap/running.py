@@ -27,7 +27,7 @@ _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
 _PR_SET_PDEATHSIG = 1
 _MODULE_NAME = re.compile(rb"\0(?:name=(NAME\w{1,40})|(NAME[0-9a-f]{8}))\0".replace(b"NAME", NAME.encode()))
-"""In .modinfo; what is built for kernels before 4.16 (3e2e857f9c3a) has it in its struct module alone."""
+"""In .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
 _BUFFER_MB = 16
 """MB per core, between the module and staprun."""
 _CAUSES = (

@@ -5,6 +5,7 @@ import re
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.bcc.source import Choice, MapNumber, source
+from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.kernel.tracepoint_format import Format
 
 
@@ -27,6 +28,15 @@ def test_all_that_the_programs_use_is_defined(formats: dict[str, Format]) -> Non
     used = set(re.findall(r"\b(?:MAP|NEW|LOST)_[A-Z_]+[01]?\b", text))
     paired = {f"{name}_0" if f"{name}_0" in defined(text) else name for name in used}
     assert {name for name in paired if name not in defined(text)} == set()
+
+
+@pytest.mark.parametrize("lacks", ["S", "D"])
+def test_a_kernel_that_does_not_tell_waits(lacks: str, formats: dict[str, Format]) -> None:
+    switch = formats["sched:sched_switch"]
+    formats[switch.name] = switch._replace(text=switch.text.replace(f'"{lacks}"', f'"{lacks} "'))
+    with pytest.raises(EngineUnavailable, match="does not say which states are waits") as raised:
+        source(Choice(), formats, 1)
+    assert raised.value.remedy
 
 
 def test_a_kernel_with_other_fields(formats: dict[str, Format]) -> None:

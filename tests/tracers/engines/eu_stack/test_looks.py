@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import platform
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from stallscope.tracers.engines.eu_stack import looks
@@ -109,6 +111,36 @@ def test_a_state_that_changes_meanwhile_has_no_place(monkeypatch: pytest.MonkeyP
             monkeypatch.setattr(looks, "_state", lambda _pid, _tid, states=states: next(states))
             assert look(process.pid, process.pid) == expected
         process.kill()
+
+
+class Anew(io.RawIOBase):
+    """A file of /proc in kernels that make its text anew for each read, and go on where the last one ended."""
+
+    def __init__(self, *texts: bytes) -> None:
+        self._texts, self._at = list(texts), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        rest = self._texts.pop(0)[self._at :] if self._texts else b""
+        buffer[: len(rest)] = rest
+        self._at += len(rest)
+        return len(rest)
+
+
+def test_what_a_thread_waits_in_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs when the first bytes are asked for, and sleeps when more are: that is not one state."""
+    nap = f"{NAP} 0x0 0x0 0x7ffd0000 0x0 0x0 0x0 0x7ffc0000 {HERE:#x}\n".encode()
+    files = [Anew(b"running\n", nap), Anew(nap, b"running\n")]
+
+    def opened(_path: str, _mode: str, buffering: int = -1) -> io.RawIOBase | io.BufferedReader:
+        raw = files.pop(0)
+        return io.BufferedReader(raw) if buffering else raw
+
+    monkeypatch.setattr(looks, "_state", lambda _pid, _tid: Look("S"))
+    monkeypatch.setattr(looks, "open", opened, raising=False)
+    assert [look(1, 1), look(1, 1)] == [RUNNING, asleep(HERE)]
 
 
 def test_the_instruction_that_calls_the_kernel() -> None:

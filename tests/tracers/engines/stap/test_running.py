@@ -38,7 +38,7 @@ def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("known", [b"\0name=stallscope_12345678\0", b"\0\0stallscope_12345678\0\0"])
 def test_name_of_a_module_for_an_old_kernel_is_known(tmp_path: Path, known: bytes) -> None:
-    """Before 4.16 it is in struct module alone. Symbols, which come later, begin in the same way."""
+    """Before 4.13 it is in struct module alone. Symbols, which come later, begin in the same way."""
     file = tmp_path / "old.ko"
     file.write_bytes(b"\x7fELF\0license=GPL" + known + b"vermagic\0stallscope_registers\0stallscope_old_rsp\0")
     assert running.module_name(file) == "stallscope_12345678"
