@@ -115,7 +115,7 @@ def _told(found: tuple[Profile, float, float]) -> str:
 
 def _waits_and_shares(*options: str) -> tuple[Profile, float, float]:
     """By how much the waits of functions, and the shares of functions that run, differ at most."""
-    with _together(("slow_producer", ITEMS, US), ("shares", 4000)) as workloads:
+    with _together(("slow_producer", ITEMS, US), ("shares", 12_000)) as workloads:
         profile, (waits, running) = _traced(workloads, *options)
     worst = 0.0
     for wait in waits["waits"]:

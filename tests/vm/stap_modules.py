@@ -88,8 +88,10 @@ def make(kernel: Kernel, check: str) -> None:
     module, file = MODULES[OF_CHECKS[check]], module_of(kernel.name, check)
     own = userland.root(kernel) if kernel.name in plan.WITH_OWN_SYSTEMTAP else None
     build = userland.build_folder(own) if own else build_folder(kernel)
-    if module.command == "cuda" and not (build / "System.map").exists():
-        _write_symbols(kernel, build / "System.map")
+    # SystemTap 5.1 and newer looks for it below /boot alone.
+    symbols = own / "boot" / f"System.map-{build.name.removeprefix('linux-headers-')}" if own else build / "System.map"
+    if module.command == "cuda" and not symbols.exists():
+        _write_symbols(kernel, symbols)
     file.unlink(missing_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     words = ["--engine", "stap", "-a", *module.options, "--stap-compile-only", str(file)]

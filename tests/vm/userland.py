@@ -26,6 +26,8 @@ _PACKAGES = (
 _LINKS = {"usr/bin/awk": "mawk"}
 """What packages' scripts would make."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_LIBRARIES = ":".join(f"/usr/lib/x86_64-linux-gnu/{name}" for name in ("blas", "lapack"))
+"""Where numpy's are, which packages' scripts would make links to."""
 _COMMAND = "import sys; sys.argv[0] = {name!r}; from stallscope.tracers.entry import {function}; sys.exit({function}())"
 _ENTER = """\
 set -e
@@ -35,7 +37,8 @@ mount -t tmpfs tmpfs tmp
 mkdir -p .{checkout} tmp/package/stallscope
 mount --bind {checkout} .{checkout}
 for each in bpf converters stap tracers; do ln -s {checkout}/$each tmp/package/stallscope; done
-exec env -i PATH={path} HOME=/root LC_ALL=C.UTF-8 PYTHONPATH=/tmp/package PYTHONDONTWRITEBYTECODE=1 chroot . "$@"
+exec env -i PATH={path} LD_LIBRARY_PATH={libraries} HOME=/root LC_ALL=C.UTF-8 PYTHONPATH=/tmp/package \\
+	PYTHONDONTWRITEBYTECODE=1 chroot . "$@"
 """
 """What is mounted is seen by this command alone."""
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -78,6 +81,7 @@ def command(userland: Path, stem: str, arguments: Sequence[str]) -> list[str]:
 
     The checkout is seen there at its own path.
     """
-    script = _ENTER.format(userland=shlex.quote(str(userland)), checkout=shlex.quote(str(_CHECKOUT)), path=_PATH)
+    places = {"userland": shlex.quote(str(userland)), "checkout": shlex.quote(str(_CHECKOUT))}
+    script = _ENTER.format(**places, path=_PATH, libraries=_LIBRARIES)
     enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
     return [*enter, "python3", "-c", _COMMAND.format(name=f"trace-{stem}", function=stem), *arguments]

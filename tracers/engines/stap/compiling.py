@@ -226,4 +226,10 @@ def refusal(said: str, stap: Compiler, trouble: Callable[[], str] = str) -> Engi
             f"SystemTap {stap.version} is too old for this kernel: its module does not compile ({first})",
             "install a newer SystemTap, or compile with one elsewhere: --stap-compile-only",
         )
+    if "return probes not available" in said and "symbol table missing" in said:
+        # Since 5.1 it looks there alone, and not in the build folder.
+        return EngineUnavailable(
+            f"SystemTap {stap.version} does not find the kernel's symbols, without which it times no functions",
+            "copy them from /proc/kallsyms of that kernel, as root, to /boot/System.map-RELEASE (`uname -r` tells it)",
+        )
     return EngineUnavailable(f"stap failed: {first}", "see `man error::pass2` and the other pages of stap's errors")

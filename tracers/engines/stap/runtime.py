@@ -68,6 +68,8 @@ _MENDINGS = (
                 "  (void) uprobe_unregister (inst->inode, c->offset, &inst->kconsumer);\n",
                 "  uprobe_unregister_nosync (inst->uprobe, &inst->kconsumer);\n  uprobe_unregister_sync ();\n",
             ),
+            # What newer kernels' flags warn of is an error in a module.
+            ("linux/uprobes-inode.c", "    ; // already unlocked\n", "    {} // already unlocked\n"),
         ),
     ),
     # A message that begins in the last bytes of a page of the buffer, with room for no more than its header, is thrown

@@ -89,6 +89,10 @@ def test_no_headers(tmp_path: Path) -> None:
         ("semantic error: resolution failed in tracepoint builder\n", "no tracepoints in the kernel's headers"),
         ("x.c:1: error: incompatible\nPass 4: compilation failed.\n", "SystemTap 4.8 is too old for this kernel"),
         ("WARNING: x\nparse error: expected\x1b[2J 'probe'\n", "stap failed: parse error: expected"),
+        (
+            "WARNING: Kernel function symbol table missing\nsemantic error: process return probes not available\n",
+            "SystemTap 4.8 does not find the kernel's symbols",
+        ),
         ("", "stap failed"),
     ],
 )
