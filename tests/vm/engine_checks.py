@@ -154,23 +154,31 @@ def _shares(profile: Profile, truth: dict[str, Any]) -> float:
     """Of the time on a core, by function. What walks frame pointers does not see callers without: innermost alone."""
     clock = {str(each["function"]): int(each["ns"]) for each in truth["waits"]}
     found = Counter[str]()
+    number = 0
     for sample in profile.samples:
         names = [frame.name for frame in sample.stack]
         where = next((name for name in reversed(names) if name in clock), "")
         if sample.label("state") == "running" and where:
             found[where] += sample.values[0]
+            number += sample.values[4]
     # system_spin is in the kernel, whose caller has no frame pointer; library_spin is called through library_inner.
     both = [name for name in clock if name in found]
-    print(found, clock)
+    print(number, found, clock)
     assert len(both) >= 3, (found, clock)
     mine, own = (sum(times[name] for name in both) for times in (found, clock))
-    differs = max(abs(found[name] / mine - clock[name] / own) for name in both)
-    assert differs <= POINTS, (found, clock)
-    return differs
+    for name in both:
+        share = clock[name] / own
+        assert abs(found[name] / mine - share) <= _bound(share, number), (name, number, found, clock)
+    return max(abs(found[name] / mine - clock[name] / own) for name in both)
+
+
+def _bound(share: float, number: int) -> float:
+    """By how much a share of so many samples may differ: by what few samples do, three deviations."""
+    return max(POINTS, 3 * (share * (1 - share) / (number / 2)) ** 0.5)
 
 
 def _check_shares(profile: Profile, weights: dict[str, int]) -> int:
-    """The number of samples in these functions. Shares may differ by what few samples do: by three deviations."""
+    """The number of samples in these functions."""
     inside = {name: _with(profile, name) for name in weights}
     found = {name: sum(sample.values[0] for sample in samples) for name, samples in inside.items()}
     number = sum(sample.values[4] for samples in inside.values() for sample in samples)
@@ -178,8 +186,7 @@ def _check_shares(profile: Profile, weights: dict[str, int]) -> int:
     assert number >= 8, (number, found)
     for name, weight in weights.items():
         share = weight / sum(weights.values())
-        bound = max(POINTS, 3 * (share * (1 - share) / (number / 2)) ** 0.5)
-        assert abs(found[name] / sum(found.values()) - share) <= bound, (name, found, number)
+        assert abs(found[name] / sum(found.values()) - share) <= _bound(share, number), (name, found, number)
     return number
 
 
