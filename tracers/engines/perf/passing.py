@@ -11,6 +11,7 @@ The format is that of perf.data-file-format.txt, in its form for pipes, in the m
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import struct
@@ -103,10 +104,18 @@ def start(source: int, target: int, prepare: Callable[[], None]) -> int:
         prepare()
         os.dup2(source, 0)
         os.dup2(target, 1)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _close_others()
         pass_on()
     finally:
         os._exit(1)
+
+
+def _close_others() -> None:
+    """Those that keep a pipe open would hide its end. The limit of their numbers can be a thousand million."""
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2:
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
 
 def pass_on() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,18 @@ def test_its_process(tmp_path: Path) -> None:
         pid = passing.start(read.fileno(), write.fileno(), lambda: None)
         assert os.waitpid(pid, 0) == (pid, 0)
     assert target.read_bytes() == passed(data)
+
+
+def test_it_keeps_no_other_descriptor(tmp_path: Path) -> None:
+    """Else the end of a pipe would not be seen."""
+    (tmp_path / "in").write_bytes(HEADER)
+    read, write = os.pipe()
+    with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:
+        pid = passing.start(source.fileno(), target.fileno(), lambda: time.sleep(0.1))
+        os.close(write)
+        assert os.read(read, 1) == b""
+        os.close(read)
+        assert os.waitpid(pid, 0) == (pid, 0)
 
 
 def test_nobody_reads(tmp_path: Path) -> None:
