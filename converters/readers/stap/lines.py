@@ -38,7 +38,7 @@ _DESCRIPTOR = re.compile(
 )
 _LOST = re.compile(rb"lost (returns|scope|stacks|threads) (\d{1,19})")
 _END = re.compile(rb"end (\d{1,19}) (\d{1,19})")
-_STOP = re.compile(rb"stop \d{1,19}")
+_STOP = re.compile(rb"stop (\d{1,19})")
 _BEGIN = re.compile(rb"stallscope (\d{1,5}) (\d{1,19}) (\d{1,19})")
 
 
@@ -256,8 +256,8 @@ class Lines:
         self.printed: int | None = None
         """Number of lines that the script says it has printed; None: it did not come to its end."""
         self.lost = Counter({"events": 0, "lines not understood": 0, "stacks": 0, "threads": 0})
-        self.stopped = False
-        """Whether all that was to be told of events has been."""
+        self.stopped = 0
+        """When the script was stopped, CLOCK_MONOTONIC ns; 0: it was not, or not all of its lines have come."""
         self._read = 0
         self._tail = b""
         self._frames: dict[int, dict[int, bytes]] = {}
@@ -282,7 +282,7 @@ class Lines:
         if self._tail:
             self.lost["lines not understood"] += 1
         if self.printed is not None:
-            self.lost["events"] += max(self.printed - self._read, 0)
+            self.lost["events"] += max(self.printed - self._read - self.lost["lines not understood"], 0)
 
     def _line(self, line: bytes) -> Line | None:
         known = self._event(line) if len(line) < _LONGEST else None
@@ -296,8 +296,8 @@ class Lines:
             self.lost["threads" if match[1] == b"scope" else match[1].decode()] += int(match[2])
         elif match := _END.fullmatch(line):
             self.printed = int(match[2])
-        elif _STOP.fullmatch(line):
-            self.stopped = True
+        elif match := _STOP.fullmatch(line):
+            self.stopped = int(match[1])
         elif match := _BEGIN.fullmatch(line):
             self.version, self.began, self.wall = map(int, match.groups())
         elif line:

@@ -93,6 +93,8 @@ def start(source: int, target: int, prepare: Callable[[], None]) -> int:
     It is a copy of this process, since users who may run this program need not be able to run its interpreter.
     ``prepare`` is called in it.
     """
+    # If SIGCHLD is ignored, which is inherited, the kernel keeps no exit status.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid:
         return pid

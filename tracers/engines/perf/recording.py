@@ -132,6 +132,8 @@ class Recording:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._passing = 0
         """The id of the process between them, until it is reaped."""
+        self._passed = 0
+        """Its exit status, -N where signal N ended it."""
         self._script: subprocess.Popen[bytes] | None = None
         self._is_late = False
         self._is_asked = False
@@ -193,7 +195,7 @@ class Recording:
         since the text has ended: then perf record is about to end by itself.
         """
         ended = time.monotonic_ns()
-        if is_over and self._script and self._script.wait() == 0:
+        if is_over and self._script and self._script.wait() == 0 and self._reap() == 0:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._record.wait(_PATIENCE)
         if self._record.poll() is None:
@@ -231,28 +233,38 @@ class Recording:
         status = self._script.wait()
         if status < 0:
             return StallscopeError(f"perf script was ended by {_signal(-status)}", "trace again")
-        if not status or (self._record.wait() < 0 and self._record.wait() != -signal.SIGPIPE and self.cut()):
-            return None  # perf script complains of what perf record left unfinished when it was ended
+        others = (self._record.wait(), self._reap())
+        if not status or (any(each < 0 and each != -signal.SIGPIPE for each in others) and self.cut()):
+            return None  # `cut` tells it; perf script complains of what was left unfinished
         return StallscopeError(f"perf script failed with status {status}: {self._said_first()}")
 
     def cut(self) -> str:
-        """How perf record ended, if neither we nor the end of its targets ended it; "" otherwise. After `stop` and the
-        end of `text`."""
+        """How perf record, or the process behind it, ended, if neither we nor the end of its targets ended it; ""
+        otherwise. After `stop` and the end of `text`."""
         status = self._record.wait()
+        if passed := self._reap():
+            how = f"was ended by {_signal(-passed)}" if passed < 0 else "failed"
+            return f"the process between perf record and perf script {how}"
         if status == 0 or (self._is_asked and (status > 0 or status == -signal.SIGINT)):
             return ""
         return f"perf record was ended by {_signal(-status)}" if status < 0 else f"perf record failed: status {status}"
 
+    def _reap(self) -> int:
+        """How the process between them has ended; waits for it."""
+        if self._passing:
+            self._passed = os.waitstatus_to_exitcode(os.waitpid(self._passing, 0)[1])
+            self._passing = 0
+        return self._passed
+
     def close(self) -> None:
-        """Ends both."""
+        """Ends all."""
         for process in filter(None, (self._record, self._script)):
             if process.poll() is None:
                 process.kill()
             process.wait()
         if self._passing:
             os.kill(self._passing, signal.SIGKILL)  # it may have ended, but nobody has reaped it
-            os.waitpid(self._passing, 0)
-            self._passing = 0
+        self._reap()
         if self._script and self._script.stdout:
             self._script.stdout.close()
         for fd in (self._control, self._ack):

@@ -26,12 +26,13 @@ NAME = "stallscope_"
 MOST_FRAMES = 128
 """Of a stack: SystemTap's own limit is 20. The addresses of so many are less than a string's 4,096 characters."""
 _FLAGS = (
-    *("-DMAXSTRINGLEN=4096", "-DMAXACTION=100000", "-DSTP_NO_OVERLOAD", "-DSTP_NO_BUILDID_CHECK"),
+    *("-DMAXSTRINGLEN=4096", "-DMAXACTION=1000000", "-DSTP_NO_OVERLOAD", "-DSTP_NO_BUILDID_CHECK"),
     *("-DINTERRUPTIBLE=0", "-DMAXTRYLOCK=20000", "-DMAXSKIPPED=2147483647", f"-DMAXBACKTRACE={MOST_FRAMES}"),
 )
 """INTERRUPTIBLE: an interrupt that a probe lets in would miss its own probes, such as that of a wake-up. MAXTRYLOCK: a
 probe waits for a lock 200 ms at most; by default 1 ms, for which a virtual machine's core can be stopped. MAXSKIPPED:
-by default a script ends when 100 events were skipped; the summary tells their number."""
+by default a script ends when 100 events were skipped; the summary tells their number. MAXACTION: at the end, what is
+said of some ten thousand waiting threads takes some hundred thousand statements."""
 _QUERIES = "KCFLAGS=$(if $(findstring tracequery,$(M)),-w)"
 """For make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning for an
 error. Its versions before 5.2 define COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
@@ -145,7 +146,7 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
     files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
     words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name]
     words += ["-B", _QUERIES, *_FLAGS, *files]
-    if mended := runtime.mended(build, stap.version):
+    if mended := runtime.mended(build, stap.path, stap.version):
         words += ["-R", str(mended)]
     said = _run(words, [str(script), *source.arguments], work, show)
     made = work / f"{name}.ko"

@@ -42,6 +42,7 @@ _MOST_LIST = 4000
 _READ = 1 << 18
 _SILENCE = 10.0
 """Seconds. SystemTap itself waits two seconds for lines that come out of order."""
+_LONGEST_STOP = 60.0
 _POLL = 0.1
 
 
@@ -109,8 +110,10 @@ class Stap(Engine):
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
                 request.scope.resolve()
-                settings = self._settings(request.scope, launch)
+                self._settings(request.scope, launch)  # whether it can be traced at all
                 module = self.how.module or self._compiled(request, interrupts)
+                request.scope.resolve()  # compiling took its time
+                settings = self._settings(request.scope, launch)
                 functions, remarks = self._functions(request)
                 running = Running(staprun, module, settings)
                 try:
@@ -223,9 +226,19 @@ class _Stream:
         return bool(data)
 
     def read_to_stop(self) -> None:
-        """Until all events have been told; not longer than something comes. What is then missing is counted as lost."""
-        while not self.lines.stopped and select.select([self.running.text], [], [], _SILENCE)[0] and self.read():
-            pass
+        """Until all events have been told; not longer than something comes. What is then missing is counted as lost.
+
+        It asks again: SystemTap skips an event, this one too, where it does not get its locks.
+        """
+        began = asked = heard = time.monotonic()
+        while not self.lines.stopped and (now := time.monotonic()) < min(began + _LONGEST_STOP, heard + _SILENCE):
+            if select.select([self.running.text], [], [], _POLL)[0]:
+                heard = now
+                if not self.read():
+                    return
+            if now > asked + 1:
+                asked = now
+                self.running.stop()
 
 
 def _run(
@@ -253,6 +266,7 @@ def _run(
             stream.ended = ended = time.monotonic_ns()
             if running.stop():
                 stream.read_to_stop()
+            stream.ended = ended = lines.stopped or ended
             running.end()
             while stream.read():
                 pass

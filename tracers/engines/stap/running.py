@@ -28,6 +28,8 @@ _LOADED = "/proc/modules"
 _PR_SET_PDEATHSIG = 1
 _MODULE_NAME = re.compile(rb"\0(?:name=(NAME\w{1,40})|(NAME[0-9a-f]{8}))\0".replace(b"NAME", NAME.encode()))
 """In .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
+_MOST_WORDS = 1 << 22
+"""Bytes of what staprun says: a warning for each probe that could not be attached, and at the end what was skipped."""
 _BUFFER_MB = 16
 """MB per core, between the module and staprun."""
 _CAUSES = (
@@ -140,15 +142,18 @@ class Running:
     def words(self) -> str:
         """What it said on standard error."""
         self._said.seek(0)
-        return self._said.read(1 << 16).decode(errors="replace")
+        return self._said.read(_MOST_WORDS).decode(errors="replace")
 
     def stop(self) -> bool:
         """Asks the script to tell no more events, and to say so when all were told: without that, SystemTap throws away
         what it has not passed on. False if it cannot be asked."""
         for name in self._own():
-            with contextlib.suppress(OSError), open(f"{_CONTROL}/{name}/stop", "w") as file:
-                file.write("1\n")
-                return True
+            with contextlib.suppress(OSError):
+                file = os.open(f"{_CONTROL}/{name}/stop", os.O_WRONLY | os.O_CLOEXEC)
+                try:
+                    return os.write(file, b"1\n") > 0
+                finally:
+                    os.close(file)
         return False
 
     def end(self) -> None:

@@ -102,13 +102,16 @@ def changes() -> str:
     return repr(_MENDINGS)
 
 
-def mended(build: Path, version: str) -> Path | None:
-    """The runtime for the kernel of a build folder; None: SystemTap's own, of ``version``, is right."""
-    runtime = next((Path(each) for each in _RUNTIMES if Path(each, "stp_task_work.c").exists()), None)
+def mended(build: Path, stap: str, version: str) -> Path | None:
+    """The runtime for the kernel of a build folder; None: that of ``stap``, of ``version``, is right."""
+    own = str(Path(stap).resolve().parent.parent / "share/systemtap/runtime")
+    places = (os.environ.get("SYSTEMTAP_RUNTIME", ""), own, *_RUNTIMES)
+    runtime = next((Path(each) for each in places if each and Path(each, "stp_task_work.c").exists()), None)
     needed = [each for each in _MENDINGS if runtime and _is_needed(each, runtime, build)]
     if runtime is None or not needed:
         return None
-    key = hashlib.sha256(repr(needed).encode()).hexdigest()[:8]
+    texts = [(runtime / name).read_bytes() for each in needed for name, _, _ in each.changes]
+    key = hashlib.sha256(repr((needed, texts)).encode()).hexdigest()[:8]
     return _copy(runtime, needed, own_folder() / "-".join(("runtime", version, key)))
 
 

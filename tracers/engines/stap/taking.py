@@ -28,7 +28,9 @@ from .functions import Function
 from .threads import Filter, Part, Threads
 from .wakes import Names, Wakes
 
-_SKIPPED = re.compile(r"skipped probes: (\d+)|(\d+) transport failures")
+_SKIPPED = re.compile(r"skipped probes: (\d+)")
+_FAILED = re.compile(r"(\d+) transport failures")
+_UNATTACHED = "registration error"
 _LONGEST = 200
 """Characters of an error that are told."""
 _PYTHON = "_PyEval_EvalFrame"
@@ -88,7 +90,8 @@ class Taking:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
             )
-        skipped, missing = _skipped(words), self._lines.lost["events"]
+        remarks += request.scope.remarks({account.pid for account in accounts})
+        skipped, missing = self._skipped(words), self._lines.lost["events"]
         if skipped or missing:
             told = [f"{skipped:,} were skipped"] * bool(skipped) + [f"{missing:,} lines did not arrive"] * bool(missing)
             remarks.append(f"SystemTap lost events ({', '.join(told)}): trace fewer processes")
@@ -120,6 +123,11 @@ class Taking:
             return self.threads.running(stacks)
         return {}  # what the engine leaves out: see `LEFT_OUT`
 
+    def _skipped(self, words: str) -> int:
+        """Events for which no probe ran; where it is not known which lines were printed, also what found no room."""
+        patterns = (_SKIPPED,) if self._lines.printed is not None else (_SKIPPED, _FAILED)
+        return sum(int(number) for pattern in patterns for number in pattern.findall(words))
+
     def _lost(self, skipped: int) -> dict[str, int]:
         lost = Counter(self._lines.lost)
         lost["events"] += skipped
@@ -130,11 +138,6 @@ class Taking:
         return dict(lost)
 
 
-def _skipped(words: str) -> int:
-    """Events for which no probe ran, or whose line found no room."""
-    return sum(int(one or two) for one, two in _SKIPPED.findall(words))
-
-
 def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], words: str) -> list[str]:
     remarks = []
     if lines.printed is None:
@@ -142,6 +145,9 @@ def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], wo
             (f" (SystemTap: {printable(line)[:_LONGEST]})" for line in words.splitlines() if "ERROR" in line), ""
         )
         remarks.append(f"the script did not come to its end: what it lost is not known{said}")
+    if unattached := [line for line in words.splitlines() if _UNATTACHED in line]:
+        first = printable(unattached[0])[:_LONGEST]
+        remarks.append(f"{len(unattached):,} probes could not be attached, and tell nothing (SystemTap: {first})")
     longest = max((len(_native(place)) for row in rows.values() for place in row), default=0)
     if longest >= MOST_FRAMES:
         remarks.append(f"stacks of more than {MOST_FRAMES} frames are cut: what called the rest is missing")

@@ -127,7 +127,8 @@ class Threads:
         thread = self._of(line.pid, line.tid)
         origin, letter = (line.kernel, line.user), line.letter
         if letter == "?":
-            letter = thread.letter
+            # Its state was looked at later than the trace began: one that was woken meanwhile had been blocked.
+            letter = "?" if thread.letter == "R" and line.runnable > 0 else thread.letter
         else:
             self._ran(thread, line.since, line.ran)
             thread.account.switches += 1

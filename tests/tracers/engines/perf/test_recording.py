@@ -180,6 +180,32 @@ def test_build_ids_are_asked_for_where_there_are_some(
         start(find_perf(), ["-p", "9"], "comm")
 
 
+def test_the_process_between_is_killed(fake_perf: Path) -> None:
+    made = start(find_perf(), ["-p", "7"], "comm")
+    try:
+        made.enable()
+        os.kill(made._passing, signal.SIGKILL)
+        assert text_of(made) == ""
+        made.stop(is_over=True)
+        assert made.failure() is None
+        assert made.cut() == "the process between perf record and perf script was ended by SIGKILL"
+    finally:
+        made.close()
+
+
+def test_nobody_has_to_wait_for_children(fake_perf: Path) -> None:
+    """SIGCHLD can be ignored from the start."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        made = start(find_perf(), ["-p", "7"], "comm")
+        made.enable()
+        made.stop()
+        assert text_of(made) == ""
+        made.close()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_it_stops_while_nobody_reads(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """perf record waits for perf script, and that for us."""
     monkeypatch.setenv("FAKE_PERF_TEXT", f"{'x' * 100_000}\n")

@@ -48,22 +48,22 @@ def headers(build: Path) -> Path:
 
 
 def test_the_runtime_of_a_kernel_that_it_knows_is_its_own(own: Path, headers: Path, build: Path) -> None:
-    assert mended(build, "4.8") is None
+    assert mended(build, "stap", "4.8") is None
 
 
 def test_what_cancels_work_has_another_name(own: Path, headers: Path, build: Path) -> None:
     (headers / "task_work.h").write_text("struct callback_head *task_work_cancel_func(struct task_struct *);")
-    made = mended(build, "4.8")
+    made = mended(build, "stap", "4.8")
     assert made
     assert (made / "stp_task_work.c").read_text() == "typedef typeof(&task_work_cancel_func) x;\n"
     assert (made / "linux/uprobes-inode.c").read_text() == UPROBES
     assert (own / "stp_task_work.c").read_text() == TASK_WORK
-    assert mended(build, "4.8") == made
+    assert mended(build, "stap", "4.8") == made
 
 
 def test_a_uprobe_is_unregistered_by_two_functions(own: Path, headers: Path, build: Path) -> None:
     (headers / "uprobes.h").write_text(UNREGISTER)
-    made = mended(build, "5.1")
+    made = mended(build, "stap", "5.1")
     assert made
     assert '_name ("uprobe_unregister_nosync")' in (made / "transport/transport.c").read_text()
     text = (made / "linux/uprobes-inode.c").read_text()
@@ -75,12 +75,12 @@ def test_a_uprobe_is_unregistered_by_two_functions(own: Path, headers: Path, bui
 def test_a_runtime_that_knows_the_kernel_is_not_mended(own: Path, headers: Path, build: Path) -> None:
     (headers / "uprobes.h").write_text(UNREGISTER)
     (own / "transport/transport.c").write_text('kallsyms_lookup_name ("uprobe_unregister_nosync");\n')
-    assert mended(build, "5.6") is None
+    assert mended(build, "stap", "5.6") is None
 
 
 def test_a_string_on_the_stack_is_shorter_than_ours(own: Path, headers: Path, build: Path) -> None:
     (own / "handler-error.h").write_text("\tchar buf[MAXSTRINGLEN];\n")
-    made = mended(build, "5.6")
+    made = mended(build, "stap", "5.6")
     assert made
     assert (made / "handler-error.h").read_text() == "\tchar buf[256];\n"
 
@@ -93,7 +93,7 @@ RESERVE = """\
 
 def test_a_message_is_not_cut_at_the_end_of_a_page(own: Path, headers: Path, build: Path) -> None:
     (own / "transport/relay_v2.c").write_text(RESERVE)
-    made = mended(build, "4.8")
+    made = mended(build, "stap", "4.8")
     assert made
     text = (made / "transport/relay_v2.c").read_text()
     assert "(buf->offset && buf->offset + size_request > buf->chan->subbuf_size)) {\n\t\tsize_request = __stp" in text
@@ -101,9 +101,9 @@ def test_a_message_is_not_cut_at_the_end_of_a_page(own: Path, headers: Path, bui
 
 def test_other_mendings_have_another_copy(own: Path, headers: Path, build: Path) -> None:
     (own / "transport/relay_v2.c").write_text(RESERVE)
-    one = mended(build, "4.8")
+    one = mended(build, "stap", "4.8")
     (headers / "uprobes.h").write_text(UNREGISTER)
-    assert one != mended(build, "4.8")
+    assert one != mended(build, "stap", "4.8")
 
 
 def test_headers_beside_the_build_folder_are_read(own: Path, headers: Path, build: Path, tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ def test_headers_beside_the_build_folder_are_read(own: Path, headers: Path, buil
     other = tmp_path / "other"
     other.mkdir()
     (other / "source").symlink_to(build)
-    assert mended(other, "4.8")
+    assert mended(other, "stap", "4.8")

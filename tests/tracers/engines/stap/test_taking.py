@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 from stallscope.converters.readers.stap.lines import Lines
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import Request
@@ -58,11 +61,35 @@ def test_losses() -> None:
     assert found.lost["events"] == 30
     assert "SystemTap lost events (30 were skipped): trace fewer processes" in found.comments
     missing = taken(TEXT.replace(b"end 2600 9", b"end 2600 12"), "WARNING: There were 4 transport failures.\n")
-    assert missing.lost["events"] == 6
-    assert any("(4 were skipped, 2 lines did not arrive)" in remark for remark in missing.comments)
+    assert missing.lost["events"] == 2, "what found no room is among the lines that did not arrive"
+    assert any("(2 lines did not arrive)" in remark for remark in missing.comments)
+    broken = taken(TEXT.rpartition(b"lost returns")[0], "WARNING: There were 4 transport failures.\n")
+    assert broken.lost["events"] == 4
     assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
         "the script did not come to its end: what it lost is not known"
     ]
+
+
+def test_probes_that_were_not_attached_are_told() -> None:
+    words = 'WARNING: probe process("/x").function("f").call (address 0x1) registration error (rc -524)\n' * 2
+    assert any(
+        remark.startswith("2 probes could not be attached, and tell nothing (SystemTap: WARNING: probe process")
+        for remark in taken(words=words).comments
+    )
+
+
+def test_what_the_scope_leaves_out_is_told() -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        scope = Scope(pids=[os.getpid()])
+        scope.resolve()
+        assert child.pid in scope.left_out
+        lines = Lines()
+        taking = Taking(lines, (Ioctl(),))
+        for line in lines.feed(TEXT):
+            taking.line(line, 2500)
+        found = taking.taken(Request(scope, (Ioctl(),), "Time"), "", 2500)
+        child.kill()
+    assert any("--children traces them, too" in remark for remark in found.comments), found.comments
 
 
 def test_an_error_of_the_script_is_told() -> None:

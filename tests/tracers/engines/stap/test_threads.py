@@ -49,6 +49,21 @@ def test_waits_fill_the_time() -> None:
     assert not any(threads.lost.values())
 
 
+def test_a_thread_that_was_woken_as_the_trace_began_had_been_blocked() -> None:
+    """Its state is looked at after that: it can run by then."""
+    threads = Threads(BEGAN, None)
+    threads.known(1, 1, "R", "one")
+    threads.take(Wait(1, 1, "?", 0, 0, 1000, 0, 80, 1))
+    threads.finish(1081)
+    found = account(threads)
+    assert (found.runnable, found.blocked) == (1, {OTHER: 80})
+    threads = Threads(BEGAN, None)
+    threads.known(1, 1, "R", "one")
+    threads.take(Wait(1, 1, "?", 0, 0, 1000, 0, 80, 0))
+    threads.finish(1080)
+    assert account(threads).runnable == 80, "it had waited for a core all the time"
+
+
 def test_a_lost_line_is_told_and_its_time_is_nobody_s() -> None:
     threads = took(Wait(1, 1, "?", 0, 0, 1000, 0, 100, 0), Wait(1, 1, "S", 0, 0, 1500, 100, 500, 0))
     assert threads.lost["intervals"] == 1
