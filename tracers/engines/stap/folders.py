@@ -118,8 +118,19 @@ def with_symbols(build: Path, *, is_other: bool) -> Path:
         _link({entry.name: entry.resolve() for entry in build.iterdir()}, aside, folder)
         (aside / "System.map").unlink(missing_ok=True)
         (aside / "System.map").write_bytes(names)
-        aside.rename(folder)
+        take_place(aside, folder)
     return folder
+
+
+def take_place(made: Path, of: Path) -> Path:
+    """Renames a folder, unless another trace has made the same one meanwhile. Returns where it is."""
+    try:
+        made.rename(of)
+    except OSError:
+        shutil.rmtree(made)
+        if not of.exists():
+            raise
+    return of
 
 
 def _is_real(file: Path) -> bool:

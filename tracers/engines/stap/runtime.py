@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from .folders import own_folder
+from .folders import own_folder, take_place
 
 _RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime")
 
@@ -134,5 +134,4 @@ def _copy(runtime: Path, mendings: list[Mending], to: Path) -> Path:
     for name, old, new in (change for mending in mendings for change in mending.changes):
         file = aside / name
         file.write_text(file.read_text().replace(old, new))
-    aside.rename(to)
-    return to
+    return take_place(aside, to)

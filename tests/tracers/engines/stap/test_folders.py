@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.engines.stap import folders
-from stallscope.tracers.engines.stap.folders import with_symbols, with_tracepoints
+from stallscope.tracers.engines.stap.folders import take_place, with_symbols, with_tracepoints
 
 SYMBOLS = b"ffffffff81000000 T _stext\n" * 200
 
@@ -92,3 +92,16 @@ def test_a_link_named_source_leads_to_the_headers(build: Path, source: Path) -> 
 
 def test_a_folder_with_all_headers_stays(build: Path) -> None:
     assert with_tracepoints(build) == build
+
+
+def test_two_traces_make_the_same_folder(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    place = tmp_path / "place"
+    assert take_place(tmp_path / "one", place) == place
+    assert take_place(tmp_path / "two", place) == place
+    assert (place / "file").read_text() == "one"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["place"]
+    with pytest.raises(FileNotFoundError):
+        take_place(place, tmp_path / "none" / "place")
