@@ -135,15 +135,15 @@ def test_perf_shows_waits_of_a_command_from_its_beginning(perf: None, tmp_path: 
 
 
 def test_perf_has_whole_stacks_of_programs_that_are_executed(perf: None, tmp_path: Path) -> None:
-    """perf by itself ends them in libc for half of the programs: it takes libc to be where it was before the exec."""
-    path, six = tmp_path / "x.pb.gz", f"{FOLDER / 'shares'} 200; " * 6
-    options = ("--engine", "perf", "-F", 997, "-o", path)
-    run(*options, "--", "/bin/sh", "-c", six, command=TRACE_ONCPU).check_succeeded()
-    samples = [(s.values[0], [f.name for f in s.stack]) for s in load(path).samples if s.label("process") == "shares"]
-    inside = [(time, names) for time, names in samples if any(name in SPINS for name in names)]
-    whole = sum(time for time, names in inside if "_start" in names)
-    assert whole > 0.99 * sum(time for time, _ in inside), samples
-    assert sum(time for time, _ in inside) > 0.7 * sum(time for time, _ in samples), samples
+    """perf by itself ends them in libc in some four of ten runs: it takes libc to be where it was before the exec."""
+    path = tmp_path / "x.pb.gz"
+    for _ in range(8):
+        options = ("--engine", "perf", "-F", 97, "--force", "-o", path)
+        run(*options, "--", FOLDER / "shares", 200, command=TRACE_WALL).check_succeeded()
+        samples = [(s.values[0], {f.name for f in s.stack}) for s in load(path).samples]
+        inside = [(time, names) for time, names in samples if not names.isdisjoint(SPINS)]
+        whole = sum(time for time, names in inside if "_start" in names)
+        assert whole > 0.9 * sum(time for time, _ in inside) > 0, samples
 
 
 def test_perf_for_an_ordinary_user(paranoid: Callable[[int], None], folder: Path) -> None:
