@@ -23,7 +23,7 @@ from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way, best_way
 from stallscope.tracers.measures.calls import LEFT, Calls
 from stallscope.tracers.measures.offcpu import OffCpu
-from tracing import Trace, Traced
+from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -41,17 +41,9 @@ INNER = {
 """What the runtime's functions call."""
 
 
-def truths(traced: Traced) -> dict[tuple[str, int], tuple[int, int, int]]:
-    """(function, pid) → calls, ns, tid."""
-    return {(w["function"], w["pid"]): (w["calls"], w["ns"], w["tid"]) for w in traced.truth["waits"] if w["calls"]}
-
-
-def queued_outside(traced: Traced, tid: int) -> int:
-    """ns that a thread waited for a core outside of its calls: also between the workload's clock and a call."""
-    inside = (
-        s for s in traced.profile.samples if s.label("tid") == tid and str(s.label("state")).startswith("runnable")
-    )
-    return traced.thread(tid).runnable - sum(sample.values[0] for sample in inside)
+def truths(traced: Traced) -> dict[tuple[str, int], dict[str, Any]]:
+    """(function, pid) → what the workload measured."""
+    return {(w["function"], w["pid"]): w for w in traced.truth["waits"] if w["calls"]}
 
 
 def probes_cost(traced: Traced) -> float:
@@ -72,12 +64,12 @@ def check(traced: Traced, probes: int = 2) -> dict[tuple[str, int], CallTimes]:
     """
     found = {(call.name, call.pid): call for call in traced.profile.calls}
     assert len(found) == len(traced.profile.calls)
-    for (name, pid), (calls, ns, tid) in truths(traced).items():
-        call = found[name, pid]
+    for (name, pid), truth in truths(traced).items():
+        call, calls, ns = found[name, pid], truth["calls"], truth["ns"]
         assert call.count == calls == sum(call.latencies), (name, pid)
         if calls == 1:  # cuInit: the first one through code that was not used before
             continue
-        slack = CLOCK + probes * probes_cost(traced) + queued_outside(traced, tid) / calls
+        slack = CLOCK + probes * probes_cost(traced) + only_in_truth(traced, truth, call) / calls
         slack += traced.stolen / calls  # 0 on a machine that nothing else uses
         assert call.total / calls == pytest.approx(ns / calls, rel=CLOSE, abs=slack), (name, pid)
         shortest = sum(number * lower_bound(bucket) for bucket, number in enumerate(call.latencies))
@@ -175,7 +167,7 @@ def test_forked_processes(trace: Trace) -> None:
 def test_calls_that_are_left_by_longjmp(trace: Trace) -> None:
     traced = trace("cuda_calls", "leave", 1, 40, measures=(Calls(Wanted(launches=True)),))
     found = {call.name: call for call in traced.profile.calls}
-    counts = {name: calls for (name, _), (calls, _, _) in truths(traced).items()}
+    counts = {name: truth["calls"] for (name, _), truth in truths(traced).items()}
     assert counts["cudaLaunchHostFunc"] == 20
     assert found["cudaLaunchHostFunc"].count == 20
     assert found["cudaLaunchHostFunc"].errors == {LEFT: 20}

@@ -23,7 +23,7 @@ from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.offcpu import OffCpu
-from tracing import Trace, Traced
+from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -86,21 +86,13 @@ def call_of(traced: Traced, name: str, pid: int) -> CallTimes:
     return found
 
 
-def queued_outside(traced: Traced, tid: int) -> int:
-    """ns that a thread waited for a core outside of its calls: also between the workload's clock and a call."""
-    inside = (
-        s for s in traced.profile.samples if s.label("tid") == tid and str(s.label("state")).startswith("runnable")
-    )
-    return traced.thread(tid).runnable - sum(sample.values[0] for sample in inside)
-
-
 def check(traced: Traced, names: dict[str, str] | None = None) -> None:
     """Every call of the truth was counted, none twice; their times are those that the workload measured."""
     truths = traced.truth["waits"]
     for truth in truths:
         call = call_of(traced, (names or {}).get(truth["function"], truth["function"]), truth["pid"])
         assert call.count == truth["calls"] == sum(call.latencies)
-        slack = CLOCK + queued_outside(traced, truth["tid"]) / call.count
+        slack = CLOCK + only_in_truth(traced, truth, call) / call.count
         assert call.total / call.count == pytest.approx(truth["ns"] / truth["calls"], rel=CLOSE, abs=slack), truth
         shortest = sum(number * lower_bound(bucket) for bucket, number in enumerate(call.latencies))
         longest = sum(number * lower_bound(bucket + 1) for bucket, number in enumerate(call.latencies))

@@ -12,6 +12,7 @@ from typing import Any
 
 from runner import Workload
 from stallscope.converters.model import Profile, Sample, ThreadTimes
+from stallscope.converters.model.calls import CallTimes
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
@@ -75,6 +76,24 @@ class Traced:
 
 
 Trace = Callable[..., Traced]
+
+_PAUSE = 1_000_000
+"""ns that a page fault, the dynamic linker, or the hypervisor may take between the workload's clock and a probe."""
+
+
+def only_in_truth(traced: Traced, truth: dict[str, Any], call: CallTimes) -> int:
+    """ns that the workload's clock counts for these calls, and the probes, which are between its two readings, do not.
+
+    The thread waited for a core there, or one of the calls was delayed: then the workload's longest call is longer than
+    the one that was measured.
+    """
+    inside = (
+        s
+        for s in traced.profile.samples
+        if s.label("tid") == truth["tid"] and str(s.label("state")).startswith("runnable")
+    )
+    queued = traced.thread(truth["tid"]).runnable - sum(sample.values[0] for sample in inside)
+    return queued + min(max(truth["longest"] - call.max, 0), _PAUSE)
 
 
 def pids(profile: Profile) -> set[object]:

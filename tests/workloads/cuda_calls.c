@@ -84,6 +84,7 @@ static void tell_driver_calls(void)
 		w = new_wait(found[i].name);
 		w->calls = found[i].calls;
 		w->ns = found[i].ns;
+		w->longest = found[i].longest;
 	}
 }
 

@@ -66,7 +66,7 @@ static uint64_t now(void)
 static int call(int which, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	int (*function)(uint64_t, uint64_t, uint64_t, uint64_t);
-	uint64_t begin;
+	uint64_t begin, ns;
 	int result;
 
 	pthread_once(&once, load);
@@ -75,7 +75,10 @@ static int call(int which, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 	*(void **)&function = functions[which];
 	begin = now();
 	result = function(a, b, c, d);
-	truth[which].ns += now() - begin;
+	ns = now() - begin;
+	truth[which].ns += ns;
+	if (ns > truth[which].longest)
+		truth[which].longest = ns;
 	truth[which].calls++;
 	truth[which].name = called[which];
 	return result;

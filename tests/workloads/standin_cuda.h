@@ -16,7 +16,7 @@
 struct standin_truth {
 	const char *name; /* NULL: the end */
 	long calls;
-	uint64_t ns;
+	uint64_t ns, longest;
 };
 
 struct standin_properties {

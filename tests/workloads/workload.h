@@ -39,7 +39,7 @@ struct wait_truth {
 	char function[NAME_LEN];
 	int pid, tid;
 	long calls, blocks;
-	uint64_t ns;
+	uint64_t ns, longest;
 };
 
 /* One thread from start to finish of its work. `runnable_ns` is the kernel's own account (schedstat), -1 without one. */
@@ -122,7 +122,11 @@ static inline struct mark wait_begins(void)
 
 static inline void wait_ends(struct wait_truth *w, struct mark mark)
 {
-	w->ns += clock_ns(CLOCK_MONOTONIC) - mark.ns;
+	uint64_t ns = clock_ns(CLOCK_MONOTONIC) - mark.ns;
+
+	w->ns += ns;
+	if (ns > w->longest)
+		w->longest = ns;
 	w->blocks += voluntary_switches() - mark.switches;
 	w->calls++;
 }
@@ -131,7 +135,7 @@ static inline void wait_ends(struct wait_truth *w, struct mark mark)
 static inline void warm_up(struct wait_truth *w)
 {
 	wait_ends(w, wait_begins());
-	w->ns = 0;
+	w->ns = w->longest = 0;
 	w->blocks = w->calls = 0;
 }
 
