@@ -3,8 +3,9 @@
 perf script keeps what a process had mapped when the process executes another program. It finds the tables that libc's
 functions are unwound with from the lowest address at which the process ever mapped libc (read_unwind_spec_eh_frame() in
 tools/perf/util/unwind-libunwind-local.c, since "perf unwind: Fix segbase for ld.lld linked objects", Linux 5.19). After
-an exec that is in half of all cases the address of the program before, and stacks end in libc. So each exec is followed
-by a mapping that covers all others.
+an exec that is the address of the program before wherever libc was lower there, and stacks end in libc. A command that
+is started for the trace was hit in one to four of ten runs. So each exec is followed by a mapping that covers all
+others.
 
 The format is that of perf.data-file-format.txt, in its form for pipes, in the machine's order of bytes.
 """
