@@ -27,7 +27,8 @@ from .stacks import Stacks
 
 EXPECTED = "a line of one of the scripts in stap/: see stap/README.md"
 
-_FIRST = re.compile(rb"(?:WARNING: .*\n)*stallscope \d{1,5} \d{1,19} \d{1,19}\s")
+_FIRST = re.compile(rb"(?:(?:WARNING:|[A-Za-z]) .*\n){0,64}stallscope \d{1,5} \d{1,19} \d{1,19}\s")
+"""Another core's lines can come before the first one."""
 _BAD = "lines not understood"
 _MOST = 1 << 20
 _TITLES = {

@@ -43,6 +43,18 @@ def test_waits() -> None:
     assert profile.lost == {"events": 0}
 
 
+def test_lines_before_the_first_one() -> None:
+    """Of another core."""
+    early = b"n 5 7 early\nw 5 7 S 0 0 1500 10 300 0\n"
+    profile = read(early + BEGIN + STACKS + b"w 5 6 S 2 1 2000 10 300 40\n" + END + b"end 9000 8\n", tid=True)
+    assert {(s.label("thread"), s.label("state"), s.values) for s in profile.samples} == {
+        ("early", "interruptible", (300, 1)),
+        ("two\nlines", "interruptible", (300, 1)),
+        ("two\nlines", "runnable-woken", (40, 1)),
+    }
+    assert profile.lost == {"events": 0}
+
+
 def test_samples() -> None:
     profile = read(whole(b"s 5 5 0 1", b"s 5 5 0 1", b"w 5 5 S 0 0 2000 10 300 40"))
     assert rows(profile) == {("main", "inner"): (2,)}
@@ -96,5 +108,7 @@ def test_no_line_that_is_understood() -> None:
 def test_sniffing() -> None:
     assert traced.sniff(BEGIN)
     assert traced.sniff(b"WARNING: something\n" + BEGIN)
+    assert traced.sniff(b"n 5 5 one\nf 1 0 inner+0x1/0x2 [/x]\n" + BEGIN)
+    assert not traced.sniff(b"n 5 5 one\n")
     assert not traced.sniff(b"stallscope;main 1\n")
     assert not traced.sniff(b"stallscope 1 2\n")
