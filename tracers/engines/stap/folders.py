@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
@@ -21,6 +21,10 @@ _HEADERS = (
 )
 _SMALLEST_MAP = 4096
 """Bytes; a stub has less."""
+_LINKED = 0xFFFFFFFF81000000
+"""Where the kernel's text begins in x86's System.map. What counts is that it is always the same."""
+_MOST_KEPT = 4
+"""Folders with symbols: of the kernels that were used last."""
 _TRACEPOINTS = (
     *("include/trace/events/sched.h", "include/trace/events/irq.h", "include/trace/events/syscalls.h"),
     "arch/*/include/asm/trace/irq_vectors.h",
@@ -119,6 +123,9 @@ def with_symbols(build: Path, *, is_other: bool) -> Path:
         (aside / "System.map").unlink(missing_ok=True)
         (aside / "System.map").write_bytes(names)
         take_place(aside, folder)
+    os.utime(folder)
+    for old in sorted(folder.parent.glob("build-*"), key=lambda each: each.lstat().st_mtime)[:-_MOST_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
     return folder
 
 
@@ -155,8 +162,19 @@ def _running_symbols() -> bytes:
         lines = Path("/proc/kallsyms").read_bytes().splitlines(keepends=True)
     except OSError:
         return b""
-    known = [line for line in lines if b"[" not in line]
-    return b"".join(known) if any(line[:16].strip(b"0") for line in known) else b""
+    return _as_linked([line for line in lines if b"[" not in line])
+
+
+def _as_linked(lines: Sequence[bytes]) -> bytes:
+    """Lines of the kernel's symbols with addresses that a boot does not change: the kernel moves all of itself by the
+    same distance. b"" if the addresses are hidden."""
+    begin = next((int(line[:16], 16) for line in lines if line.endswith(b" _text\n")), 0)
+    if not begin:
+        return b""
+    pairs = ((int(line[:16], 16), line[16:]) for line in lines)
+    return b"".join(
+        b"%016x" % (_LINKED + address - begin if address >= begin else address) + rest for address, rest in pairs
+    )
 
 
 def own_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,29 @@ def test_symbols_of_the_running_kernel(build: Path, monkeypatch: pytest.MonkeyPa
     assert (made / "Makefile").read_bytes() == (build / "Makefile").read_bytes()
     assert (build / "System.map").read_text() == "a stub"
     assert with_symbols(build, is_other=False) == made
+
+
+def test_symbols_are_the_same_after_each_boot() -> None:
+    fixed = b"0000000000000000 A fixed_percpu_data\n"
+    once, again = (
+        fixed + b"".join(b"%016x T %s\n" % (0xFFFFFFFF00000000 + at + move, name) for at, name in names)
+        for names in [((0x81000000, b"_text"), (0x81000040, b"do_exit"), (0x82000000, b"data"))]
+        for move in (0x7E00000, 0)
+    )
+    linked = folders._as_linked(once.splitlines(keepends=True))
+    assert linked == again == folders._as_linked(again.splitlines(keepends=True))
+    assert folders._as_linked([fixed, b"0000000000000000 T _text\n"]) == b""
+
+
+def test_only_some_folders_with_symbols_are_kept(build: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
+    (build / "System.map").write_text("a stub")
+    made = []
+    for number in range(6):
+        monkeypatch.setattr(folders, "_running_symbols", lambda number=number: SYMBOLS + b"%d" % number)
+        made.append(with_symbols(build, is_other=False))
+        os.utime(made[-1], (number, number))
+    assert [folder.exists() for folder in made] == [False, False, True, True, True, True]
 
 
 def test_no_symbols_of_another_kernel(build: Path) -> None:
