@@ -88,7 +88,7 @@ endif
 vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set
 	$(BIN)/python tests/vm/lane.py $(VM_ARGS)
 
-vm-test-all: build dev workloads test-workloads | packages-vm $(if $(KERNEL_SRC),packages-vm-kernel) ## all kernels, all checks; writes docs/kernels.md
+vm-test-all: build dev workloads test-workloads | packages-vm packages-vm-kernel ## all kernels, all checks; writes docs/kernels.md
 	KERNEL_SRC=$(KERNEL_SRC) $(BIN)/python tests/vm/lane.py --all
 
 python-versions: build dev workloads test-workloads | packages-test ## the live tests of Python on each version; writes docs/python-versions.md

@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 import zstandard
-from archive import fetch
+from archive import fetch, fetch_named
 from kernels import Kernel, cache_folder
 
 HERE = Path(__file__).resolve().parent
@@ -97,10 +97,12 @@ def _elf(data: bytes) -> bytes:
 
 
 def _from_source(kernel: Kernel) -> Image:
-    """Compiled from ``KERNEL_SRC``; without it, the image that was compiled last."""
+    """Compiled from a package of the source, or from ``KERNEL_SRC``; without that, the image that was compiled last."""
     key = hashlib.sha256(b"".join(each.read_bytes() for each in kernel.fragments)).hexdigest()[:16]
     images = cache_folder() / "images"
-    if tree := os.environ.get("KERNEL_SRC", ""):
+    if kernel.suite:
+        root = _from_source_package(kernel, key)
+    elif tree := os.environ.get("KERNEL_SRC", ""):
         version = _version_of(Path(tree), kernel)
         root = once(images / f"{version}-{key}", lambda folder: _compile(Path(tree).resolve(), kernel, folder))
     else:
@@ -110,6 +112,22 @@ def _from_source(kernel: Kernel) -> Image:
         root = kept[-1]
     version = root.name.rpartition("-")[0]
     return Image(kernel, f"{version} (from source)", root / "vmlinux", _initramfs(root, ""), root)
+
+
+def _from_source_package(kernel: Kernel, key: str) -> Path:
+    (package,) = fetch_named(kernel.suite, [kernel.package])
+    version = package.name.split("_")[1].replace("%3a", ":")
+
+    def fill(folder: Path) -> None:
+        tree = folder / "source"
+        tree.mkdir()
+        subprocess.run(["dpkg", "-x", package, tree], check=True)
+        (archive,) = tree.glob("usr/src/linux-source-*.tar.xz")
+        subprocess.run(["tar", "-xJf", archive, "-C", tree, "--strip-components=1"], check=True)
+        _compile(tree, kernel, folder)
+        shutil.rmtree(tree)
+
+    return once(cache_folder() / "images" / f"{version}-{key}", fill)
 
 
 def _version_of(tree: Path, kernel: Kernel) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 class Kernel:
     """A kernel to boot.
 
-    ``suite`` and ``package``: where Debian's archive has it; without, it is built from the source tree ``KERNEL_SRC``.
+    ``suite`` and ``package``: where Debian's archive has it, or its source. Without, it is built from the source tree
+    ``KERNEL_SRC``.
     ``short``: belongs to the set that `make test` runs.
     ``shares``: how it mounts the host's files, ``9p`` or ``virtiofs``.
     """
@@ -25,7 +26,7 @@ class Kernel:
 
     @property
     def from_source(self) -> bool:
-        return not self.suite
+        return not self.suite or self.package.startswith("linux-source-")
 
     @property
     def series(self) -> str:
@@ -35,7 +36,7 @@ class Kernel:
     @property
     def fragments(self) -> tuple[Path, ...]:
         """What is merged into its configuration, where it is built from source."""
-        names = dict.fromkeys((self.series, self.name))
+        names = ("base", *self.name.split("-")[1:])
         return tuple(Path(__file__).with_name(f"kernel-{name}.config") for name in names)
 
 
@@ -44,6 +45,7 @@ KERNELS = (
     Kernel("5.15", "the generation of Ubuntu 22.04 and DGX OS 6"),
     Kernel("5.15-nobpf", "a kernel that is built without BPF and loads modules"),
     Kernel("6.1", "Debian 12", suite="bookworm", short=True),
+    Kernel("6.1-nobpf", "the same without BPF", suite="bookworm", package="linux-source-6.1"),
     Kernel("6.1-cloud", "Debian 12 in a cloud", suite="bookworm", package="linux-image-cloud-amd64", shares="virtiofs"),
     Kernel("6.12", "Debian 13", suite="trixie", short=True),
     Kernel("7.2", "Debian unstable", suite="sid", short=True),

@@ -16,7 +16,7 @@ REFUSED = ("refused",)
 NO_BPF = ("no_bpf", "auto_stap", "auto_perf")
 """Where there is no BPF at all: what auto does then."""
 TOO_OLD = ("5.10",)
-WITHOUT_BPF = ("5.15-nobpf",)
+WITHOUT_BPF = ("5.15-nobpf", "6.1-nobpf")
 BRIEF = ("everything", "demo")
 SAME_AS_ANOTHER = ("6.1-cloud",)
 """Another build of a kernel that is there in full."""
