@@ -85,7 +85,7 @@ class Stap(Engine):
             find_staprun()
             if not self.how.module:
                 find_stap()
-                find_headers(self.how.build)
+                find_headers(self.how.build, only_compiles=self.how.write is not None)
         except EngineUnavailable as error:
             return error
         return None
@@ -93,6 +93,7 @@ class Stap(Engine):
     def compile(self, request: Request) -> str:
         """``--stap-compile-only``: writes the module; returns what to tell the user."""
         assert self.how.write
+        find_headers(self.how.build, only_compiles=True)
         request.scope.resolve()
         with Progress() as progress:
             made = compile_module(self._source(request), progress.show)
