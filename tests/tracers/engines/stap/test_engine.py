@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES
 from stallscope.tracers.engines.stap.engine import How, Stap
+from stallscope.tracers.engines.stap.running import Running
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.kernel_calls import KernelCalls
@@ -62,6 +64,15 @@ def test_a_profile(build: Path) -> None:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
 
 
+def test_progress_where_nothing_happens(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(Progress, "update", lambda self, *, threads, stacks, lost: shown.append("progress"))
+    monkeypatch.setattr(Running, "stop", lambda self: bool(shown.append("stop")))
+    monkeypatch.setenv("FAKE_STAPRUN_TEXT", TEXT.splitlines(keepends=True)[0])
+    Stap(How(build=build)).trace(request())
+    assert shown[0] == "progress"
+
+
 def test_a_cut_stack_is_told(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for frames, told in ((MOST_FRAMES, True), (MOST_FRAMES - 1, False)):
         text = "".join(f"f 1 {n} wait_here+0x{n + 1:x}/0x200 [/opt/x]\n" for n in range(1, frames))
@@ -87,11 +98,25 @@ def test_the_files_that_the_targets_map_are_named(build: Path, tmp_path: Path) -
 
 def test_a_module_that_was_compiled_elsewhere(tmp_path: Path) -> None:
     module = tmp_path / "x.ko"
-    module.write_text("\0name=stallscope_1\0")
+    module.write_text("\0name=stallscope_f_12345678\0")
     outcome = Stap(How(module=module)).trace(request())
     assert outcome.details == ("SystemTap: module x.ko",)
     (ran,) = (tmp_path / "log").read_text().splitlines()
-    assert "stallscope_1.ko" in ran
+    assert "stallscope_f_12345678.ko" in ran
+
+
+@pytest.mark.parametrize("letters", ["n", "iw"])
+def test_a_module_of_another_command(tmp_path: Path, letters: str) -> None:
+    """What it does not take would be shown as if there were none."""
+    (tmp_path / "x.ko").write_text(f"\0name=stallscope_{letters}_12345678\0")
+    with pytest.raises(StallscopeError, match=r"compiled for another command: it has .*, but not offcpu\n"):
+        Stap(How(module=tmp_path / "x.ko")).trace(request())
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_module_that_takes_more(tmp_path: Path) -> None:
+    (tmp_path / "x.ko").write_text("\0name=stallscope_fn_12345678\0")
+    Stap(How(module=tmp_path / "x.ko")).trace(request())
 
 
 def test_only_compiled(build: Path, tmp_path: Path) -> None:
@@ -133,7 +158,7 @@ def test_what_is_missing(fakes: Path) -> None:
 
 def test_a_module_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "stallscope 9 1 1\n")
-    (tmp_path / "x.ko").write_text("\0name=stallscope_1\0")
+    (tmp_path / "x.ko").write_text("\0name=stallscope_f_12345678\0")
     with pytest.raises(EngineUnavailable, match="version 9"):
         Stap(How(module=tmp_path / "x.ko")).trace(request())
     pid = (tmp_path / "log").read_text().split()[0]
