@@ -163,10 +163,18 @@ class ElfFile:
                 return s.offset + vaddr - s.vaddr
         return None
 
-    def mapped_offsets(self, size: int) -> list[int]:
-        """File offsets of the executable mappings that take so many bytes of memory when the file is loaded."""
-        code = [s for s in self.segments if s.type == _PT_LOAD and s.flags & _PF_X]
-        return [s.offset & -_PAGE for s in code if _page_end(s.vaddr + s.filesz) - (s.vaddr & -_PAGE) == size]
+    def mapped_from(self, size: int) -> int | None:
+        """The virtual address at which a mapping of so many bytes begins: of the code alone, or of all from the first
+        segment to behind the code. None if it is neither."""
+        loaded = [s for s in self.segments if s.type == _PT_LOAD]
+        code = [s for s in loaded if s.flags & _PF_X]
+        if len(code) != 1:
+            return None
+        begin, end = code[0].vaddr & -_PAGE, _page_end(code[0].vaddr + code[0].filesz)
+        first, last = loaded[0].vaddr & -_PAGE, _page_end(loaded[-1].vaddr + loaded[-1].memsz)
+        if size == end - begin:
+            return begin
+        return first if end - first <= size <= last - first else None
 
     def section(self, name: bytes) -> bytes | None:
         """Content of the first section called ``name``, at most 64 MiB; None when there is none."""

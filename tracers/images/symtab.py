@@ -121,7 +121,7 @@ class SymbolTable:
         import numpy as np
 
         found: dict[str, dict[int, Symbol]] = {}
-        starts = np.unique(np.concatenate([part.start for part in self._parts])) if self._parts else []
+        starts = np.unique(np.concatenate([np.zeros(0, np.uint64), *(part.start for part in self._parts)]))
         for part in self._parts:
             offset, size = part.strings
             strings = part.elf.source.read(offset, size) if size <= _MAX_STRINGS else b""

@@ -68,9 +68,13 @@ class Stacks:
         self._frames, self._kernel_stacks = frames, kernel
         self._kernel_names = _kernel_names(frames, kernel, kallsyms)
         user = {number: stack for number, stack in frames.items() if number not in kernel}
-        places = {text: _place(unescaped(text)) for text in {text for stack in user.values() for text in stack.values()}}
+        places = {
+            text: _place(unescaped(text)) for text in {text for stack in user.values() for text in stack.values()}
+        }
         self.without_tables = _without_tables(user.values(), places)
         """Files whose tables the module lacks: a walk ends at the first frame of such a file."""
+        self.has_nearest_names = not names and any(place.symbol for place in places.values())
+        """User functions have the names that SystemTap knows, and nothing shows where these functions end."""
         self._user_frames = _user_frames(places)
         self._named = _named(user, places, names) if names else {}
         self._whole: dict[int, Stack] = {}

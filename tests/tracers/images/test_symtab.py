@@ -355,7 +355,9 @@ def test_symbols_by_name(tmp_path: Path) -> None:
     library = tmp_path / "twins.so"
     subprocess.run(["ld", "-shared", "-o", library, *objects], check=True)
     elf = ElfFile(FileSource(os.open(library, os.O_RDONLY)))
-    found = SymbolTable([elf], Bounds.none).named(["only", "twin", "sizeless", "last", "nly", "none", "", "a\nb", "\udcff"])
+    found = SymbolTable([elf], Bounds.none).named(
+        ["only", "twin", "sizeless", "last", "nly", "none", "", "a\nb", "\udcff"]
+    )
     assert set(found) == {"only", "twin", "sizeless", "last"}
     ((start, end, after),) = found["only"]  # it is in both tables of symbols
     assert (end - start, after - start) == (2, 4), "the size that it has, and the distance to the next one"

@@ -13,8 +13,8 @@ def described(source: Source, command: str) -> str:
     used = f"take it along, and give it to the same command there: {command} --engine stap --stap-module"
     if not files:
         return (
-            f"for {command} and Linux {release}, without any file's functions and tables: user stacks will end at their "
-            f"first frame. Name the programs and libraries with --stap-symbols FILE. Else, {used}"
+            f"for {command} and Linux {release}, without any file's functions and tables: user stacks will end at "
+            f"their first frame. Name the programs and libraries with --stap-symbols FILE. Else, {used}"
         )
     most = f" (of {files}: others find no room)" if files > MOST_FILES else ""
     named = f"with the functions and tables of {plural(min(files, MOST_FILES), 'file')}{most}"

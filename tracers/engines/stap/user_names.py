@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from ....converters.model import Frame
 from ....converters.readers.stap.stacks import UserPlace
@@ -27,50 +28,57 @@ _NOWHERE = 0
 _DELETED = " (deleted)"
 
 
+class _Found(NamedTuple):
+    address: int
+    is_assembler: bool
+    """SystemTap's name is the best if the symboliser has none."""
+
+
 class FileNames:
     """See `UserNames` of the reader. Files are those that the processes have mapped, or had when they ended."""
 
     def __init__(self, pids: Iterable[int], began_wall: int, keep: Collection[str] = ()) -> None:
-        """``began_wall``: of the trace, Unix epoch ns. ``keep``: names of functions that stay as SystemTap tells them."""
+        """``began_wall``: of the trace, Unix epoch ns. ``keep``: functions whose names stay as SystemTap tells them."""
         self._pids, self._began, self._keep = pids, began_wall, keep
 
     def frames(self, stacks: Sequence[Sequence[UserPlace]]) -> list[list[Frame | None]]:
         """The frames of each stack, innermost first; None: what SystemTap tells is the best there is."""
         spaces = ProcessSpaces()
         try:
-            return self._frames(spaces, stacks, set(chain.from_iterable(stacks)))
+            space = Process(0, 0, exited=True)
+            number = spaces.add(space)
+            found = self._find(spaces, space, set(chain.from_iterable(stacks)))
+            nowhere = _Found(_NOWHERE, False)
+            requests = [(number, 0, tuple(found.get(place, nowhere).address for place in stack)) for stack in stacks]
+            named = Symboliser(spaces).user_stacks(requests)
         finally:
             spaces.close()
+        return [
+            [
+                None if place not in found or (found[place].is_assembler and frame.name.startswith("[")) else frame
+                for place, frame in zip(stack, reversed(frames), strict=True)
+            ]
+            for stack, frames in zip(stacks, named, strict=True)
+        ]
 
-    def _frames(
-        self, spaces: ProcessSpaces, stacks: Sequence[Sequence[UserPlace]], places: set[UserPlace]
-    ) -> list[list[Frame | None]]:
-        by_path: dict[str, set[UserPlace]] = {}
+    def _find(self, spaces: ProcessSpaces, space: Process, places: set[UserPlace]) -> dict[UserPlace, _Found]:
+        """Maps the files into ``space``, which no process has; where the places are there, as far as that is known."""
+        by_path: dict[str, list[UserPlace]] = {}
         for place in places:
-            by_path.setdefault(place.path, set()).add(place)
-        process = Process(0, 0, exited=True)
-        number = spaces.add(process)
-        addresses: dict[UserPlace, int] = {}
-        assembler: set[UserPlace] = set()
-        for base, (path, mapping, file) in zip(range(_RANGE, 1 << 63, _RANGE), self._files(spaces, by_path), strict=False):
-            process.space.map(mapping._replace(start=base, end=base + _RANGE, offset=0))
+            by_path.setdefault(place.path, []).append(place)
+        found: dict[UserPlace, _Found] = {}
+        for number, (path, mapping, file) in enumerate(self._files(spaces, by_path), 1):
+            base = number * _RANGE
+            if base + _RANGE >= 1 << 63:
+                break
+            space.space.map(mapping._replace(start=base, end=base + _RANGE, offset=0))
             symbols = file.named({place.symbol for place in by_path[path]} - {""} - set(self._keep))
             for place in by_path[path]:
                 symbol = _symbol(symbols.get(place.symbol, ()), place.size)
                 offset = _offset(file, place, symbol)
                 if offset is not None and offset < _RANGE:
-                    addresses[place] = base + offset
-                if symbol and symbol.start == symbol.end and _is_one_function(file, symbol, place.offset):
-                    assembler.add(place)
-        requests = [(number, 0, tuple(addresses.get(place, _NOWHERE) for place in stack)) for stack in stacks]
-        found = [stack[::-1] for stack in Symboliser(spaces).user_stacks(requests)]
-        return [
-            [
-                None if place not in addresses or (place in assembler and frame.name.startswith("[")) else frame
-                for place, frame in zip(stack, frames, strict=True)
-            ]
-            for stack, frames in zip(stacks, found, strict=True)
-        ]
+                    found[place] = _Found(base + offset, _is_assembler(file, symbol, place.offset))
+        return found
 
     def _files(self, spaces: ProcessSpaces, paths: Collection[str]) -> Iterator[tuple[str, Mapped, ObjectFile]]:
         """Those that can be read. A path at which processes have different files stands for none of them."""
@@ -124,12 +132,14 @@ def _offset(file: ObjectFile, place: UserPlace, symbol: Symbol | None) -> int | 
         return None
     if symbol:
         return elf.to_offset(symbol.start + place.offset)
-    begins = [] if place.symbol else elf.mapped_offsets(place.size)
-    return begins[0] + place.offset if len(begins) == 1 else None
+    begin = None if place.symbol else elf.mapped_from(place.size)
+    return elf.to_offset(begin + place.offset) if begin is not None else None
 
 
-def _is_one_function(file: ObjectFile, symbol: Symbol, offset: int) -> bool:
-    """Whether no function begins between a symbol without size and the code at ``offset`` behind it."""
+def _is_assembler(file: ObjectFile, symbol: Symbol | None, offset: int) -> bool:
+    """Whether a symbol has no size, and no function begins between it and the code at ``offset`` behind it."""
+    if symbol is None or symbol.start != symbol.end:
+        return False
     import numpy as np
 
     (start,) = file.starts(np.array([symbol.start + max(offset - 1, 0)], np.uint64))

@@ -15,8 +15,8 @@ def test_what_it_is_for(build: Path) -> None:
     header.write_text('#define UTS_RELEASE "6.1.0-50-amd64"\n')
     source = Source(("offcpu",), files=("/usr/bin/a", "/usr/bin/b"), build=build)
     assert described(source, "trace-wall") == (
-        "for trace-wall and Linux 6.1.0-50-amd64, with the functions and tables of 2 files; take it along, and give it to "
-        "the same command there: trace-wall --engine stap --stap-module"
+        "for trace-wall and Linux 6.1.0-50-amd64, with the functions and tables of 2 files; take it along, and give "
+        "it to the same command there: trace-wall --engine stap --stap-module"
     )
 
 

@@ -20,8 +20,8 @@ def test_what_stacks_end_in() -> None:
         {place(LIBPYTHON): [105, 1], place("/opt/rare"): [5, 1], place("", kind="kernel"): [9000, 1]},
     ]
     assert remarks(rows, {LIBPYTHON, "/opt/a b.so", "/opt/rare", "/opt/none"}) == [
-        "40.5 % of the time in user code is in stacks that end in libpython3.11.so.1.0, 9.0 % in a b.so, whose tables are "
-        f"not in the module: compile it anew with --stap-symbols {LIBPYTHON} --stap-symbols '/opt/a b.so'"
+        "40.5 % of the time in user code is in stacks that end in libpython3.11.so.1.0, 9.0 % in a b.so, whose tables "
+        f"are not in the module: compile it anew with --stap-symbols {LIBPYTHON} --stap-symbols '/opt/a b.so'"
     ]
 
 

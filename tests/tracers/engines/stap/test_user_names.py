@@ -119,7 +119,9 @@ def test_a_place_without_a_symbol(whole: Library) -> None:
     size = (code.vaddr % 4096 + code.filesz + 4095) & -4096
     offset = whole.at["hidden"][0] + 1 - (code.vaddr & -4096)
     assert whole.names(UserPlace("", offset, size, str(whole.path))) == ["hidden"]
-    assert whole.names(UserPlace("", offset, size + 4096, str(whole.path))) == [None]
+    assert whole.names(UserPlace("", offset, size - 4096, str(whole.path))) == [None]
+    far = whole.at["hidden"][0] + 1, size + code.vaddr  # from the file's beginning
+    assert whole.names(UserPlace("", *far, str(whole.path))) == ["hidden"]
     assert whole.names(UserPlace("", offset, size, str(whole.path) + " (deleted)")) == [None]
 
 
@@ -156,7 +158,10 @@ def test_processes_that_have_different_files_at_a_path(whole: Library, monkeypat
     own = Mapping(0x1000, 0x2000, 0, str(whole.path), status.st_dev, status.st_ino)
     place = whole.told("shown", "shown", 1)
     for inodes, known in (([0, 0], True), ([0, 7], False)):
-        maps = {pid: [own._replace(inode=own.inode + more)] for pid, more in zip((1 << 29, 1 << 29 | 1), inodes, strict=True)}
+        maps = {
+            pid: [own._replace(inode=own.inode + more)]
+            for pid, more in zip((1 << 29, 1 << 29 | 1), inodes, strict=True)
+        }
         monkeypatch.setattr(user_names, "read_maps", maps.__getitem__)
         ((frame,),) = FileNames(maps, time.time_ns()).frames([[place]])
         assert bool(frame) == known
