@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 from ....converters.base.text import printable
 from ....converters.model import Frame
-from ....converters.readers.stap.lines import Line, Lines, Wait
+from ....converters.readers.stap.lines import Fork, Line, Lines, Name, Wait
 from ....converters.readers.stap.stacks import Stacks
+from ...base.conditions import Condition, Conditions
 from ...measures.calls import Calls as FunctionCalls
 from ...measures.ioctl import Ioctl
 from ...measures.locks import Locks
@@ -20,7 +21,7 @@ from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
 from ..protocol import Request
-from ..taken import Place, Taken
+from ..taken import Place, Taken, all_conditions
 from ..timed import calls_by_process, parts_by_process
 from .calls import Calls
 from .compiling import MOST_FRAMES
@@ -56,10 +57,17 @@ class Taking:
         wakes = next((each for each in measures if isinstance(each, WakeUp)), None)
         self.wakes = Wakes(wakes) if wakes else None
         self.threads = Threads(lines.began, wanted, self._waited)
+        self.conditions = Conditions()
+        self._found: dict[int, Condition] | None = None
+        """Those at the end."""
         self._lines, self._measures = lines, measures
 
     def take(self, data: bytes, ended: int = 0) -> None:
         """Takes what was printed. ``ended``: when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
+        if not ended:
+            self.conditions.poll()
+        elif self._found is None:
+            self._found = self.conditions.finish(self.threads.pids())
         for line in self._lines.feed(data):
             self.line(line, ended)
 
@@ -70,6 +78,13 @@ class Taking:
         if self.wakes:
             self.wakes.take(line)
         self.threads.take(line, ended)
+        if isinstance(line, (Fork, Name)) and line.tid == line.pid and self._found is None:
+            self._began(line.pid)
+
+    def _began(self, pid: int) -> None:
+        """A process, or a program in it. Wakers that are not traced have names, too."""
+        if self.threads.is_traced(pid, pid):
+            self.conditions.look(pid)
 
     def _waited(self, wait: Wait, parts: Sequence[Part]) -> None:
         for each in (self.calls, self.wakes):
@@ -110,6 +125,7 @@ class Taking:
             calls=calls_by_process(self.calls.timed(), names) if self.calls else (),
             shared=self.calls.shared(ended) if self.calls else (),
             call_ioctls=parts_by_process(self.calls.call_ioctls(), names) if self.calls else (),
+            conditions=all_conditions(self.conditions, self._found or {}, accounts),
         )
 
     def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:

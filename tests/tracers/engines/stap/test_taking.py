@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 
-from stallscope.converters.readers.stap.lines import Lines
+import pytest
+from stallscope.converters.model.processes import cpu_set
+from stallscope.converters.readers.stap.lines import Fork, Lines, Name
+from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.engines.stap.taking import Taking
@@ -100,3 +103,28 @@ def test_an_error_of_the_script_is_told() -> None:
     )
     assert "\x1b" not in remark
     assert "another" not in remark
+
+
+def test_conditions_of_processes_are_those_at_the_end() -> None:
+    """A process that is there; the waker is not traced, and not looked at."""
+    own, text = os.getpid(), TEXT.replace(b" 5 ", b" %d " % os.getpid()) + b"n 1 1 init\n"
+    lines = Lines()
+    taking = Taking(lines, (Ioctl(),))
+    for line in lines.feed(text):
+        taking.line(line)
+    taking.conditions.look_soon([own])
+    taking.take(b"", 2500)
+    found = taking.taken(Request(Scope(pids=[own]), (Ioctl(),), "Time"), "", 2500)
+    assert found.conditions.keys() == {own}
+    assert cpu_set(found.conditions[own].cpus) == os.sched_getaffinity(0)
+    (process,) = found.profile((Ioctl(),), "Time").processes
+    assert sum(process.latencies) == 1, "one wait for a core, of 50 ns"
+
+
+def test_processes_are_looked_at_as_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(Conditions, "look", lambda _, pid: looked.append(pid))
+    taking = Taking(Lines(), (Ioctl(),))
+    for line in (Name(14, 14, "waker"), Fork(7, 7, 1000), Name(7, 7, "a program"), Fork(7, 8, 1000), Name(7, 8, "x")):
+        taking.line(line)
+    assert looked == [7, 7]
