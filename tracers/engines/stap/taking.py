@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ....converters.base.text import printable
+from ....converters.base.units import plural
 from ....converters.model import Frame
 from ....converters.readers.stap.lines import Fork, Line, Lines, Name, Wait
 from ....converters.readers.stap.stacks import Stacks
@@ -32,6 +33,9 @@ from .wakes import Names, Wakes
 _SKIPPED = re.compile(r"skipped probes: (\d+)")
 _FAILED = re.compile(r"(\d+) transport failures")
 _UNATTACHED = "registration error"
+_MATTERS = 0.01
+"""Losses matter from this share of the events, or of the time, on."""
+_WERE = {True: "was", False: "were"}
 _LONGEST = 200
 """Characters of an error that are told."""
 _PYTHON = "_PyEval_EvalFrame"
@@ -108,8 +112,11 @@ class Taking:
         remarks += request.scope.remarks({account.pid for account in accounts})
         skipped, missing = self._skipped(words), self._lines.lost["events"]
         if skipped or missing:
-            told = [f"{skipped:,} were skipped"] * bool(skipped) + [f"{missing:,} lines did not arrive"] * bool(missing)
-            remarks.append(f"SystemTap lost events ({', '.join(told)}): trace fewer processes")
+            told = [f"{skipped:,} {_WERE[skipped == 1]} skipped"] * bool(skipped)
+            told += [f"{plural(missing, 'line')} did not arrive"] * bool(missing)
+            share = max((skipped + missing) / (skipped + self._lines.events), self.threads.lost_share())
+            advice = ": trace fewer processes" if share >= _MATTERS else ""
+            remarks.append(f"SystemTap lost events ({', '.join(told)}){advice}")
         if self.calls:
             remarks += self.calls.remarks()
         remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]

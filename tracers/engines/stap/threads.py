@@ -81,6 +81,7 @@ class Threads:
         self._threads: dict[int, _Thread] = {}
         self._ended: list[_Thread] = []
         self._waits: dict[_Key, list[int]] = {}
+        self._time_lost = 0
         self.ended = 0
         """Set by `finish`."""
 
@@ -137,6 +138,7 @@ class Threads:
         gap = until - ran - thread.at
         if gap > 0:
             self.lost["intervals"] += 1
+            self._time_lost += gap
             self._add(thread, Part(OTHER, _LOST, gap, gap))
             thread.account.blocked[OTHER] += gap
         thread.account.on_cpu += max(until - max(until - ran, thread.at), 0)
@@ -220,6 +222,7 @@ class Threads:
         """The time up to the end of which no line tells."""
         if thread.at > self.began:
             self.lost["intervals"] += 1
+            self._time_lost += gap
             state, origin = OTHER, _LOST
         elif thread.letter == "R":  # it never left its core
             thread.account.on_cpu += gap
@@ -228,6 +231,11 @@ class Threads:
             state, origin = BY_LETTER.get(thread.letter, OTHER), _NONE
         self._add(thread, Part(state, origin, gap, gap, True))
         thread.account.blocked[state] += gap
+
+    def lost_share(self) -> float:
+        """The part of all threads' time, which has ended, of which nothing is known."""
+        wall = sum(thread.account.ended - thread.account.began for thread in self._all())
+        return self._time_lost / wall if wall else 0
 
     def _all(self) -> list[_Thread]:
         return [*self._ended, *self._threads.values()]

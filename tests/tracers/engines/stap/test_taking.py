@@ -73,6 +73,17 @@ def test_losses() -> None:
     ]
 
 
+def test_few_losses_are_told_without_advice() -> None:
+    lines = b"".join(b"w 5 6 S 0 0 %d 0 1 0\n" % (1900 + i) for i in range(150))
+    text = TEXT.replace(b"r 6 500", lines + b"r 6 450").replace(b"end 2600 9", b"end 2600 159")
+    (one,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    assert one == "SystemTap lost events (1 was skipped)"
+    (some,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 3\n").comments
+    assert some == "SystemTap lost events (3 were skipped): trace fewer processes"
+    (long,) = taken(text.replace(b"r 6 450", b"r 6 430"), "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    assert long == "SystemTap lost events (1 was skipped): trace fewer processes", "20 of 1,500 ns"
+
+
 def test_probes_that_were_not_attached_are_told() -> None:
     words = 'WARNING: probe process("/x").function("f").call (address 0x1) registration error (rc -524)\n' * 2
     assert any(
