@@ -66,6 +66,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "stap_storm": stap_trouble.stap_storm,
     "stap_deep": stap_trouble.stap_deep,
     "stap_killed": stap_trouble.stap_killed,
+    "stap_waits": stap_trouble.stap_waits,
     "nvidia": nvidia_check.nvidia,
     "nvidia_holder": nvidia_check.nvidia_holder,
     "nvidia_stap": nvidia_check.nvidia_stap,

@@ -24,7 +24,7 @@ ASKED = ("ask",)
 WITH_ASKED = ("5.15", "6.1")
 """Kernels on which bcc's programs are run."""
 BESIDE_LIBBPF = ("stap", "stap_ioctl", "stap_wakeup", "stap_cuda")
-SYSTEMTAP = ("stap_clock", "stap_storm", "stap_deep", "stap_killed")
+SYSTEMTAP = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "stap_waits")
 WITH_OWN_SYSTEMTAP = ("6.12", "7.2")
 """Kernels for which Debian 12's SystemTap and compiler cannot make modules: those of their own suites do."""
 WITH_SYSTEMTAP = ("5.10", "5.15", "6.1", *WITH_OWN_SYSTEMTAP)

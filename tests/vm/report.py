@@ -43,6 +43,7 @@ TITLES = {
     "stap_storm": "`--engine stap`: a storm of switches",
     "stap_deep": "`--engine stap`: deep stacks",
     "stap_killed": "`--engine stap`: SIGKILL",
+    "stap_waits": "`--engine stap`: waits go on",
     "refused": "refused",
     "no_bpf": "`--engine libbpf` and `--engine bcc` without BPF",
     "bcc": "`--engine auto` where libbpf cannot be used, or finds no type information: bcc",

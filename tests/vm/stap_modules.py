@@ -73,7 +73,7 @@ MODULES = {
     "stap_cuda": Module("cuda", ("slow_producer",), ("--lib", PRODUCER, "--sym", CALLS)),
 }
 OF_AUTO = ("auto_stap", "auto_perf")
-OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "nvidia_stap", *OF_AUTO)
+OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "stap_waits", "nvidia_stap", *OF_AUTO)
 OF_CHECKS = {**{name: name for name in MODULES}, **dict.fromkeys(OF_WALL, "stap")}
 """By check: the module that it loads."""
 

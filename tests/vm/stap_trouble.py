@@ -95,6 +95,43 @@ def stap_killed() -> str:
     return "no module is left after SIGKILL for the tracer, or for stapio"
 
 
+_WAITS = """\
+import ctypes, threading
+c = ctypes.CDLL(None, use_errno=True)
+def wait():
+    print("ended", c.epoll_wait(c.epoll_create1(0), ctypes.create_string_buffer(64), 1, -1), ctypes.get_errno())
+threading.Thread(target=wait).start()
+threading.Thread(target=c.pause).start()
+threading.Event().wait()
+"""
+
+
+def stap_waits() -> str:
+    """Waits of all programs go on when a trace begins and ends. Some system calls would fail with EINTR."""
+    with contextlib.ExitStack() as stack:
+        words = [sys.executable, "-u", "-c", _WAITS]
+        programs = [stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE)) for _ in range(2)]
+        stack.callback(lambda: [each.kill() for each in programs])
+        _wait_for(lambda: all(len(_voluntary(each.pid)) == 3 for each in programs), "a program does not begin")
+        time.sleep(2)
+        before = [_voluntary(each.pid) for each in programs]
+        with _tracer(programs[0].pid) as tracer:
+            tracer.ready()
+            time.sleep(1)
+            tracer.interrupt().finish().check_succeeded()
+        time.sleep(1)
+        after = [_voluntary(each.pid) for each in programs]
+    print(before, after)
+    assert before == after, (before, after)
+    return "no thread of a traced program, or of another one, was woken"
+
+
+def _voluntary(pid: int) -> list[int]:
+    """How often each thread has waited."""
+    texts = [file.read_text() for file in sorted(Path(f"/proc/{pid}/task").glob("*/status"))]
+    return [int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for text in texts]
+
+
 def _traced(workloads: Sequence[Workload]) -> tuple[Profile, list[dict[str, Any]]]:
     """From before they begin until after they are done."""
     with _tracer(*(each.pid for each in workloads)) as tracer:

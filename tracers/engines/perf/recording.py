@@ -5,7 +5,6 @@ Between them is a process of our own: see `passing`."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import shutil
@@ -20,6 +19,7 @@ from typing import NamedTuple
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import privilege
+from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
 from . import passing
 
@@ -28,7 +28,7 @@ _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _NOISE = ("[ perf record", "Error:", "WARNING:", "Warning:", "Usage:", "Events disabled", "Events enabled")
 _PATIENCE = 60.0
 """Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
-_PR_SET_PDEATHSIG = 1
+_END_WITH_THIS = end_with_parent(signal.SIGKILL)
 _NEEDED = ("--control", "--switch-events", "--clockid")
 """Options of perf record: perf 5.10 has all."""
 SWITCH, ANY_SWITCH = "sched:sched_switch", "context-switches"
@@ -149,7 +149,7 @@ class Recording:
                 env=environment,
                 pass_fds=(control_read, ack_write),
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+                preexec_fn=_END_WITH_THIS,  # noqa: PLW1509 - there are no threads
             )
         finally:
             os.close(control_read)
@@ -157,7 +157,7 @@ class Recording:
         show = ["--show-switch-events", "--show-task-events", "--show-lost-events"]
         assert self._record.stdout
         passed, target = os.pipe2(os.O_CLOEXEC)
-        self._passing = passing.start(self._record.stdout.fileno(), target, _end_with_parent)
+        self._passing = passing.start(self._record.stdout.fileno(), target, _END_WITH_THIS)
         os.close(target)
         self._script = subprocess.Popen(
             [perf, "script", "-i", "-", "--no-inline", "--ns", *show, "-F", fields],
@@ -166,7 +166,7 @@ class Recording:
             stderr=self._said,
             env=environment,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+            preexec_fn=_END_WITH_THIS,  # noqa: PLW1509 - there are no threads
         )
         self._record.stdout.close()
         os.close(passed)
@@ -270,11 +270,6 @@ class Recording:
         for fd in (self._control, self._ack):
             os.close(fd)
         self._said.close()
-
-
-def _end_with_parent() -> None:
-    """In the child: it gets SIGKILL when this process ends, however that happens."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _signal(number: int) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -16,13 +17,15 @@ from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
+from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
 from . import runtime
 from .folders import find_headers, own_folder, with_symbols, with_tracepoints
+from .runtime import SCRIPTS
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "stap"
 NAME = "stallscope_"
-"""How the module's name begins."""
+"""How the module's name begins; the letters of its scripts follow."""
+_LETTERS = {"offcpu": "f", "oncpu": "n", "ioctl": "i", "wakeup": "w", "cuda": "c"}
 MOST_FRAMES = 128
 """Of a stack: SystemTap's own limit is 20. The addresses of so many are less than a string's 4,096 characters."""
 _FLAGS = (
@@ -127,6 +130,7 @@ def _key(source: Source, stap: Compiler, build: Path) -> str:
     parts += [
         *source.arguments,
         *_FLAGS,
+        repr(_LETTERS),
         stap.version,
         runtime.changes(),
         str(build.resolve()),
@@ -142,7 +146,8 @@ def _key(source: Source, stap: Compiler, build: Path) -> str:
 def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Callable[[str], None]) -> Path:
     script = work / "trace.stp"
     script.write_text(source.text())
-    name = NAME + hashlib.sha256(script.read_bytes()).hexdigest()[:8]
+    letters = "".join(_LETTERS[each] for each in source.scripts)
+    name = f"{NAME}{letters}_{hashlib.sha256(script.read_bytes()).hexdigest()[:8]}"
     files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
     words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name]
     words += ["-B", _QUERIES, *_FLAGS, *files]
@@ -153,6 +158,12 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
     if not made.exists():
         raise refusal(said, stap, lambda: _trouble_of(build, work))
     return made
+
+
+def scripts_of(name: str) -> set[str]:
+    """Which scripts are in a module of this name."""
+    letters = name.removeprefix(NAME).partition("_")[0]
+    return {script for script, letter in _LETTERS.items() if letter in letters}
 
 
 def _trouble_of(build: Path, work: Path) -> str:
@@ -189,7 +200,9 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C", "DEBUGINFOD_URLS": ""},
+            start_new_session=True,
+            preexec_fn=end_with_parent(signal.SIGTERM),  # noqa: PLW1509 - there are no threads
+            env={**os.environ, "LC_ALL": "C", "DEBUGINFOD_URLS": "", "TMPDIR": str(work)},
         )
         began = time.monotonic()
         try:
@@ -201,7 +214,7 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
                 time.sleep(0.1)
         finally:
             if process.poll() is None:
-                process.terminate()
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     return log.read_text(errors="replace")
 

@@ -28,10 +28,10 @@ from ...measures.wakeup import WakeUp
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
-from .compiling import Source, compile_module, find_stap
+from .compiling import Source, compile_module, find_stap, scripts_of
 from .folders import find_headers
 from .functions import Chosen, Function, choose
-from .running import Running, find_staprun
+from .running import Running, find_staprun, module_name
 from .taking import LEFT_OUT, Taking
 
 _SCRIPTS: Mapping[type, str] = {OffCpu: "offcpu", OnCpu: "oncpu", Ioctl: "ioctl", WakeUp: "wakeup", Calls: "cuda"}
@@ -110,6 +110,8 @@ class Stap(Engine):
             try:
                 request.scope.resolve()
                 self._settings(request.scope, launch)  # whether it can be traced at all
+                if self.how.module:
+                    _check(self.how.module, request.measures)
                 module = self.how.module or self._compiled(request, interrupts)
                 request.scope.resolve()  # compiling took its time
                 settings = self._settings(request.scope, launch)
@@ -152,7 +154,7 @@ class Stap(Engine):
         return chosen.shown(calls.wanted), chosen.remarks
 
     def _source(self, request: Request) -> Source:
-        scripts = sorted(_SCRIPTS[type(measure)] for measure in request.measures if type(measure) in _SCRIPTS)
+        scripts = sorted(_scripts(request.measures))
         frequency = next((str(each.frequency) for each in request.measures if isinstance(each, OnCpu)), "")
         files = dict.fromkeys(map(os.path.realpath, self.how.files))
         if self.how.user_stacks:
@@ -190,6 +192,21 @@ class Stap(Engine):
             "user_stacks": int(self.how.user_stacks),
             "kernel_stacks": int(self.how.kernel_stacks),
         }
+
+
+def _scripts(measures: Iterable[Measure]) -> set[str]:
+    return {_SCRIPTS[type(measure)] for measure in measures if type(measure) in _SCRIPTS}
+
+
+def _check(module: Path, measures: Iterable[Measure]) -> None:
+    """StallscopeError if the module takes other measures: what it lacks would be shown as nothing."""
+    has, needed = scripts_of(module_name(module)), _scripts(measures)
+    if not needed <= has:
+        raise StallscopeError(
+            f"{module} was compiled for another command: it has {' and '.join(sorted(has))}, but not "
+            f"{' and '.join(sorted(needed - has))}",
+            "compile it with this command: --stap-compile-only",
+        )
 
 
 def _mapped(pids: set[int]) -> list[str]:

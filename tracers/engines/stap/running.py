@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import select
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
+from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
 from .compiling import NAME
 
@@ -25,8 +25,7 @@ _PATIENCE = 60.0
 _CONTROL = "/proc/systemtap"
 _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
-_PR_SET_PDEATHSIG = 1
-_MODULE_NAME = re.compile(rb"\0(?:name=(NAME\w{1,40})|(NAME[0-9a-f]{8}))\0".replace(b"NAME", NAME.encode()))
+_MODULE_NAME = re.compile(rb"\0(?:name=)?(NAME[a-z]+_[0-9a-f]{8})\0".replace(b"NAME", NAME.encode()))
 """In .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
 _MOST_WORDS = 1 << 22
 """Bytes of what staprun says: a warning for each probe that could not be attached, and at the end what was skipped."""
@@ -37,6 +36,11 @@ _CAUSES = (
         ("Key was rejected", "Required key not available", "Operation not permitted", "lockdown"),
         "this kernel takes only signed modules (Secure Boot, lockdown)",
         'use a machine where lockdown is off, or sign the module: `man stap`, "SAFETY AND SECURITY" and mokutil(1)',
+    ),
+    (
+        ('Section name ".gnu',),
+        "the module's file is not complete",
+        "copy it again, or compile it anew",
     ),
     (
         ("Invalid module format", "version magic", "Unknown symbol", "disagrees about version"),
@@ -110,7 +114,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=self._said,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - there are no threads
+            preexec_fn=end_with_parent(signal.SIGINT),  # noqa: PLW1509 - there are no threads
             env={**os.environ, "LC_ALL": "C"},
         )
         assert self._process.stdout
@@ -127,6 +131,7 @@ class Running:
         while time.monotonic() < until:
             if select.select([self.text], [], [], 0.1)[0]:
                 if data := os.read(self.text, 1 << 16):
+                    self._folder.cleanup()  # it is loaded; SIGKILL for this process leaves nothing
                     return data
                 break
         raise self.refusal()
@@ -199,12 +204,7 @@ def module_name(module: Path) -> str:
         raise StallscopeError(f"cannot read {module}: {error.strerror}", "name a file of --stap-compile-only") from None
     if not match:
         raise StallscopeError(f"{module} is no module of this tracer", "name a file of --stap-compile-only")
-    return (match[1] or match[2]).decode()
-
-
-def _end_with_parent() -> None:
-    """In the child: when this process ends, however that happens, it is told to unload the module."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    return match[1].decode()
 
 
 def _first_line(said: str) -> str:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from .folders import own_folder, take_place
 
+SCRIPTS = Path(__file__).resolve().parents[3] / "stap"
+_MAPS = (SCRIPTS / "runtime" / "maps.c").read_text()
+_POST_INIT = "static void\nstap_task_finder_post_init(void)\n{\n"
 _RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime")
 
 
@@ -17,7 +20,7 @@ _RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime
 class Mending:
     """What the runtime needs for kernels whose ``header`` has ``name``, unless its ``file`` has it, too.
 
-    Without a header: for every kernel, if the runtime has a text that is to be changed.
+    Without a header: for every kernel, if the runtime has the texts that are to be changed.
     """
 
     name: str
@@ -87,6 +90,36 @@ _MENDINGS = (
             ),
         ),
     ),
+    # All threads of the machine are interrupted when a trace begins. Now only main threads of programs that have timed
+    # functions of their own are.
+    Mending(
+        "interrupts",
+        "",
+        "linux/task_finder2.c",
+        (
+            (
+                "linux/task_finder2.c",
+                "\t\t\t\t\t\t __STP_ATTACHED_TASK_EVENTS,\n\t\t\t\t\t\t UTRACE_INTERRUPT);\n\t\t\tdbug_task",
+                "\t\t\t\t\t\t __STP_ATTACHED_TASK_EVENTS,\n\t\t\t\t\t\t UTRACE_REPORT);\n\t\t\tdbug_task",
+            ),
+            (
+                "linux/task_finder2.c",
+                "if (tgt == NULL || !tgt->engine_attached)\n",
+                "if (tgt == NULL || !tgt->engine_attached || !STALLSCOPE_OF_PROGRAM(tgt))\n",
+            ),
+            (
+                "linux/task_finder2.c",
+                "\tatomic_set(&__stp_task_finder_complete, 1);\n",
+                "\tstallscope_read_maps();\n\tatomic_set(&__stp_task_finder_complete, 1);\n",
+            ),
+            (
+                "linux/task_finder2.c",
+                _POST_INIT,
+                "#define STALLSCOPE_OF_PROGRAM(tgt) ((tgt)->pathlen > 0 || (tgt)->build_id_len > 0)\n"
+                f"{_MAPS}\n{_POST_INIT}",
+            ),
+        ),
+    ),
     # Since 5.6 a string is on the kernel's stack while an error is told, and ours are longer than a frame may be.
     Mending(
         "handler_error",
@@ -119,7 +152,7 @@ def _is_needed(mending: Mending, runtime: Path, build: Path) -> bool:
     file = runtime / mending.file
     text = file.read_text() if file.exists() else ""
     if not mending.header:
-        return any(old in text for _, old, _ in mending.changes)
+        return all(old in text for _, old, _ in mending.changes)
     headers = (folder / mending.header for folder in (build, build / "source"))
     declared = next((file.read_text() for file in headers if file.exists()), "")
     return mending.name in declared and file.exists() and mending.name not in text

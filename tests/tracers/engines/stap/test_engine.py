@@ -87,11 +87,25 @@ def test_the_files_that_the_targets_map_are_named(build: Path, tmp_path: Path) -
 
 def test_a_module_that_was_compiled_elsewhere(tmp_path: Path) -> None:
     module = tmp_path / "x.ko"
-    module.write_text("\0name=stallscope_1\0")
+    module.write_text("\0name=stallscope_f_12345678\0")
     outcome = Stap(How(module=module)).trace(request())
     assert outcome.details == ("SystemTap: module x.ko",)
     (ran,) = (tmp_path / "log").read_text().splitlines()
-    assert "stallscope_1.ko" in ran
+    assert "stallscope_f_12345678.ko" in ran
+
+
+@pytest.mark.parametrize("letters", ["n", "iw"])
+def test_a_module_of_another_command(tmp_path: Path, letters: str) -> None:
+    """What it does not take would be shown as if there were none."""
+    (tmp_path / "x.ko").write_text(f"\0name=stallscope_{letters}_12345678\0")
+    with pytest.raises(StallscopeError, match=r"compiled for another command: it has .*, but not offcpu\n"):
+        Stap(How(module=tmp_path / "x.ko")).trace(request())
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_module_that_takes_more(tmp_path: Path) -> None:
+    (tmp_path / "x.ko").write_text("\0name=stallscope_fn_12345678\0")
+    Stap(How(module=tmp_path / "x.ko")).trace(request())
 
 
 def test_only_compiled(build: Path, tmp_path: Path) -> None:
@@ -133,7 +147,7 @@ def test_what_is_missing(fakes: Path) -> None:
 
 def test_a_module_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "stallscope 9 1 1\n")
-    (tmp_path / "x.ko").write_text("\0name=stallscope_1\0")
+    (tmp_path / "x.ko").write_text("\0name=stallscope_f_12345678\0")
     with pytest.raises(EngineUnavailable, match="version 9"):
         Stap(How(module=tmp_path / "x.ko")).trace(request())
     pid = (tmp_path / "log").read_text().split()[0]

@@ -16,7 +16,7 @@ from stallscope.tracers.engines.stap.running import Running, find_staprun, loade
 @pytest.fixture
 def module(tmp_path: Path) -> Path:
     file = tmp_path / "x.ko"
-    file.write_bytes(b"\x7fELF\0name=stallscope_1234\0vermagic=6.1\0")
+    file.write_bytes(b"\x7fELF\0name=stallscope_f_12345678\0vermagic=6.1\0")
     return file
 
 
@@ -27,7 +27,7 @@ def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: 
     assert started.first() == b"first\n"
     pid, *words = (tmp_path / "log").read_text().split()
     assert words[:3] == ["-R", "-b", "16"]
-    assert os.path.basename(words[3]) == "stallscope_1234.ko"  # what -R renames is the file's own name
+    assert os.path.basename(words[3]) == "stallscope_f_12345678.ko"  # what -R renames is the file's own name
     assert words[4:] == ["pids=1,2", "children=0"]
     assert not started.stop(), "it has no module that could be asked"
     started.end()
@@ -36,12 +36,23 @@ def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: 
     assert not os.path.exists(f"/proc/{pid}")
 
 
-@pytest.mark.parametrize("known", [b"\0name=stallscope_12345678\0", b"\0\0stallscope_12345678\0\0"])
+@pytest.mark.parametrize("known", [b"\0name=stallscope_fn_12345678\0", b"\0\0stallscope_fn_12345678\0\0"])
 def test_name_of_a_module_for_an_old_kernel_is_known(tmp_path: Path, known: bytes) -> None:
     """Before 4.13 it is in struct module alone. Symbols, which come later, begin in the same way."""
     file = tmp_path / "old.ko"
     file.write_bytes(b"\x7fELF\0license=GPL" + known + b"vermagic\0stallscope_registers\0stallscope_old_rsp\0")
-    assert running.module_name(file) == "stallscope_12345678"
+    assert running.module_name(file) == "stallscope_fn_12345678"
+
+
+def test_a_loaded_module_needs_no_file(fakes: Path, module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there when this process gets SIGKILL stays."""
+    monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
+    started = Running(find_staprun(), module, {})
+    try:
+        started.first()
+        assert not Path(started._folder.name).exists()
+    finally:
+        started.close()
 
 
 def test_a_module_is_asked_to_stop(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,37 @@ def test_a_message_is_not_cut_at_the_end_of_a_page(own: Path, headers: Path, bui
     assert "(buf->offset && buf->offset + size_request > buf->chan->subbuf_size)) {\n\t\tsize_request = __stp" in text
 
 
+FINDER = """\
+\t\t\trc = __stp_utrace_attach(tsk, &tgt->ops, tgt,
+\t\t\t\t\t\t __STP_ATTACHED_TASK_EVENTS,
+\t\t\t\t\t\t UTRACE_INTERRUPT);
+\t\t\tdbug_task(2, "attached");
+static void
+stap_task_finder_post_init(void)
+{
+\t\t\tif (tgt == NULL || !tgt->engine_attached)
+\t\t\t\tcontinue;
+\tatomic_set(&__stp_task_finder_complete, 1);
+}
+"""
+
+
+def test_threads_are_not_interrupted(own: Path, headers: Path, build: Path) -> None:
+    (own / "linux/task_finder2.c").write_text(FINDER)
+    made = mended(build, "stap", "4.8")
+    assert made
+    text = (made / "linux/task_finder2.c").read_text()
+    assert "UTRACE_INTERRUPT" not in text
+    assert text.index("define STALLSCOPE_OF_PROGRAM") < text.index("static void stallscope_read_maps(void)")
+    assert text.index("stallscope_read_maps(void)") < text.index("stap_task_finder_post_init(void)")
+    assert "\tstallscope_read_maps();\n\tatomic_set(" in text
+
+
+def test_a_runtime_of_other_words_is_not_changed_in_part(own: Path, headers: Path, build: Path) -> None:
+    (own / "linux/task_finder2.c").write_text(FINDER.replace("__stp_task_finder_complete", "complete"))
+    assert mended(build, "stap", "9.9") is None
+
+
 def test_other_mendings_have_another_copy(own: Path, headers: Path, build: Path) -> None:
     (own / "transport/relay_v2.c").write_text(RESERVE)
     one = mended(build, "stap", "4.8")
