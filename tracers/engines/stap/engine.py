@@ -237,9 +237,12 @@ class _Stream:
         """Takes what is there; waits for it. Returns whether more can come."""
         data = os.read(self.running.text, _READ)
         self.taking.take(data, self.ended)
+        self.show()
+        return bool(data)
+
+    def show(self) -> None:
         threads = self.taking.threads
         self.progress.update(threads=len(threads.names), stacks=self.lines.number, lost=threads.lost["intervals"])
-        return bool(data)
 
     def read_to_stop(self) -> None:
         """Until all events have been told; not longer than something comes. What is then missing is counted as lost.
@@ -309,6 +312,7 @@ def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float
         left = _POLL if until is None else min(_POLL, until - time.monotonic())
         if left <= 0:
             return
+        stream.show()  # also where nothing happens
         ends.wait(interrupts.wakeup, left, [stream.running.text])
         if select.select([stream.running.text], [], [], 0)[0] and not stream.read():
             return  # the script has ended

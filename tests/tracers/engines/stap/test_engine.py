@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES
 from stallscope.tracers.engines.stap.engine import How, Stap
+from stallscope.tracers.engines.stap.running import Running
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.kernel_calls import KernelCalls
@@ -60,6 +62,15 @@ def test_a_profile(build: Path) -> None:
     assert any("Python functions" in comment for comment in profile.comments)
     for times in profile.threads:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
+
+
+def test_progress_where_nothing_happens(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(Progress, "update", lambda self, *, threads, stacks, lost: shown.append("progress"))
+    monkeypatch.setattr(Running, "stop", lambda self: bool(shown.append("stop")))
+    monkeypatch.setenv("FAKE_STAPRUN_TEXT", TEXT.splitlines(keepends=True)[0])
+    Stap(How(build=build)).trace(request())
+    assert shown[0] == "progress"
 
 
 def test_a_cut_stack_is_told(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
