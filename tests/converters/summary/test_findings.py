@@ -10,7 +10,6 @@ from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, e
 SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
 READ = (*user(EXE, "main", "fetch"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "pipe_read"))
 CHILD = (*user(EXE, "main", "run_tool"), *user(LIBC, "wait4"), *kernel("kernel_wait4", "do_wait"))
-JOIN = (*user(EXE, "main"), *user(LIBC, "pthread_join"), *kernel("futex_wait"))
 POLL = (*user(EXE, "main", "loop"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
 
 
@@ -118,31 +117,6 @@ def test_the_straggler_among_processes_alike() -> None:
     assert (told.kind, told.threads) == ("sleep", ((3, 3),))
     assert findings.without(effect, told).pids == {1, 2}
     assert findings.without(effect, effect) is effect
-
-
-BARRIER = (*user(EXE, "worker", "sync"), *user(LIBC, "pthread_barrier_wait"), *kernel("futex_wait"))
-
-
-def at_a_barrier(last_waits: int) -> Profile:
-    """Eight shards; one sleeps for longer, and waits at the barrier for so many ms of 10 s, while others wake."""
-    profile = empty()
-    Tracee(profile, 1, "app", 1, "app").wait(JOIN, "interruptible", 10 * SECOND, 1)
-    for shard in range(8):
-        waits = last_waits if shard == 5 else 8_500
-        sleeps = 8_500 if shard == 5 else 1_000
-        tracee = Tracee(profile, 1, "app", 10 + shard, f"shard{shard}").run((10_000 - waits - sleeps) * MS)
-        tracee.wait(BARRIER, "interruptible", waits * MS, 100).wait(SLEEP, "interruptible", sleeps * MS, 100)
-    return profile
-
-
-def test_who_comes_last_to_a_barrier_waits_there_too() -> None:
-    for last_waits in (10, 900):
-        findings = found(at_a_barrier(last_waits))
-        effect = findings.effects()[0]
-        told = findings.cause_of(effect)
-        assert told, last_waits
-        assert (told.kind, told.threads) == ("sleep", ((1, 15),))
-        assert (1, 15) not in findings.without(effect, told).threads
 
 
 def test_processes_that_did_not_move() -> None:
