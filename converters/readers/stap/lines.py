@@ -43,12 +43,13 @@ _BEGIN = re.compile(rb"stallscope (\d{1,5}) (\d{1,19}) (\d{1,19})")
 
 
 class Wait(NamedTuple):
-    """Off a core. Times in ns; ``since``: CLOCK_MONOTONIC; ``ran``: on a core before it."""
+    """Off a core. Times in ns; ``since``: CLOCK_MONOTONIC; ``ran``: on a core before it, -1: not known."""
 
     pid: int
     tid: int
     letter: str
-    """State as in proc(5); R: preempted, or new; ?: it was off its core before the trace began."""
+    """State as in proc(5); R: preempted, or new; ?: it was off its core before the trace began; -: it ran from then on,
+    and its switch from the core was skipped."""
     kernel: int
     user: int
     """Numbers of stacks: 0 none, -1 there was no room for it."""

@@ -117,6 +117,9 @@ class _Taken:
         return Frame(f"ioctl {line.command:#x} {on}".rstrip(), "api")
 
     def _wait(self, line: Wait) -> None:
+        if line.letter == "-":
+            self._lost["intervals"] += 1
+            return
         state = PREEMPTED if line.letter == "R" else BY_LETTER.get(line.letter, OTHER)
         blocked, runnable = max(line.blocked, 0), max(line.runnable, 0)
         key = _Key(line.pid, line.tid, state, line.kernel, line.user, None, line.is_open)

@@ -19,6 +19,8 @@ _NONE: Origin = (0, 0)
 _LOST: Origin = (-2, -2)
 _NOT_STARTED: Origin = (-3, -3)
 _FRAMES = {_LOST: LOST, _NOT_STARTED: "[not started]", _NONE: NO_STACK}
+_SKIPPED = "-"
+"""Letter of a wait whose begin SystemTap skipped: the thread ran, and then it waited."""
 _MOST_ENDED = 1 << 16
 """Maximum number of ended threads; others are counted as lost."""
 _MOST_PLACES = 1 << 19
@@ -135,6 +137,7 @@ class Threads:
 
     def _ran(self, thread: _Thread, until: int, ran: int) -> None:
         """It is known to have run ``ran`` ns before ``until``. What was not reported before that is lost."""
+        ran = max(ran, 0)  # -1: not known
         gap = until - ran - thread.at
         if gap > 0:
             self.lost["intervals"] += 1
@@ -147,6 +150,10 @@ class Threads:
     def _wait(self, line: Wait, ended: int) -> None:
         thread = self._of(line.pid, line.tid)
         origin, letter = (line.kernel, line.user), line.letter
+        if letter == _SKIPPED:
+            gap = max(line.blocked, 0) + max(line.runnable, 0)
+            self._waited(line, [Part(OTHER, _NONE, gap, gap)])
+            return self._ran(thread, line.since + gap, 0)
         if letter == "?":
             # Its state was looked at later than the trace began: one that was woken meanwhile had been blocked.
             letter = "?" if thread.letter == "R" and line.runnable > 0 else thread.letter
@@ -176,6 +183,7 @@ class Threads:
             self._add(thread, part)
         self._waited(line, parts)
         thread.at, thread.is_new = max(line.since, thread.at) + whole, False
+        return None
 
     def _add(self, thread: _Thread, part: Part) -> None:
         wanted = self._wanted

@@ -93,7 +93,7 @@ class Wakes:
         chain = self._woken.pop(wait.tid, ())
         if wait.is_open:
             return self._add(wait, blocked, _UNKNOWN if is_woken else _NOBODY, blocked.time, 1)
-        if not chain or wait.letter == "?":
+        if not chain or wait.letter in "?-":
             return self._add(wait, blocked, _UNKNOWN, blocked.time, 1)
         until = wait.since + blocked.time
         self._last[wait.tid] = (_Link(_NOBODY[0], wait.since, until), *chain)

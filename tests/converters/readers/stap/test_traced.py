@@ -55,6 +55,12 @@ def test_lines_before_the_first_one() -> None:
     assert profile.lost == {"events": 0}
 
 
+def test_a_wait_whose_begin_was_skipped() -> None:
+    profile = read(whole(b"w 5 6 S 2 1 2000 10 300 0", b"w 5 6 - 0 0 2300 0 900 0"))
+    assert [sample.values for sample in profile.samples] == [(300, 1)]
+    assert profile.lost["intervals"] == 1
+
+
 def test_samples() -> None:
     profile = read(whole(b"s 5 5 0 1", b"s 5 5 0 1", b"w 5 5 S 0 0 2000 10 300 40"))
     assert rows(profile) == {("main", "inner"): (2,)}

@@ -49,6 +49,32 @@ def test_waits_fill_the_time() -> None:
     assert not any(threads.lost.values())
 
 
+def test_a_switch_from_the_core_that_was_skipped() -> None:
+    """It ran from 1200 on; of what it did until 1500, nothing is known."""
+    threads = took(
+        Wait(1, 1, "?", 0, 0, 1000, 0, 200, 0),
+        Wait(1, 1, "-", 0, 0, 1200, 0, 300, 0),
+        Wait(1, 1, "S", 0, 0, 1600, 100, 400, 0),
+    )
+    found = account(threads)
+    assert (found.on_cpu, found.runnable) == (100, 0)
+    assert found.blocked == {INTERRUPTIBLE: 600, OTHER: 300}
+    assert rows(threads)[1, OTHER, "[lost]", False] == [300, 1, 300, 300]
+    assert threads.lost["intervals"] == 1
+
+
+def test_a_switch_to_the_core_that_was_skipped() -> None:
+    """It began to wait at 1300, and was on a core at some time before 1600: nothing says since when."""
+    threads = took(
+        Wait(1, 1, "?", 0, 0, 1000, 0, 200, 0),
+        Wait(1, 1, "S", 0, 0, 1600, -1, 400, 0),
+    )
+    found = account(threads)
+    assert found.on_cpu == 0
+    assert found.blocked == {INTERRUPTIBLE: 600, OTHER: 400}
+    assert rows(threads)[1, OTHER, "[lost]", False] == [400, 1, 400, 400]
+
+
 def test_a_thread_that_was_woken_as_the_trace_began_had_been_blocked() -> None:
     """Its state is looked at after that: it can run by then."""
     threads = Threads(BEGAN, None)
