@@ -59,7 +59,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )
     if isinstance(engine, Stap) and engine.how.write:
-        click.echo(printable(engine.compile(request)))
+        click.echo(printable(engine.compile(request, f"trace-{stem}")))
         return 0
     outcome = engine.trace(request)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None

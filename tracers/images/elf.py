@@ -23,6 +23,7 @@ _PF_X = 1
 _ET_EXEC, _ET_DYN = 2, 3
 _NT_GNU_BUILD_ID = 3
 
+_PAGE = 4096
 _MAX_HEADERS = 1 << 16
 _MAX_NOTES = 1 << 16
 _MAX_SYMBOLS = 1 << 23
@@ -155,6 +156,26 @@ class ElfFile:
             known |= inside
         return vaddrs, hits == 1
 
+    def to_offset(self, vaddr: int) -> int | None:
+        """A virtual address of code, or the one just behind it, as a file offset; None where there is no code."""
+        for s in self.segments:
+            if s.type == _PT_LOAD and s.flags & _PF_X and s.vaddr <= vaddr <= s.vaddr + s.filesz:
+                return s.offset + vaddr - s.vaddr
+        return None
+
+    def mapped_from(self, size: int) -> int | None:
+        """The virtual address at which a mapping of so many bytes begins: of the code alone, or of all from the first
+        segment to behind the code. None if it is neither."""
+        loaded = [s for s in self.segments if s.type == _PT_LOAD]
+        code = [s for s in loaded if s.flags & _PF_X]
+        if len(code) != 1:
+            return None
+        begin, end = code[0].vaddr & -_PAGE, _page_end(code[0].vaddr + code[0].filesz)
+        first, last = loaded[0].vaddr & -_PAGE, _page_end(loaded[-1].vaddr + loaded[-1].memsz)
+        if size == end - begin:
+            return begin
+        return first if end - first <= size <= last - first else None
+
     def section(self, name: bytes) -> bytes | None:
         """Content of the first section called ``name``, at most 64 MiB; None when there is none."""
         row = self.section_header(name)
@@ -270,6 +291,10 @@ class ElfFile:
             kinds = zip(self.sections["type"].tolist(), self.sections["name"].tolist(), strict=True)
             self._names = table, list(kinds)
         return self._names
+
+
+def _page_end(address: int) -> int:
+    return (address + _PAGE - 1) & -_PAGE
 
 
 def read_string(source: Source, offset: int, size: int, index: int, limit: int = _MAX_NAME) -> bytes | None:

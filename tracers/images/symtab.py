@@ -15,7 +15,7 @@ Rules that keep every name correct:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from .elf import SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, read_string
@@ -28,6 +28,10 @@ _STT_NOTYPE, _STT_FUNC, _STT_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
 _MAX_ALIASES = 64
 _MAX_STEPS = 1024
+_MAX_STRINGS = 256 << 20
+"""Bytes of a table of names that are searched."""
+_MAX_SAME = 1 << 12
+"""Places in a table of names at which one is found: a short one ends many others."""
 
 _VERSION = re.compile(r"(?<=.)@{1,2}[A-Za-z_][\w.]*$")
 _MANGLED = re.compile(r"_+(?:Z|R[A-Z])")
@@ -55,6 +59,15 @@ class Bounds(NamedTuple):
             return found
         # Index -1 wraps to the last function: the sign check excludes it.
         return np.where((found >= 0) & (addresses < self.end[found]), found, -1)
+
+
+class Symbol(NamedTuple):
+    """A function's symbol: [start, end), and where the next one begins (0: there is none). ``end`` is ``start`` for one
+    without size."""
+
+    start: int
+    end: int
+    next: int
 
 
 class _Part(NamedTuple):
@@ -102,6 +115,23 @@ class SymbolTable:
         for ranges in (self._sized, self._sizeless):
             self._find_in(ranges, addresses, names)
         return names
+
+    def named(self, names: Collection[str]) -> dict[str, list[Symbol]]:
+        """The symbols with each raw name, one per address; a name without any is left out."""
+        import numpy as np
+
+        found: dict[str, dict[int, Symbol]] = {}
+        starts = np.unique(np.concatenate([np.zeros(0, np.uint64), *(part.start for part in self._parts)]))
+        for part in self._parts:
+            offset, size = part.strings
+            strings = part.elf.source.read(offset, size) if size <= _MAX_STRINGS else b""
+            for name in names:
+                rows = np.flatnonzero(np.isin(part.name, _places_of(name, strings)))
+                for start, end in zip(part.start[rows].tolist(), part.end[rows].tolist(), strict=True):
+                    after = int(np.searchsorted(starts, start, side="right"))
+                    limit = int(starts[after]) if after < len(starts) else 0
+                    found.setdefault(name, {}).setdefault(start, Symbol(start, end, limit))
+        return {name: list(symbols.values()) for name, symbols in found.items()}
 
     def _find_in(self, ranges: _Ranges, addresses: NDArray[np.uint64], names: list[str | None]) -> None:
         cache: dict[tuple[int, int], str | None] = {}
@@ -209,6 +239,17 @@ class _Ranges:
         first, last = int(self._first[group]), int(self._first[group + 1])
         rows = [i for i in range(first, min(last, first + 4 * _MAX_ALIASES)) if self.end[i] > address]
         return tuple(rows[:_MAX_ALIASES])
+
+
+def _places_of(name: str, strings: bytes) -> list[int]:
+    """Where this name is in a table of names, also as the end of another one."""
+    wanted = name.encode("utf-8", "surrogateescape") + b"\0"
+    places: list[int] = []
+    at = strings.find(wanted) if name else -1
+    while at >= 0 and len(places) < _MAX_SAME:
+        places.append(at)
+        at = strings.find(wanted, at + 1)
+    return places
 
 
 def _read_parts(elf: ElfFile) -> list[_Part]:

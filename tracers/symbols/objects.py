@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_left
 from ..images.maps import Mapping
-from ..images.symtab import Bounds, SymbolTable, has_symtab
+from ..images.symtab import Bounds, Symbol, SymbolTable, has_symtab
 from ..unwind.functions import function_bounds
 from ..unwind.sections import UnwindError
 
@@ -103,12 +104,15 @@ class ObjectFile:
 
     def names(self, vaddrs: NDArray[np.uint64]) -> list[str | None]:
         """The raw name of the function at each virtual address, None where there is none."""
-        if self._table is None and self.elf() is not None:
-            try:
-                self._table = self._load()
-            except ElfError as error:
-                self.problem = str(error)
-        return self._table.find(vaddrs) if self._table is not None else [None] * len(vaddrs)
+        table = self._symbols()
+        return table.find(vaddrs) if table is not None else [None] * len(vaddrs)
+
+    def named(self, names: Collection[str]) -> dict[str, list[Symbol]]:
+        """The function symbols with each raw name; see `SymbolTable.named`."""
+        table = self._symbols()
+        with suppress(ElfError):
+            return table.named(names) if table is not None else {}
+        return {}
 
     def starts(self, vaddrs: NDArray[np.uint64]) -> list[int | None]:
         """Where the function at each virtual address begins, by its unwind rules; None where there are none."""
@@ -156,6 +160,14 @@ class ObjectFile:
         self._fd = self._debug = None
         self.problem = self.problem or "closed"
         self._elf = self._table = self._bounds = None
+
+    def _symbols(self) -> SymbolTable | None:
+        if self._table is None and self.elf() is not None:
+            try:
+                self._table = self._load()
+            except ElfError as error:
+                self.problem = str(error)
+        return self._table
 
     def _load(self) -> SymbolTable:
         assert self._elf is not None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .stacks import KernelNames, Stacks
+from .stacks import KernelNames, Stacks, UserNames
 from .text import plain, unescaped
 
 VERSION = 1
@@ -324,6 +324,6 @@ class Lines:
         if is_kernel:
             self._kernel.add(stack)
 
-    def stacks(self, kallsyms: KernelNames | None) -> Stacks:
-        """The stacks by their numbers. ``kallsyms`` names the kernel's functions."""
-        return Stacks(self._frames, self._kernel, kallsyms)
+    def stacks(self, kallsyms: KernelNames | None, names: UserNames | None = None) -> Stacks:
+        """The stacks by their numbers. ``kallsyms`` names the kernel's functions, ``names`` those of users."""
+        return Stacks(self._frames, self._kernel, kallsyms, names)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...model import Frame, Module, Stack
 from ...names.demangle import Demangler
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OTHER_STACKS = "[other stacks]"
 """A frame that stands for a stack for which there was no room."""
 _NAMED = re.compile(r"(.+)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[(.*)\])?\Z", re.DOTALL)
-_IN_MODULE = re.compile(r"(?:0x)?[0-9a-f]+ \[(.*)\+0x([0-9a-f]+)/0x[0-9a-f]+\]\Z", re.DOTALL)
+_IN_MODULE = re.compile(r"(?:0x)?[0-9a-f]+ \[(.*)\+0x([0-9a-f]+)/0x([0-9a-f]+)\]\Z", re.DOTALL)
 _ADDRESS = re.compile(r"0x([0-9a-f]{1,16})\b")
 _OURS = ("[stallscope_", "[stap_")
 """How the names of the modules that trace begin."""
@@ -34,14 +34,49 @@ class KernelNames(Protocol):
         ...
 
 
+class UserPlace(NamedTuple):
+    """Where a user frame is, as SystemTap tells it."""
+
+    symbol: str
+    """The nearest one below that SystemTap knows, which may end long before; "": the module has none of the file."""
+    offset: int
+    """From the symbol, or from where the file is mapped."""
+    size: int
+    """From the symbol to the next one that SystemTap knows, 0 after the last; or of the mapping."""
+    path: str
+    """Of the file, "" where it is not known."""
+
+
+class UserNames(Protocol):
+    """Names users' functions by the symbols of the files themselves."""
+
+    def frames(self, stacks: Sequence[Sequence[UserPlace]], /) -> Sequence[Sequence[Frame | None]]:
+        """The frames of each stack, in its order: innermost first. None: not known."""
+        ...
+
+
 class Stacks:
     """Stacks of kernel and user numbers."""
 
-    def __init__(self, frames: dict[int, dict[int, bytes]], kernel: set[int], kallsyms: KernelNames | None) -> None:
+    def __init__(
+        self,
+        frames: dict[int, dict[int, bytes]],
+        kernel: set[int],
+        kallsyms: KernelNames | None,
+        names: UserNames | None = None,
+    ) -> None:
         self._frames, self._kernel_stacks = frames, kernel
         self._kernel_names = _kernel_names(frames, kernel, kallsyms)
-        user = {text for number, stack in frames.items() if number not in kernel for text in stack.values()}
-        self._user_frames = _user_frames(user)
+        user = {number: stack for number, stack in frames.items() if number not in kernel}
+        places = {
+            text: _place(unescaped(text)) for text in {text for stack in user.values() for text in stack.values()}
+        }
+        self.without_tables = _without_tables(user.values(), places)
+        """Files whose tables the module lacks: a walk ends at the first frame of such a file."""
+        self.has_nearest_names = not names and any(place.symbol for place in places.values())
+        """User functions have the names that SystemTap knows, and nothing shows where these functions end."""
+        self._user_frames = _user_frames(places)
+        self._named = _named(user, places, names) if names else {}
         self._whole: dict[int, Stack] = {}
 
     def of(self, kernel: int, user: int) -> Stack:
@@ -62,26 +97,56 @@ class Stacks:
         texts = [frames[key] for key in sorted(frames, reverse=True)]
         if number in self._kernel_stacks:
             return _without_tracer(tuple(self._kernel_names[text] for text in texts))
-        return tuple(self._user_frames[text] for text in texts)
+        told = tuple(self._user_frames[text] for text in texts)
+        return tuple(map(_or, self._named[number], told)) if number in self._named else told
 
 
-def _user_frames(texts: set[bytes]) -> dict[bytes, Frame]:
-    made = {text: _user_frame(unescaped(text)) for text in texts}
+def _or(named: Frame | None, told: Frame) -> Frame:
+    return named or told
+
+
+def _place(text: str) -> UserPlace:
+    """``name+0x1/0x2 [file]``, ``0xADDR [file+0x1/0x2]`` or ``0xADDR``."""
+    if match := _NAMED.match(text):
+        return UserPlace(match[1], int(match[2], 16), int(match[3], 16), match[4] or "")
+    if match := _IN_MODULE.match(text):
+        return UserPlace("", int(match[2], 16), int(match[3], 16), match[1])
+    return UserPlace("", 0, 0, "")
+
+
+def _without_tables(stacks: Iterable[dict[int, bytes]], places: dict[bytes, UserPlace]) -> set[str]:
+    """Files of frames without a symbol, beyond which no stack goes on."""
+    nameless = {place.path for place in places.values() if place.path.startswith("/") and not place.symbol}
+    walked = {place.path for place in places.values() if place.symbol}
+    for stack in stacks:
+        outermost = max(stack)
+        walked.update(places[text].path for number, text in stack.items() if number != outermost)
+    return nameless - walked
+
+
+def _named(
+    stacks: dict[int, dict[int, bytes]], places: dict[bytes, UserPlace], names: UserNames
+) -> dict[int, tuple[Frame | None, ...]]:
+    """By number, the outermost first."""
+    whole = [[places[stack[key]] for key in sorted(stack)] for stack in stacks.values()]
+    return {number: tuple(reversed(found)) for number, found in zip(stacks, names.frames(whole), strict=True)}
+
+
+def _user_frames(places: dict[bytes, UserPlace]) -> dict[bytes, Frame]:
+    """By what SystemTap tells alone."""
+    made = {text: _user_frame(place) for text, place in places.items()}
     names = Demangler().demangle({frame.name for frame in made.values()})
     return {text: frame._replace(name=names.get(frame.name, frame.name)) for text, frame in made.items()}
 
 
-def _user_frame(text: str) -> Frame:
-    """``name+0x1/0x2 [module]``, ``0xADDR [module+0x1/0x2]`` or ``0xADDR``."""
-    if match := _NAMED.match(text):
-        name, module = _SYMBOL_VERSION.sub("", match[1]).removeprefix(_INTERNAL), match[4] or ""
-        offset, size = int(match[2], 16), int(match[3], 16)
-        if not size or offset <= size:  # a return address may be just behind its function
-            return Frame(name, "native", Module(module) if module else None)
-        return Frame(f"[{module.rpartition('/')[2] or 'unknown'}]", "native", Module(module) if module else None)
-    if match := _IN_MODULE.match(text):
-        return Frame(f"[{match[1].rpartition('/')[2]}+0x{match[2]}]", "native", Module(match[1]))
-    return Frame("[unknown]", "native")
+def _user_frame(place: UserPlace) -> Frame:
+    module = Module(place.path) if place.path else None
+    base = place.path.rpartition("/")[2]
+    if place.symbol and place.size and place.offset > place.size:  # a return address may be just behind its function
+        return Frame(f"[{base or 'unknown'}]", "native", module)
+    if place.symbol:
+        return Frame(_SYMBOL_VERSION.sub("", place.symbol).removeprefix(_INTERNAL), "native", module)
+    return Frame(f"[{base}+{place.offset:#x}]" if place.path else "[unknown]", "native", module)
 
 
 def _kernel_names(

@@ -31,6 +31,7 @@ _FIRST = re.compile(rb"(?:(?:WARNING:|[A-Za-z]) .*\n){0,64}stallscope \d{1,5} \d
 """Another core's lines can come before the first one."""
 _BAD = "lines not understood"
 _MOST = 1 << 20
+_NEAREST = "names are those of the nearest symbols that SystemTap knew: in stripped programs it may be another function"
 _TITLES = {
     "wakeup": "Blocked time by waker",
     "calls": "Time in calls",
@@ -72,11 +73,14 @@ def read(source: Source, options: ReadOptions) -> Profile:
                 source.fail(number, f"version {VERSION} of the lines, not {lines.version}")
     lines.finish()
     skipped.check(source, bool(lines.version), EXPECTED)
-    profile = taken.profile(lines.stacks(None), options)
+    stacks = lines.stacks(None)
+    profile = taken.profile(stacks, options)
     profile.start_ns = lines.wall
     profile.lost |= {kind: count for kind, count in lines.lost.items() if count or kind == "events"}
     if lines.printed is None:
         profile.comments.append("the script did not come to its end: what it lost is not known")
+    if stacks.has_nearest_names:
+        profile.comments.append(_NEAREST)
     skipped.tell(profile)
     return profile
 

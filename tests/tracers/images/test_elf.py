@@ -229,3 +229,29 @@ def test_two_segments_for_one_offset_are_ambiguous(program: Path) -> None:
     assert ElfFile(BytesSource(bytes(data))).to_vaddrs(offset)[1].tolist() == [True]
     struct.pack_into("<Q", data, 64 + 56 * other + 16, 0x7000000)
     assert ElfFile(BytesSource(bytes(data))).to_vaddrs(offset)[1].tolist() == [False]
+
+
+def test_where_code_is_in_the_file(program: Path) -> None:
+    elf = ElfFile(FileSource(os.open(program, os.O_RDONLY)))
+    (code,) = [each for each in elf.segments if each.type == 1 and each.flags & 1]
+    vaddrs = [code.vaddr, code.vaddr + 5, code.vaddr + code.filesz]
+    offsets = [elf.to_offset(vaddr) for vaddr in vaddrs]
+    assert offsets == [code.offset, code.offset + 5, code.offset + code.filesz]
+    assert elf.to_vaddrs(np.array(offsets[:2], np.uint64))[0].tolist() == vaddrs[:2]
+    assert elf.to_offset(code.vaddr - 1) is None
+    assert elf.to_offset(code.vaddr + code.filesz + 1) is None
+
+
+def test_where_a_mapping_begins(program: Path) -> None:
+    elf = ElfFile(FileSource(os.open(program, os.O_RDONLY)))
+    loaded = [each for each in elf.segments if each.type == 1]
+    (code,) = [each for each in loaded if each.flags & 1]
+    begin, end = code.vaddr & -4096, (code.vaddr + code.filesz + 4095) & -4096
+    assert begin > loaded[0].vaddr, "this linker has a segment before the code"
+    assert elf.mapped_from(end - begin) == begin
+    last = (loaded[-1].vaddr + loaded[-1].memsz + 4095) & -4096
+    assert elf.mapped_from(end) == elf.mapped_from(last) == 0 == loaded[0].vaddr
+    assert elf.mapped_from(0) is None
+    assert elf.mapped_from(last + 4096) is None
+    elf.segments = [*elf.segments, code]
+    assert elf.mapped_from(end - begin) is None

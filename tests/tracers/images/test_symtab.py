@@ -317,3 +317,51 @@ def test_a_nameless_function_bounds_one_without_size(compile_program: Callable[.
     path = compile_program("int main(void) { return 0; }\n__asm__(" + quoted(assembly) + ");")
     nosize = next(value for value, _, _, name in nm(path) if name == "nosize")
     assert find(table_of(path), nosize, nosize + 1, nosize + 2) == ["nosize", "nosize", None]
+
+
+TWINS = r"""
+.text
+.globl only, longer_only
+.type only, @function
+only: nop; nop; nop; nop
+.size only, 2
+.type longer_only, @function
+longer_only: nop
+.size longer_only, 1
+.type twin, @function
+twin: nop; nop
+.size twin, 2
+.type sizeless, @function
+sizeless: nop
+"""
+OTHER_TWIN = r"""
+.text
+.type twin, @function
+twin: nop
+.size twin, 1
+.globl last
+.type last, @function
+last: nop
+.size last, 1
+"""
+
+
+def test_symbols_by_name(tmp_path: Path) -> None:
+    objects = []
+    for name, text in (("a", TWINS), ("b", OTHER_TWIN)):
+        (tmp_path / f"{name}.s").write_text(text)
+        objects.append(tmp_path / f"{name}.o")
+        subprocess.run(["as", "-o", objects[-1], tmp_path / f"{name}.s"], check=True)
+    library = tmp_path / "twins.so"
+    subprocess.run(["ld", "-shared", "-o", library, *objects], check=True)
+    elf = ElfFile(FileSource(os.open(library, os.O_RDONLY)))
+    found = SymbolTable([elf], Bounds.none).named(
+        ["only", "twin", "sizeless", "last", "nly", "none", "", "a\nb", "\udcff"]
+    )
+    assert set(found) == {"only", "twin", "sizeless", "last"}
+    ((start, end, after),) = found["only"]  # it is in both tables of symbols
+    assert (end - start, after - start) == (2, 4), "the size that it has, and the distance to the next one"
+    assert sorted(each.end - each.start for each in found["twin"]) == [1, 2]
+    (sizeless,) = found["sizeless"]
+    assert sizeless.start == sizeless.end < sizeless.next
+    assert found["last"][0].next == 0

@@ -39,7 +39,7 @@ said of some ten thousand waiting threads takes some hundred thousand statements
 _QUERIES = "KCFLAGS=$(if $(findstring tracequery,$(M)),-w)"
 """For make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning for an
 error. Its versions before 5.2 define COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
-_MOST_FILES = 64
+MOST_FILES = 64
 """Files whose symbols and unwind tables become part of the module."""
 _MOST_KEPT = 16
 """Modules in the cache."""
@@ -148,7 +148,7 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
     script.write_text(source.text())
     letters = "".join(_LETTERS[each] for each in source.scripts)
     name = f"{NAME}{letters}_{hashlib.sha256(script.read_bytes()).hexdigest()[:8]}"
-    files = [word for file in source.files[:_MOST_FILES] for word in ("-d", file)]
+    files = [word for file in source.files[:MOST_FILES] for word in ("-d", file)]
     words = [stap.path, "-I", str(SCRIPTS / "tapset"), "-r", str(build.resolve()), "-p4", "-m", name]
     words += ["-B", _QUERIES, *_FLAGS, *files]
     if mended := runtime.mended(build, stap.path, stap.version):

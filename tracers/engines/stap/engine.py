@@ -29,6 +29,7 @@ from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
 from .compiling import Source, compile_module, find_stap, scripts_of
+from .described import described
 from .folders import find_headers
 from .functions import Chosen, Function, choose
 from .running import Running, find_staprun, module_name
@@ -89,18 +90,21 @@ class Stap(Engine):
             return error
         return None
 
-    def compile(self, request: Request) -> str:
-        """``--stap-compile-only``: writes the module; returns what to tell the user."""
+    def compile(self, request: Request, command: str) -> str:
+        """``--stap-compile-only``: writes the module for ``command``; returns what to tell the user."""
         assert self.how.write
+        if os.path.lexists(self.how.write):
+            raise StallscopeError(f"{self.how.write} exists already", "name a new file")
         request.scope.resolve()
+        source = self._source(request)
         with Progress() as progress:
-            made = compile_module(self._source(request), progress.show)
+            made = compile_module(source, progress.show)
         try:
             with open(self.how.write, "xb") as output:
                 output.write(made.read_bytes())
         except OSError as error:
             raise StallscopeError(f"cannot write {self.how.write}: {error.strerror}", "name a new file") from None
-        return f"{self.how.write}: take it along, and give it to the same command there: --stap-module"
+        return f"{self.how.write}: {described(source, command)}"
 
     def trace(self, request: Request) -> Outcome:
         refuse(self.name, request)

@@ -104,7 +104,7 @@ def with_symbols(build: Path, *, is_other: bool) -> Path:
     """
     if _is_real(build / "System.map"):
         return build
-    release = _release(build)
+    release = release_of(build)
     if _is_real(Path(f"/boot/System.map-{release}")):
         return build
     names = b"" if is_other else _running_symbols()
@@ -148,7 +148,10 @@ def _is_real(file: Path) -> bool:
         return False
 
 
-def _release(build: Path) -> str:
+def release_of(build: Path | None) -> str:
+    """Of the kernel that the build folder is for; None: the running kernel."""
+    if build is None:
+        return os.uname().release
     try:
         match = re.search(r'UTS_RELEASE "([^"]+)"', (build / "include/generated/utsrelease.h").read_text())
     except OSError:

@@ -24,10 +24,12 @@ from ...symbols.kallsyms import Kallsyms
 from ..protocol import Request
 from ..taken import Place, Taken, all_conditions
 from ..timed import calls_by_process, parts_by_process
+from . import missing_tables
 from .calls import Calls
 from .compiling import MOST_FRAMES
 from .functions import Function
 from .threads import Filter, Part, Threads
+from .user_names import FileNames
 from .wakes import Names, Wakes
 
 _SKIPPED = re.compile(r"skipped probes: (\d+)")
@@ -64,7 +66,7 @@ class Taking:
         self.conditions = Conditions()
         self._found: dict[int, Condition] | None = None
         """Those at the end."""
-        self._lines, self._measures = lines, measures
+        self._lines, self._measures, self._functions = lines, measures, functions
 
     def take(self, data: bytes, ended: int = 0) -> None:
         """Takes what was printed. ``ended``: when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
@@ -102,9 +104,11 @@ class Taking:
         if self.calls:
             self.calls.finish(ended)
         names = Names(self.threads.names)
-        stacks = self._lines.stacks(_kallsyms())
+        stacks = self._lines.stacks(
+            _kallsyms(), FileNames({account.pid for account in accounts}, self._lines.wall, self._functions)
+        )
         rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
-        remarks = _remarks(self._lines, rows, words)
+        remarks = _remarks(self._lines, rows, words) + missing_tables.remarks(rows.values(), stacks.without_tables)
         if request.scope.grows:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"

@@ -118,3 +118,10 @@ def test_sniffing() -> None:
     assert not traced.sniff(b"n 5 5 one\n")
     assert not traced.sniff(b"stallscope;main 1\n")
     assert not traced.sniff(b"stallscope 1 2\n")
+
+
+def test_that_names_may_be_other_functions_is_told() -> None:
+    wait = b"w 5 6 S 2 1 2000 10 300 40"
+    assert any("nearest symbols that SystemTap knew" in comment for comment in read(whole(wait)).comments)
+    nameless = whole(wait).replace(b"inner+0x1/0x2", b"0x5").replace(b"main+0x1/0x2 [/x]", b"0x6 [/x+0x1/0x2]")
+    assert not any("nearest" in comment for comment in read(nameless).comments)

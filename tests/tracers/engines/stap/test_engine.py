@@ -121,9 +121,23 @@ def test_a_module_that_takes_more(tmp_path: Path) -> None:
 
 def test_only_compiled(build: Path, tmp_path: Path) -> None:
     target = tmp_path / "new.ko"
-    said = Stap(How(build=build, write=target)).compile(request(scope=Scope(everything=True)))
+    said = Stap(How(build=build, write=target, files=(os.__file__,))).compile(
+        request(scope=Scope(everything=True)), "trace-x"
+    )
     assert target.read_text().startswith("a module")
+    assert said.startswith(f"{target}: for trace-x and Linux ")
+    assert "tables of 1 file; take it along" in said
     assert "--stap-module" in said
+
+
+def test_a_file_that_exists_is_not_overwritten_and_nothing_is_compiled_for_it(build: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new.ko"
+    for existing in (target.touch, lambda: target.symlink_to("nowhere")):
+        existing()
+        with pytest.raises(StallscopeError, match=r"new\.ko exists already"):
+            Stap(How(build=build, write=target)).compile(request(scope=Scope(everything=True)), "trace-x")
+        target.unlink()
+    assert not (tmp_path / "log").exists()
 
 
 def test_ctrl_c_while_it_compiles(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
