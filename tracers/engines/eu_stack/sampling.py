@@ -10,6 +10,7 @@ from ....converters.base.errors import StallscopeError
 from ....converters.base.units import plural
 from ....converters.model.states import TRACED
 from ...base import procfs
+from ...base.conditions import Condition, Conditions
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.progress import Progress
@@ -17,7 +18,7 @@ from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
-from ..taken import Account, Taken
+from ..taken import Account, Taken, all_conditions
 from .following import Following
 from .threads import Threads
 from .walker import Walker
@@ -47,6 +48,9 @@ class Sampling:
         self._rounds, self._walks, self._failed = 0, 0, 0
         self._walking = 0.0
         self._problem = ""
+        self._conditions = Conditions()
+        self._found: dict[int, Condition] = {}
+        """Those at the end."""
 
     def run(self, interrupts: Interrupts) -> Taken:
         """Until the trace is to end. StallscopeError when there was no sample at all."""
@@ -61,7 +65,9 @@ class Sampling:
                         break
                     if now >= next_look:
                         self._pids = self._following.look()
+                        self._conditions.look_soon(self._pids)
                         next_look = now + _LOOK
+                    self._conditions.poll()
                     if now >= due:
                         self._round()
                         took = time.monotonic() - now
@@ -70,6 +76,7 @@ class Sampling:
                     progress.update(threads=threads, stacks=stacks, lost=self._failed)
                     wake = min(due, next_look, until if until is not None else due)
                     ends.wait(interrupts.wakeup, wake - time.monotonic())
+            self._found = self._conditions.finish(self._processes)
         finally:
             ends.close()
         return self._taken()
@@ -116,6 +123,7 @@ class Sampling:
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
             [*self._remarks((now - self._began) / 1e9, accounts), *self._scope.remarks(self._processes)],
+            conditions=all_conditions(self._conditions, self._found, accounts),
         )  # fmt: skip
 
     def _remarks(self, seconds: float, accounts: Sequence[Account]) -> list[str]:

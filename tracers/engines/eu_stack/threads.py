@@ -39,6 +39,8 @@ class _Thread:
     weights: Counter[tuple[str, Stack]] = field(default_factory=Counter)
     samples: Counter[tuple[str, Stack]] = field(default_factory=Counter)
     exited: bool = False
+    created: bool = False
+    """It was not there when its process was looked at first."""
 
 
 class Threads:
@@ -51,9 +53,12 @@ class Threads:
         """Threads that were too many."""
         self.stacks: dict[Stack, Stack] = {}
         self._threads: dict[int, _Thread] = {}
+        self._pids: set[int] = set()
 
     def look(self, pid: int, now: int) -> None:
         """Notes which threads the process has, and their times."""
+        is_known = pid in self._pids
+        self._pids.add(pid)
         for tid in procfs.tids(pid):
             times = schedstat(pid, tid)
             if times is None:
@@ -63,7 +68,7 @@ class Threads:
                 if len(self._threads) >= _MOST_THREADS:
                     self.left_out += 1
                     continue
-                thread = self._threads[tid] = _Thread(pid, now, now, times, times)
+                thread = self._threads[tid] = _Thread(pid, now, now, times, times, created=is_known)
             thread.seen, thread.last = now, times
             self.names[tid] = procfs.comm(pid, tid) or self.names.get(tid, "")
 
@@ -93,6 +98,7 @@ class Threads:
             on_cpu = min(max(thread.last[0] - thread.first[0], 0), wall)
             runnable = min(max(thread.last[1] - thread.first[1], 0), wall - on_cpu)
             account = Account(thread.pid, tid, thread.began, end, on_cpu, runnable, exited=thread.exited)
+            account.created = thread.created
             accounts.append(account)
             self._divide(thread, account, wall - on_cpu - runnable, rows)
         return accounts, dict(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.eu_stack import engine
 from stallscope.tracers.engines.eu_stack.engine import EuStack
@@ -40,6 +42,8 @@ def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     assert (times.pid, times.process) == (sleeper.pid, "sleep")
     assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
     assert profile.total("wall") == times.wall
+    (process,) = profile.processes
+    assert (process.pid, cpu_set(process.cpus)) == (sleeper.pid, os.sched_getaffinity(sleeper.pid))
     assert {s.stack[-1].name for s in profile.samples if s.label("state") != "running"} <= {
         "nap",
         "[not sampled]",
