@@ -40,7 +40,7 @@ class ThreadTimes:
     """Number of times it was switched out."""
     exited: bool = False
     creator: int = 0
-    """The thread (tid) that created it during the trace, or 0."""
+    """The thread (tid) that created it during the trace, or 0; -1: created then, not known by which."""
     pid_life: int = 1
     """Its process is so many-th that has this pid during the trace."""
     tid_life: int = 1

@@ -38,7 +38,7 @@ def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> N
     for group in groups:
         name = f"{count(group.processes)} × {group.process}" if group.processes > 1 else group.process
         text = Text(printable(name), style="bold" if group.process else "")
-        churn = [_rate(group, number) for number in (group.created, group.ended, group.switches)]
+        churn = [_rate(group, group.created), _rate(group, group.ended), _switches(group)]
         waits = [_mean(group), _p99(group)]
         cores = [share(group.runnable, group.wall), _number(group.used), _number(group.allowed)]
         if wide:
@@ -61,6 +61,11 @@ def _rate(group: Contention, number: int) -> str:
     if rate is None:
         return "-"
     return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.1f}" if rate >= 0.05 else "<0.1"
+
+
+def _switches(group: Contention) -> str:
+    """Who runs and waits was switched, unless nobody counts that (eu-stack)."""
+    return _rate(group, group.switches) if group.switches or not group.runnable else "-"
 
 
 def _mean(group: Contention) -> str:

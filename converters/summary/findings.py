@@ -12,6 +12,7 @@ from .causes import Key, effect_cause, held_cause
 from .coordinators import coordinators
 from .finding import CPU, Finding
 from .standing import Standing
+from .stragglers import CAUSE, last_of_all, own_kinds
 from .thread_names import thread_pattern
 from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, user_lock
 
@@ -21,9 +22,6 @@ _HELD_UP = (LOCK, HELD, HALTED)
 _EFFECTS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
 _FEW = 6
 """Up to this many process names, all traced processes are assumed to be related."""
-_MUCH = 2
-_CAUSE = 0.2
-"""A cause of waits spends at least this share of its time on work of its own."""
 _PER_SECOND = 5
 _AT_WORK = 0.005
 """A process is at work from this many switches a second, or this share of one core."""
@@ -286,28 +284,18 @@ class Findings:
         else:
             return None
         asked = [thread for thread in asked if thread not in waiting]
-        causes = self._stragglers(effect) or self._causes(asked, _own_kinds(effect.kind))
+        causes = self._stragglers(effect) or self._causes(asked, own_kinds(effect.kind))
         # The cause of a wait is occupied for a good part of that time.
         each = effect.time / len(effect.threads)
-        causes = [cause for cause in causes if cause.time >= _CAUSE * each]
+        causes = [cause for cause in causes if cause.time >= CAUSE * each]
         return max(causes, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
 
     def _stragglers(self, effect: Finding) -> list[Finding]:
-        """Main threads of similar processes with much more time of their own than the longest waiter: ranks of a job
-        wait for each other, whichever thread delivers the message."""
+        """Threads that those of ``effect`` wait for, by what they do themselves."""
         victim = effect.threads[0]
         alike = [each for each in self._own if each[0] == each[1] and self._process(each) == self._process(victim)]
-        if victim not in alike:
-            return []
-        kinds = _own_kinds(PEER)
-        least = max(_CAUSE, _MUCH * self._own_share(victim, kinds))
-        return self._causes([each for each in alike if self._own_share(each, kinds) > least], kinds)
-
-    def _own_share(self, thread: Thread, kinds: tuple[str, ...]) -> float:
-        """Share of its time spent running or in these kinds of waits."""
-        times = self.threads[thread]
-        waits = sum(total.time for place, total in self._sums.get(thread, {}).items() if place.kind in kinds)
-        return (times.on_cpu + waits) / times.wall if times.wall else 0
+        late = last_of_all(effect, alike if victim in alike else [], self.threads, self._sums)
+        return self._causes(late, own_kinds(PEER))
 
     def without(self, effect: Finding, others: Finding) -> Finding:
         """``effect`` without the threads of ``others``, if any are left."""
@@ -333,7 +321,7 @@ class Findings:
                 groups[key][thread] = places
         found = [self._running(members) for members in running.values()]
         found += [made for key, members in groups.items() if (made := self._finding(str(key[2]), members))]
-        return [cause for cause in found if cause.wall and cause.time >= _CAUSE * cause.wall]
+        return [cause for cause in found if cause.wall and cause.time >= CAUSE * cause.wall]
 
     def _mostly(self, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
         """What a thread does most: run, or wait in one of these kinds."""
@@ -384,15 +372,6 @@ class Findings:
         )
         on_cpu = sum(self.threads[thread].on_cpu for thread in finding.threads)
         return counts[0] * 3 >= counts[-1] * 2 and on_cpu < _SHORT * finding.count
-
-
-def _own_kinds(effect: str) -> tuple[str, ...]:
-    """What may keep a waited-for thread busy."""
-    if effect == SLEEP:
-        return (CPU,)
-    own = (CPU, SLEEP, *_HELD_UP)
-    # Others of the same process may wait for something outside of it.
-    return (*own, PEER, CHILD) if effect == THREAD else own
 
 
 def _order(finding: Finding) -> tuple[int, tuple[Thread, ...]]:

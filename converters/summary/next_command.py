@@ -23,7 +23,9 @@ _MUCH = 0.1
 _MUCH_BESIDE_RUNNING = 0.3
 """The same if the threads mostly run, and nobody knows in which functions."""
 _WHO_WAKES = "who wakes whom, and when"
-_WHO_ENDS = "who ends these waits"
+WHO_ENDS = "who ends these waits"
+WHEN = "-d 2 -o when.pftrace"
+"""What asks for a timeline."""
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 """Kinds of waits that somebody ends who can be named."""
 _BESIDE_SLEEP = 0.2
@@ -65,8 +67,8 @@ def next_command(
     if told.kind in (CPU, NO_WAIT) and not has_samples:
         return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
     if told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits)):
-        return NextStep(whom.asked("trace-wakeup", "-d 5"), _WHO_ENDS)
-    return NextStep(whom.asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
+        return NextStep(whom.asked("trace-wakeup", "-d 5"), WHO_ENDS)
+    return NextStep(whom.asked("trace-offcpu", WHEN), _WHO_WAKES)
 
 
 def after_wakers(
@@ -78,7 +80,7 @@ def after_wakers(
 ) -> NextStep | None:
     """What to recommend instead of ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
     that waits; 0 if none stands out. ``untraced``: processes that end most of the waits, and were not traced."""
-    if not step or step.tells not in (_WHO_WAKES, _WHO_ENDS):
+    if not step or step.tells not in (_WHO_WAKES, WHO_ENDS):
         return step
     whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
     if whom.options == "-a" or not pids:
@@ -121,9 +123,9 @@ def victim_of(told: Answer, blames: int) -> int:
 
 def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
     """The same if a critical path is known, too."""
-    if not step or step.tells != _WHO_ENDS:
+    if not step or step.tells != WHO_ENDS:
         return step
-    return NextStep(scope_of(processes, chosen).asked("trace-offcpu", "-d 2 -o when.pftrace"), _WHO_WAKES)
+    return NextStep(scope_of(processes, chosen).asked("trace-offcpu", WHEN), _WHO_WAKES)
 
 
 def _with_others(whom: Whom, pids: Sequence[int]) -> str:

@@ -50,6 +50,8 @@ class Results:
     """Values of `graph_options`."""
     is_repeated: Callable[[NextStep], bool] = lambda _: False
     """Whether a command is the one that was just run: that is not recommended."""
+    fit: Callable[[NextStep], NextStep | None] = lambda step: step
+    """Makes a recommended command one that can be run; None: there is none."""
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
@@ -168,6 +170,8 @@ class Results:
             summary = replace(summary, next_step=step)
         elif summary.next_step and self.is_repeated(summary.next_step):
             summary = replace(summary, next_step=None)
+        if summary.next_step:
+            summary = replace(summary, next_step=self.fit(summary.next_step))
         if self.as_json:
             import json
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from ..engines.stap.engine import Stap
 from ..measures.protocol import Measure
 from . import options
 from .engine_options import make_engine
+from .proposing import Proposing, refusal
 from .results import Results
 from .wider import chosen, with_children
 
@@ -39,11 +41,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
     engine = make_engine(given)
-    if refused := engine.refusals(measures):
-        why = next(iter(refused.values()))
-        named = given["engine"] == engine.name
-        remedy = f"leave out --engine {engine.name}, or choose another one"
-        raise StallscopeError(why, remedy if named else f"leave out the options of --engine {engine.name}", exit_code=2)
+    if refused := refusal(engine, measures, given):
+        raise refused
     request = Request(
         scope,
         measures,
@@ -64,6 +63,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         return 0
     outcome = engine.trace(request)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
+    results = replace(results, fit=Proposing(given, stem, engine, outcome.engine).fit)
     results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
 

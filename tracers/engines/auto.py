@@ -62,4 +62,4 @@ def _told(outcome: Outcome, name: str, refused: Sequence[tuple[str, EngineUnavai
     if refused:
         why = "; ".join(f"{other}: {error.cause}" for other, error in refused)
         outcome.profile.comments.insert(0, f"taken with {name}, because other engines cannot be used ({why})")
-    return replace(outcome, details=[f"engine: {name}", *outcome.details])
+    return replace(outcome, details=[f"engine: {name}", *outcome.details], engine=name)

@@ -56,6 +56,8 @@ class Outcome:
     """How the command ended, -N by signal N; None where there was none, or the end of the trace ended it."""
     failed: int = 0
     """Intervals whose profiles were not written."""
+    engine: str = ""
+    """Which one took it, if somebody had to choose."""
 
 
 class EngineUnavailable(StallscopeError):

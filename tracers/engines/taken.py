@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...converters.model import Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.calls import CallTimes
+from ...converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import BLOCKED
+from ..base.conditions import Condition, Conditions
 from ..measures.protocol import Measure, columns_of
 from .protocol import EngineUnavailable, Request
 
 NO_STACK, NOT_SAMPLED, LOST, OTHER_STACKS = "[no stack]", "[not sampled]", "[lost]", "[other stacks]"
 """Frames that stand for a stack."""
+_CREATOR_UNKNOWN = -1
 
 
 @dataclass
@@ -33,6 +36,16 @@ class Account:
     """By state of `states.BLOCKED`."""
     switches: int = 0
     exited: bool = False
+    created: bool = False
+    """During the trace."""
+    latencies: list[int] = field(default_factory=list)
+    """Its waits for a core, by `latency_bucket`; empty: none, or not known."""
+
+    def waited_for_core(self, ns: int) -> None:
+        """Counts a wait for a core, whose time is in ``runnable``."""
+        if not self.latencies:
+            self.latencies = [0] * LATENCY_BUCKETS
+        self.latencies[latency_bucket(ns)] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,8 @@ class Taken:
     calls: Sequence[CallTimes] = ()
     shared: Sequence[SharedCall] = ()
     call_ioctls: Sequence[CallIoctls] = ()
+    conditions: Mapping[int, Condition] = field(default_factory=dict)
+    """By pid; of a process that is not among them nothing is known. Empty: the engine does not look at them."""
 
     def profile(self, measures: Sequence[Measure], what: str) -> Profile:
         """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time"."""
@@ -84,6 +99,7 @@ class Taken:
             start_ns=self.began_wall,
             duration_ns=self.duration,
             threads=[self._times(account) for account in self.accounts],
+            processes=self._processes(),
             lost=dict(self.lost),
             comments=list(self.comments),
             calls=list(self.calls),
@@ -99,6 +115,7 @@ class Taken:
             ("thread", self._thread(place.pid, place.tid)),
             ("tid", place.tid),
             *place.more,
+            *(self.conditions[place.pid].ranks.items() if place.pid in self.conditions else ()),
         ]
         return tuple(sorted([*pairs, ("open", "yes")] if place.is_open else pairs))
 
@@ -120,6 +137,24 @@ class Taken:
             {state: account.blocked[state] for state in BLOCKED if account.blocked[state]},
             account.switches,
             account.exited,
+            _CREATOR_UNKNOWN if account.created else 0,
+        )
+
+    def _processes(self) -> list[ProcessTimes]:
+        if not self.conditions:
+            return []
+        latencies: dict[int, tuple[int, ...]] = {}
+        for account in self.accounts:
+            before, more = latencies.get(account.pid, ()), account.latencies
+            both = tuple(map(sum, zip(before, more, strict=True))) if before and more else before or tuple(more)
+            latencies[account.pid] = both
+        return [self._of_process(pid, counts) for pid, counts in latencies.items()]
+
+    def _of_process(self, pid: int, latencies: tuple[int, ...]) -> ProcessTimes:
+        name, found = self._process(pid), self.conditions.get(pid, Condition())
+        script = found.script if name.startswith(found.name) else ""
+        return ProcessTimes(
+            pid, name, latencies, found.cpus, found.limits, found.environment, script, ranks=found.ranks
         )
 
     def _title(self, what: str) -> str:
@@ -128,6 +163,14 @@ class Taken:
             return f"{what} of {names.total()} processes"
         whom = [f"{count} × {name}" if count > 1 else name for name, count in names.most_common()]
         return f"{what} of {', '.join(whom)}" if whom else what
+
+
+def all_conditions(
+    conditions: Conditions, found: Mapping[int, Condition], accounts: Iterable[Account]
+) -> dict[int, Condition]:
+    """``found``, as the trace ended, and those of processes of which only later lines told."""
+    late: Collection[int] = dict.fromkeys(account.pid for account in accounts if account.pid not in found)
+    return {**found, **(conditions.finish(late) if late else {})}
 
 
 def refuse(name: str, request: Request) -> None:

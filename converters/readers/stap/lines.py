@@ -265,6 +265,11 @@ class Lines:
         self._kernel: set[int] = set()
 
     @property
+    def events(self) -> int:
+        """Number of lines so far that were understood, and of those that did not arrive."""
+        return max(self._read, self.printed or 0)
+
+    @property
     def number(self) -> int:
         """Of stacks so far."""
         return len(self._frames)

@@ -61,6 +61,13 @@ def test_what_is_not_known() -> None:
     assert "      1      -        -           -             -    -     0.0 %            -        -  x" in shown(made)
 
 
+def test_switches_that_nobody_counted() -> None:
+    made = profile(1)
+    process(made, 7, "x")
+    threads(made, 7, "x", "x", wall=SECOND, on_cpu=SECOND // 2, runnable=SECOND // 2)
+    assert "      1      0        0           -             -    -    50.0 %" in shown(made)
+
+
 def test_those_who_do_nothing_are_left_out() -> None:
     made = profile()
     process(made, 7, "sleeper", waits=latencies(us_5=10))

@@ -45,6 +45,14 @@ def test_default_is_an_svg_in_the_current_folder(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_command_that_cannot_be_run_is_fitted_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    made, step = Results.plan("offcpu", given("-")), NextStep("trace-wall -p 7", "more")
+    replace(made, fit=lambda step: step._replace(command=f"sudo {step.command}")).write(profile(), step=step)
+    assert "Next: sudo trace-wall -p 7  # more\n" in capsys.readouterr().err
+    replace(made, fit=lambda _: None).write(profile(), step=step)
+    assert "Next:" not in capsys.readouterr().err
+
+
 def test_outputs_that_cannot_be_written_are_found_before_the_trace(tmp_path: Path) -> None:
     (tmp_path / "there.svg").touch()
     for path, cause in [("there.svg", "exists"), ("no/such/folder/x.svg", "cannot be used"), ("x.doc", "no format")]:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Stack
+from stallscope.converters.model.processes import LATENCY_BUCKETS, CpuLimit
+from stallscope.converters.summary.contention import contention_of
+from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.engines.taken import Account, Place, Taken, refuse, shared_out
@@ -33,6 +36,30 @@ def test_profile() -> None:
     assert (times.wall, times.on_cpu, times.runnable, times.blocked) == (300, 100, 50, {"interruptible": 150})
     assert (times.thread, times.switches, times.exited) == ("t", 3, True)
     assert (profile.lost, profile.comments) == ({"events": 4}, ["x"])
+
+
+def test_processes() -> None:
+    limit = CpuLimit("/job", 20_000, 100_000, 10, 9, 500)
+    condition = Condition("0-1", (limit,), {"OMP_NUM_THREADS": "4"}, "train.py", "p", {"rank": "3"})
+    accounts = [Account(pid, tid, 0, 100) for pid, tid in ((1, 1), (1, 2), (1, 3), (2, 2))]
+    accounts[1].created = True
+    for account, ns in ((accounts[0], 2_000), (accounts[2], 1_000), (accounts[2], 2_047)):
+        account.waited_for_core(ns)
+    rows = {"offcpu": {Place(1, 2, "interruptible", F): [50, 1, 50, 50]}}
+    taken = Taken(0, 100, rows, accounts, {}, {1: "p", 2: "q"}, conditions={1: condition})
+    profile = taken.profile((OffCpu(),), "Time")
+    one, two = profile.processes
+    assert (one.pid, one.process, one.cpus, one.limits, one.script) == (1, "p", "0-1", (limit,), "train.py")
+    assert one.environment == {"OMP_NUM_THREADS": "4"}
+    assert one.latencies == (1, 2) + (0,) * (LATENCY_BUCKETS - 2)
+    assert (two.latencies, two.cpus, two.environment) == ((), "", None), "nothing is known of it"
+    assert profile.samples[0].label("rank") == "3"
+    (found, _) = contention_of(profile)
+    assert (found.created, found.allowed, found.limits) == (1, 0.2, (limit,))
+
+
+def test_an_engine_that_does_not_look_at_processes_tells_nothing_of_them() -> None:
+    assert not Taken(0, 1, {}, [Account(1, 1, 0, 1)], {}, {}).profile((OffCpu(),), "Time").processes
 
 
 def test_names_and_titles() -> None:

@@ -10,6 +10,7 @@ from ....converters.base.errors import StallscopeError
 from ....converters.base.units import duration, plural
 from ....converters.model.states import TRACED
 from ...base import procfs
+from ...base.conditions import Condition, Conditions
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.progress import Progress
@@ -17,7 +18,7 @@ from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
-from ..taken import Account, Taken
+from ..taken import Account, Taken, all_conditions
 from .following import Following
 from .threads import Threads
 from .walker import Walker
@@ -53,10 +54,14 @@ class Sampling:
         self._rounds, self._walks, self._failed = 0, 0, 0
         self._walking = 0.0
         self._problem = ""
+        self._conditions = Conditions()
+        self._found: dict[int, Condition] = {}
+        """Those at the end."""
 
     def run(self, interrupts: Interrupts) -> Taken:
         """Until the trace is to end. StallscopeError when there was no sample at all."""
         ends = Ends(self._scope, self._launch)
+        self._conditions.look_soon(self._pids)
         due = time.monotonic()
         next_look = due + _LOOK
         until = due + self._duration if self._duration is not None else None
@@ -68,8 +73,10 @@ class Sampling:
                         break
                     if now >= next_look:
                         self._pids = self._following.look()
+                        self._conditions.look_soon(self._pids)
                         next_look = now + _LOOK
                     self._meanwhile()
+                    self._conditions.poll()
                     if now >= due:
                         self._round()
                         took = time.monotonic() - now
@@ -79,6 +86,7 @@ class Sampling:
                     wake = min(due, next_look, self._next_times, until if until is not None else due)
                     if ends.wait(interrupts.wakeup, wake - time.monotonic()):
                         self._look_at_times()  # before the end of a command is taken note of: its times go with it
+            self._found = self._conditions.finish(self._processes)
         finally:
             ends.close()
         return self._taken()
@@ -141,6 +149,7 @@ class Sampling:
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
             [*self._remarks((now - self._began) / 1e9, accounts), *self._scope.remarks(self._processes)],
+            conditions=all_conditions(self._conditions, self._found, accounts),
         )  # fmt: skip
 
     def _remarks(self, seconds: float, accounts: Sequence[Account]) -> list[str]:

@@ -55,6 +55,8 @@ class _Thread:
     samples: Counter[tuple[str, Stack]] = field(default_factory=Counter)
     exited: bool = False
     unknown: int = 0
+    created: bool = False
+    """It was not there when its process was looked at first."""
 
 
 class Threads:
@@ -72,6 +74,7 @@ class Threads:
         """Those whose tids others got after them."""
         self._living: dict[int, set[int]] = {}
         """tids by pid."""
+        self._pids: set[int] = set()
 
     @property
     def pids(self) -> set[int]:
@@ -80,6 +83,8 @@ class Threads:
 
     def look(self, pid: int, now: int) -> None:
         """Notes which threads the process has, and their times."""
+        is_known = pid in self._pids
+        self._pids.add(pid)
         before = self._living.pop(pid, set())
         here = set()
         # The list of /proc may be cut short when a thread ends meanwhile.
@@ -94,6 +99,8 @@ class Threads:
             is_zombie = tid == pid and procfs.state(tid) in _ENDING
             if thread is None or (thread.exited and started(pid, tid) != thread.start):
                 thread = None if is_zombie else self._met(pid, tid, times, now)
+                if thread:
+                    thread.created = is_known
             if thread is None or thread.exited:
                 continue
             if is_zombie:
@@ -157,6 +164,7 @@ class Threads:
             on_cpu = min(max(thread.last[0] - thread.first[0], 0), wall)
             runnable = min(max(thread.last[1] - thread.first[1], 0), wall - on_cpu)
             account = Account(thread.pid, thread.tid, thread.began, end, on_cpu, runnable, exited=thread.exited)
+            account.created = thread.created
             accounts.append(account)
             self._divide(thread, account, wall - on_cpu - runnable, rows)
         return accounts, dict(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....converters.base.errors import StallscopeError
 from ...base import procfs
@@ -16,7 +16,7 @@ from ...measures.oncpu import CLOCK, OnCpu
 from ...measures.protocol import Measure
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Place, Taken, refuse
+from ..taken import Place, Taken, all_conditions, refuse
 from .options import How, Options, targets_of
 from .reading import Reading
 from .recording import Rights, Tool, find_perf, rights, start
@@ -97,14 +97,17 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
             launch.go()
         with Progress(request.duration) as progress:
             reading = Reading(recording, threads, progress, options.targets.only)
+            reading.conditions.look_soon(threads.pids())
             reading.follow(ends, interrupts, request.duration)
             ended = threads.ended = recording.stop(is_over=reading.is_over)
+            found = reading.conditions.finish(threads.pids())
             reading.drain()
         if error := recording.failure():
             raise error
         if cut := recording.cut():
             ended = _cut(threads, cut, ended)
-        return _taken(options, reading, wall, ended, cut)
+        taken = _taken(options, reading, wall, ended, cut)
+        return replace(taken, conditions=all_conditions(reading.conditions, found, taken.accounts))
     finally:
         ends.close()
         recording.close()

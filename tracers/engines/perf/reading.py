@@ -6,11 +6,12 @@ import os
 import select
 import time
 
+from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
 from ...base.progress import Progress
 from ..ends import Ends
 from .recording import Recording
-from .records import BAD, DROPPED, Record, Records
+from .records import BAD, DROPPED, EXEC, FORK, Record, Records
 from .threads import Threads
 
 _READ = 1 << 18
@@ -22,6 +23,7 @@ class Reading:
 
     def __init__(self, recording: Recording, threads: Threads, progress: Progress, only: frozenset[int] | None) -> None:
         self.records = Records()
+        self.conditions = Conditions()
         self.threads = threads
         self._recording, self._progress, self._only = recording, progress, only
         self._goes_on = True
@@ -41,6 +43,7 @@ class Reading:
             ends.wait(interrupts.wakeup, left, [self._recording.text])
             if select.select([self._recording.text], [], [], 0)[0]:
                 self._read()
+            self.conditions.poll()
             self._progress.update(
                 threads=len(self.threads.names), stacks=len(self.records.stacks), lost=self.threads.lost["intervals"]
             )
@@ -57,6 +60,8 @@ class Reading:
         for record in self.records.feed(data):
             if self._is_wanted(record):
                 self.threads.take(record)
+                if record.kind in (EXEC, FORK) and record.pid == record.tid > 0:
+                    self.conditions.look(record.pid)
 
     def _is_wanted(self, record: Record) -> bool:
         return self._only is None or record.pid in self._only or record.kind in (BAD, DROPPED)

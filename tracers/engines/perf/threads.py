@@ -86,6 +86,10 @@ class Threads:
         state = PREEMPTED_STATE if runs else BY_LETTER.get(letter, OTHER)
         self._threads[tid] = _Thread(Account(pid, tid, self.began), _ON if runs else _OFF, self.began, state=state)
 
+    def pids(self) -> set[int]:
+        """Of all processes so far."""
+        return {thread.account.pid for thread in self._all()}
+
     def take(self, record: Record) -> None:
         """The next record."""
         kind = record.kind
@@ -126,7 +130,8 @@ class Threads:
     def _take_beginning(self, record: Record) -> None:
         """A thread begins, or a program in one."""
         if record.kind == records.FORK and record.tid not in self._threads:
-            self._begin(record, _OFF).stack = _NOT_STARTED
+            thread = self._begin(record, _OFF)
+            thread.stack, thread.account.created = _NOT_STARTED, True
         elif record.kind == records.EXEC and record.tid == self._launched:
             self._restart(record)
 

@@ -34,7 +34,6 @@ from .folders import find_headers
 from .functions import Chosen, Function, choose
 from .running import Running, find_staprun, module_name
 from .taking import LEFT_OUT, Taking
-from .threads import Threads
 
 _SCRIPTS: Mapping[type, str] = {OffCpu: "offcpu", OnCpu: "oncpu", Ioctl: "ioctl", WakeUp: "wakeup", Calls: "cuda"}
 """The script of each measure."""
@@ -280,7 +279,7 @@ def _run(
                 f"the module speaks version {lines.version} of the lines, not {VERSION}", "compile it anew"
             )
         taking = Taking(lines, request.measures, functions)
-        _known(request.scope, launch, taking.threads)
+        _known(request.scope, launch, taking)
         for line in first:
             taking.line(line)
         if launch and not interrupts.requested:
@@ -300,14 +299,15 @@ def _run(
         ends.close()
 
 
-def _known(scope: Scope, launch: Launch | None, threads: Threads) -> None:
+def _known(scope: Scope, launch: Launch | None, taking: Taking) -> None:
     pids = set(procfs.pids()) - {os.getpid()} if scope.everything else set(scope.tgids)
     pairs = [(pid, tid) for pid in {launch.pid} if launch for tid in (pid,)] if launch else []
     pairs = pairs or [(pid, tid) for pid in pids for tid in procfs.tids(pid)]
     pairs += [(procfs.tgid_of(tid) or tid, tid) for tid in scope.tids]
     for pid, tid in pairs:
         if letter := procfs.state(tid):
-            threads.known(pid, tid, letter, procfs.comm(pid, tid))
+            taking.threads.known(pid, tid, letter, procfs.comm(pid, tid))
+    taking.conditions.look_soon(dict.fromkeys(pid for pid, _ in pairs))
 
 
 def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ....converters.base.text import printable
+from ....converters.base.units import plural
 from ....converters.model import Frame
-from ....converters.readers.stap.lines import Line, Lines, Wait
+from ....converters.readers.stap.lines import Fork, Line, Lines, Name, Wait
 from ....converters.readers.stap.stacks import Stacks
+from ...base.conditions import Condition, Conditions
 from ...measures.calls import Calls as FunctionCalls
 from ...measures.ioctl import Ioctl
 from ...measures.locks import Locks
@@ -20,7 +22,7 @@ from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
 from ..protocol import Request
-from ..taken import Place, Taken
+from ..taken import Place, Taken, all_conditions
 from ..timed import calls_by_process, parts_by_process
 from . import missing_tables
 from .calls import Calls
@@ -33,6 +35,9 @@ from .wakes import Names, Wakes
 _SKIPPED = re.compile(r"skipped probes: (\d+)")
 _FAILED = re.compile(r"(\d+) transport failures")
 _UNATTACHED = "registration error"
+_MATTERS = 0.01
+"""Losses matter from this share of the events, or of the time, on."""
+_WERE = {True: "was", False: "were"}
 _LONGEST = 200
 """Characters of an error that are told."""
 _PYTHON = "_PyEval_EvalFrame"
@@ -58,10 +63,17 @@ class Taking:
         wakes = next((each for each in measures if isinstance(each, WakeUp)), None)
         self.wakes = Wakes(wakes) if wakes else None
         self.threads = Threads(lines.began, wanted, self._waited)
+        self.conditions = Conditions()
+        self._found: dict[int, Condition] | None = None
+        """Those at the end."""
         self._lines, self._measures, self._functions = lines, measures, functions
 
     def take(self, data: bytes, ended: int = 0) -> None:
         """Takes what was printed. ``ended``: when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
+        if not ended:
+            self.conditions.poll()
+        elif self._found is None:
+            self._found = self.conditions.finish(self.threads.pids())
         for line in self._lines.feed(data):
             self.line(line, ended)
 
@@ -72,6 +84,13 @@ class Taking:
         if self.wakes:
             self.wakes.take(line)
         self.threads.take(line, ended)
+        if isinstance(line, (Fork, Name)) and line.tid == line.pid and self._found is None:
+            self._began(line.pid)
+
+    def _began(self, pid: int) -> None:
+        """A process, or a program in it. Wakers that are not traced have names, too."""
+        if self.threads.is_traced(pid, pid):
+            self.conditions.look(pid)
 
     def _waited(self, wait: Wait, parts: Sequence[Part]) -> None:
         for each in (self.calls, self.wakes):
@@ -97,8 +116,11 @@ class Taking:
         remarks += request.scope.remarks({account.pid for account in accounts})
         skipped, missing = self._skipped(words), self._lines.lost["events"]
         if skipped or missing:
-            told = [f"{skipped:,} were skipped"] * bool(skipped) + [f"{missing:,} lines did not arrive"] * bool(missing)
-            remarks.append(f"SystemTap lost events ({', '.join(told)}): trace fewer processes")
+            told = [f"{skipped:,} {_WERE[skipped == 1]} skipped"] * bool(skipped)
+            told += [f"{plural(missing, 'line')} did not arrive"] * bool(missing)
+            share = max((skipped + missing) / (skipped + self._lines.events), self.threads.lost_share())
+            advice = ": trace fewer processes" if share >= _MATTERS else ""
+            remarks.append(f"SystemTap lost events ({', '.join(told)}){advice}")
         if self.calls:
             remarks += self.calls.remarks()
         remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]
@@ -114,6 +136,7 @@ class Taking:
             calls=calls_by_process(self.calls.timed(), names) if self.calls else (),
             shared=self.calls.shared(ended) if self.calls else (),
             call_ioctls=parts_by_process(self.calls.call_ioctls(), names) if self.calls else (),
+            conditions=all_conditions(self.conditions, self._found or {}, accounts),
         )
 
     def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:

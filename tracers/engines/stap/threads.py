@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....converters.model import Frame, Stack
 from ....converters.model.states import BY_LETTER, OTHER, PREEMPTED, RUNNING, WOKEN
-from ....converters.readers.stap.lines import Exit, Fork, Line, Name, Runs, Sampled, Wait
+from ....converters.readers.stap.lines import Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
 from ....converters.readers.stap.stacks import Stacks
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, shared_out
 
@@ -83,6 +83,7 @@ class Threads:
         self._threads: dict[int, _Thread] = {}
         self._ended: list[_Thread] = []
         self._waits: dict[_Key, list[int]] = {}
+        self._time_lost = 0
         self.ended = 0
         """Set by `finish`."""
 
@@ -91,24 +92,43 @@ class Threads:
         self._threads.setdefault(tid, _Thread(Account(pid, tid, self.began), self.began, letter))
         self.names.setdefault(tid, name)
 
+    def pids(self) -> set[int]:
+        """Of all processes so far."""
+        return {thread.account.pid for thread in self._all()}
+
+    def is_traced(self, pid: int, tid: int) -> bool:
+        """Whether something is known of this thread, and it has not ended."""
+        thread = self._threads.get(tid)
+        return thread is not None and thread.account.pid == pid
+
     def take(self, line: Line, ended: int = 0) -> None:
         """The next line. ``ended``: when the trace has ended, ns; 0: not yet known."""
         if isinstance(line, Wait):
             self._wait(line, ended)
         elif isinstance(line, Name):
-            self.names[line.tid] = line.text
+            self._name(line)
+        elif isinstance(line, Woken):
             self._of(line.pid, line.tid)
         elif isinstance(line, Sampled):
             self._of(line.pid, line.tid).samples[line.kernel, line.user] += 1
         elif isinstance(line, Fork):
             self._end(line.tid)
-            self._threads[line.tid] = _Thread(Account(line.pid, line.tid, line.time), line.time, "R", True)
+            account = Account(line.pid, line.tid, line.time, created=True)
+            self._threads[line.tid] = _Thread(account, line.time, "R", True)
         elif isinstance(line, Exit):
             self._exit(line)
         elif isinstance(line, Runs) and (thread := self._threads.get(line.tid)):
             self._ran(thread, ended or thread.at + line.ran, line.ran)
 
+    def _name(self, line: Name) -> None:
+        """Wakers have names, too, traced or not: a name alone makes no account."""
+        self.names[line.tid] = line.text
+        thread = self._threads.get(line.tid)
+        if thread and thread.account.pid != line.pid:
+            self._end(line.tid)
+
     def _of(self, pid: int, tid: int) -> _Thread:
+        """Of a thread that is traced."""
         thread = self._threads.get(tid)
         if thread is None or thread.account.pid != pid:
             self._end(tid)
@@ -121,6 +141,7 @@ class Threads:
         gap = until - ran - thread.at
         if gap > 0:
             self.lost["intervals"] += 1
+            self._time_lost += gap
             self._add(thread, Part(OTHER, _LOST, gap, gap))
             thread.account.blocked[OTHER] += gap
         thread.account.on_cpu += max(until - max(until - ran, thread.at), 0)
@@ -151,6 +172,8 @@ class Threads:
         else:
             state = BY_LETTER.get(letter, OTHER)
         thread.account.runnable += runnable
+        if runnable:
+            thread.account.waited_for_core(runnable)
         if blocked:
             thread.account.blocked[state] += blocked
         parts = [Part(state, origin, runnable if letter == "R" else blocked, whole, line.is_open)]
@@ -207,6 +230,7 @@ class Threads:
         """The time up to the end of which no line tells."""
         if thread.at > self.began:
             self.lost["intervals"] += 1
+            self._time_lost += gap
             state, origin = OTHER, _LOST
         elif thread.letter == "R":  # it never left its core
             thread.account.on_cpu += gap
@@ -215,6 +239,11 @@ class Threads:
             state, origin = BY_LETTER.get(thread.letter, OTHER), _NONE
         self._add(thread, Part(state, origin, gap, gap, True))
         thread.account.blocked[state] += gap
+
+    def lost_share(self) -> float:
+        """The part of all threads' time, which has ended, of which nothing is known."""
+        wall = sum(thread.account.ended - thread.account.began for thread in self._all())
+        return self._time_lost / wall if wall else 0
 
     def _all(self) -> list[_Thread]:
         return [*self._ended, *self._threads.values()]

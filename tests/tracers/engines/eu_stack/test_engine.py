@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.eu_stack import engine
 from stallscope.tracers.engines.eu_stack.engine import EuStack
@@ -57,6 +59,8 @@ def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     assert (times.pid, times.process) == (sleeper.pid, "sleep")
     assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
     assert profile.total("wall") == times.wall
+    (process,) = profile.processes
+    assert (process.pid, cpu_set(process.cpus)) == (sleeper.pid, os.sched_getaffinity(sleeper.pid))
     assert {s.stack[-1].name for s in profile.samples if s.label("state") != "running"} <= {
         "nap",
         "[not sampled]",

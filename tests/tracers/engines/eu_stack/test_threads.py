@@ -261,3 +261,11 @@ def test_schedstat() -> None:
     assert after is not None
     assert after[0] > before[0] > 0
     assert schedstat(1 << 22, 1 << 22) is None
+
+
+def test_threads_that_come_later_were_created(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(100)
+    threads.look(1, 100)
+    clock[3] = (0, 0)
+    threads.look(1, 200)
+    assert {account.tid: account.created for account in threads.finish(300)[0]} == {2: False, 3: True}

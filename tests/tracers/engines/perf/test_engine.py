@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine
 from stallscope.tracers.engines.perf.engine import Perf
@@ -63,6 +64,9 @@ def test_a_profile() -> None:
     assert {times.pid for times in profile.threads} >= {PID, OTHER}
     for times in profile.threads:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
+    own, other = (next(each for each in profile.processes if each.pid == pid) for pid in (PID, OTHER))
+    assert cpu_set(own.cpus) == os.sched_getaffinity(0)
+    assert (own.environment is not None, other.cpus) == (True, ""), "nothing is known of a process that is gone"
     assert outcome.details == (f"perf: {engine.find_perf().path}, kernel.perf_event_paranoid 2",)
 
 

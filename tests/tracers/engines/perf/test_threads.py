@@ -111,7 +111,7 @@ def test_a_switch_whose_sample_was_lost_is_told() -> None:
 
 def test_a_new_thread_and_its_end() -> None:
     threads, account = taken(at(150, FORK), at(200, IN), at(500, EXIT))
-    assert (account.began, account.ended, account.exited) == (150, 500, True)
+    assert (account.began, account.ended, account.exited, account.created) == (150, 500, True, True)
     assert waits_of(threads) == {("runnable-woken", "[not started]", False): [50, 1, 50, 50]}
     _, account = taken(at(150, IN), at(300, SWITCH, F, "ended"))
     assert (account.began, account.ended, account.exited) == (150, 300, True)

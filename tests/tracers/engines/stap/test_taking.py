@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 
-from stallscope.converters.readers.stap.lines import Lines
+import pytest
+from stallscope.converters.model.processes import cpu_set
+from stallscope.converters.readers.stap.lines import Fork, Lines, Name
+from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.engines.stap.taking import Taking
@@ -70,6 +73,17 @@ def test_losses() -> None:
     ]
 
 
+def test_few_losses_are_told_without_advice() -> None:
+    lines = b"".join(b"w 5 6 S 0 0 %d 0 1 0\n" % (1900 + i) for i in range(150))
+    text = TEXT.replace(b"r 6 500", lines + b"r 6 450").replace(b"end 2600 9", b"end 2600 159")
+    (one,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    assert one == "SystemTap lost events (1 was skipped)"
+    (some,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 3\n").comments
+    assert some == "SystemTap lost events (3 were skipped): trace fewer processes"
+    (long,) = taken(text.replace(b"r 6 450", b"r 6 430"), "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    assert long == "SystemTap lost events (1 was skipped): trace fewer processes", "20 of 1,500 ns"
+
+
 def test_probes_that_were_not_attached_are_told() -> None:
     words = 'WARNING: probe process("/x").function("f").call (address 0x1) registration error (rc -524)\n' * 2
     assert any(
@@ -100,3 +114,28 @@ def test_an_error_of_the_script_is_told() -> None:
     )
     assert "\x1b" not in remark
     assert "another" not in remark
+
+
+def test_conditions_of_processes_are_those_at_the_end() -> None:
+    """A process that is there; the waker is not traced, and not looked at."""
+    own, text = os.getpid(), TEXT.replace(b" 5 ", b" %d " % os.getpid()) + b"n 1 1 init\n"
+    lines = Lines()
+    taking = Taking(lines, (Ioctl(),))
+    for line in lines.feed(text):
+        taking.line(line)
+    taking.conditions.look_soon([own])
+    taking.take(b"", 2500)
+    found = taking.taken(Request(Scope(pids=[own]), (Ioctl(),), "Time"), "", 2500)
+    assert found.conditions.keys() == {own}
+    assert cpu_set(found.conditions[own].cpus) == os.sched_getaffinity(0)
+    (process,) = found.profile((Ioctl(),), "Time").processes
+    assert sum(process.latencies) == 1, "one wait for a core, of 50 ns"
+
+
+def test_processes_are_looked_at_as_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(Conditions, "look", lambda _, pid: looked.append(pid))
+    taking = Taking(Lines(), (Ioctl(),))
+    for line in (Name(14, 14, "waker"), Fork(7, 7, 1000), Name(7, 7, "a program"), Fork(7, 8, 1000), Name(7, 8, "x")):
+        taking.line(line)
+    assert looked == [7, 7]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stallscope.converters.model.states import INTERRUPTIBLE, OTHER, PREEMPTED, UNINTERRUPTIBLE, WOKEN
-from stallscope.converters.readers.stap.lines import Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait
+from stallscope.converters.readers.stap.lines import Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait, Woken
 from stallscope.tracers.engines.stap.threads import Filter, Threads
 
 BEGAN = 1000
@@ -150,3 +150,23 @@ def test_time_without_samples_is_told() -> None:
     threads = took(Wait(1, 1, "S", 0, 0, 1800, 800, 200, 0))
     ((place, row),) = threads.running(NO_STACKS).items()
     assert (place.stack[0].name, row) == ("[not sampled]", (800, 0))
+
+
+def test_a_waker_that_is_not_traced_has_a_name_and_no_account() -> None:
+    threads = Threads(BEGAN, None)
+    threads.known(1, 1, "S", "one")
+    threads.take(Name(14, 14, "ksoftirqd/0"))
+    threads.take(Woken(1, 1, 1100, 14, 14, 0, 0, "t", 0))
+    assert [each.tid for each in threads.finish(2000)] == [1]
+    assert threads.names == {1: "one", 14: "ksoftirqd/0"}
+
+
+def test_a_thread_that_is_woken_is_traced() -> None:
+    threads = Threads(BEGAN, None)
+    threads.take(Woken(1, 2, 1100, 14, 14, 0, 0, "t", 0))
+    assert [(each.pid, each.tid) for each in threads.finish(2000)] == [(1, 2)]
+
+
+def test_a_name_of_another_process_ends_the_thread_that_had_its_number() -> None:
+    threads = took(Wait(1, 2, "?", 0, 0, 1000, 0, 100, 0), Name(14, 2, "ksoftirqd/0"))
+    assert account(threads, 2).ended == 1100

@@ -1,0 +1,143 @@
+"""Recommended commands that the engine of the trace can run, too; and what an engine refuses, as the user typed it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...converters.base.errors import StallscopeError
+from ...converters.base.text import printable
+from ..engines.auto import Auto
+from ..engines.protocol import Engine
+from ..measures.calls import Calls
+from ..measures.ioctl import Ioctl
+from ..measures.locks import Locks
+from ..measures.offcpu import OffCpu
+from ..measures.oncpu import OnCpu
+from ..measures.protocol import Measure
+from ..measures.timeline import Timeline
+from ..measures.wakeup import WakeUp
+from .wider import is_repeated
+
+if TYPE_CHECKING:
+    from ...converters.summary.figures import NextStep
+
+_MEASURES: Mapping[str, tuple[type[Measure], ...]] = {
+    "trace-offcpu": (OffCpu,),
+    "trace-oncpu": (OnCpu,),
+    "trace-wall": (OffCpu, OnCpu),
+    "trace-wakeup": (WakeUp, Locks),
+    "trace-ioctl": (Ioctl,),
+    "trace-cuda": (Calls,),
+    "trace-func": (Calls,),
+}
+"""By command."""
+_NOT_WHOLE_HOSTS = ("perf", "eu-stack")
+_WITHOUT_ROOT = ("perf", "eu-stack")
+_TYPES = Path("/sys/kernel/btf/vmlinux")
+"""Where root can use libbpf."""
+
+
+class Proposing:
+    """Fits recommended commands to one trace."""
+
+    def __init__(self, given: Mapping[str, Any], stem: str, engine: Engine, used: str = "") -> None:
+        """``given``: the values of the options, ``stem``: the command's. ``engine``: what was asked for; ``used``: who
+        took the trace, if that is `Auto`."""
+        self._given, self._tool, self._stem = given, f"trace-{stem}", stem
+        self._engine, self._used = engine, used
+        self._others: Sequence[Engine] = engine.engines if isinstance(engine, Auto) else ()
+
+    def fit(self, step: NextStep) -> NextStep | None:
+        """``step``, or something like it, as this user and this engine can run it; None: there is no such command."""
+        if fitted := self._fitted(step):
+            return fitted
+        other = _instead(step)
+        if other is None or is_repeated(other, self._given, self._stem):
+            return None
+        return self._fitted(other)
+
+    def _fitted(self, step: NextStep) -> NextStep | None:
+        words = _words(step)
+        if not isinstance(self._engine, Auto):
+            return self._with_engine(step, words[0]) if self._takes(self._engine, words) else None
+        if not self._others or self._used in ("", self._others[0].name):
+            return step
+        names = [each.name for each in self._others]
+        later = self._others[names.index(self._used) :]
+        if any(self._takes(each, words) for each in later):
+            return step
+        if self._used in _WITHOUT_ROOT and os.geteuid() != 0 and _TYPES.exists() and shutil.which("sudo"):
+            return step._replace(command=f"sudo {step.command}")
+        return None
+
+    def _takes(self, engine: Engine, words: Sequence[str]) -> bool:
+        measures = [kind() for kind in _MEASURES.get(words[0], ())]
+        if "--critical" in words or any(_is_timeline(word) for word in words):
+            measures.append(Timeline())
+        if "-a" in words and engine.name in _NOT_WHOLE_HOSTS:
+            return False
+        # The engine that was asked for has what it needs: it has taken a trace.
+        is_here = engine is self._engine and engine.name not in _WITHOUT_ROOT
+        return not engine.refusals(measures) and (is_here or engine.missing(measures) is None)
+
+    def _with_engine(self, step: NextStep, tool: str) -> NextStep:
+        options, tells = f"--engine {self._engine.name}", step.tells
+        if module := self._given.get("stap_module"):
+            if tool == self._tool:
+                options += f" --stap-module {printable(shlex.quote(str(module)))}"
+            else:
+                tells += "; with a module of its own"
+        return type(step)(step.command.replace(tool, f"{tool} {options}", 1), tells)
+
+
+def refusal(engine: Engine, measures: Sequence[Measure], given: Mapping[str, Any]) -> StallscopeError | None:
+    """What an engine refuses, by the option that stands for it if there is one; None: nothing."""
+    refused = engine.refusals(measures)
+    if not refused:
+        return None
+    name, why = next(iter(refused.items()))
+    option, own = _typed(name, given), f"--engine {engine.name}"
+    is_named = given["engine"] == engine.name
+    if option:
+        why = f"the engine {engine.name} does not record what {option} shows"
+        remedy = f"leave out {option}" + (f" or {own}" if is_named else "")
+    else:
+        remedy = f"leave out {own}, or choose another one" if is_named else f"leave out the options of {own}"
+    return StallscopeError(why, remedy, exit_code=2)
+
+
+def _typed(name: str, given: Mapping[str, Any]) -> str:
+    """The option for which a measure is taken; "": the command itself."""
+    if name == WakeUp.name:
+        return "--wakers" if given.get("wakers") else ""
+    if name != Timeline.name and "steps" not in name:
+        return ""
+    if given.get("critical") is not None:
+        return "--critical"
+    options = [option for key, option in (("steps", "--step"), ("timeline", "--timeline")) if given.get(key)]
+    return (options or [f"-o {printable(path)}" for path in given["outputs"] if _is_timeline(path)] or [""])[0]
+
+
+def _instead(step: NextStep) -> NextStep | None:
+    """What tells something like it by sums, if it asks for a timeline."""
+    from ...converters.summary.next_command import WHEN, WHO_ENDS
+
+    if WHEN not in step.command:
+        return None
+    tool = _words(step)[0]
+    return type(step)(step.command.replace(tool, "trace-wakeup", 1).replace(WHEN, "-d 5", 1), WHO_ENDS)
+
+
+def _words(step: NextStep) -> list[str]:
+    """Without a command that the trace would start."""
+    words = shlex.split(step.command)
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _is_timeline(path: str) -> bool:
+    return ".pftrace" in path
