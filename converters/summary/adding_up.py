@@ -66,6 +66,8 @@ class Sum:
     max: int = 0
     open_time: int = 0
     open_count: int = 0
+    samples: int = 0
+    """That it rests on; 0 if the waits were counted."""
     wakers: dict[Waker, int] = field(default_factory=dict)
     """Time by who ended the waits, if that was recorded."""
 
@@ -76,6 +78,7 @@ class Sum:
         self.count += other.count
         self.open_time += other.open_time
         self.open_count += other.open_count
+        self.samples += other.samples
         for waker, time in other.wakers.items():
             self.woken_by(waker, time)
 
@@ -134,9 +137,11 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     return known.sums
 
 
-def _columns(profile: Profile) -> tuple[int, int, int, int]:
+def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
+    """Of the time, the number, the shortest and the longest wait, and the samples; -1 if there are none."""
     time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
-    return time, profile.index("count"), profile.index("min"), profile.index("max")
+    samples = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "samples"), -1)
+    return time, profile.index("count"), profile.index("min"), profile.index("max"), samples
 
 
 @dataclass(slots=True)
@@ -205,6 +210,6 @@ class _Places:
         return place
 
 
-def _sample_sum(sample: Sample, columns: tuple[int, int, int, int], is_open: bool) -> Sum:
-    time, count, least, most = (sample.values[i] for i in columns)
-    return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0)
+def _sample_sum(sample: Sample, columns: tuple[int, int, int, int, int], is_open: bool) -> Sum:
+    time, count, least, most, samples = (sample.values[i] if i >= 0 else 0 for i in columns)
+    return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0, samples)

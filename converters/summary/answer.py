@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..base.units import plural, share
+from .few_samples import are_few, few_of_work, hidden_part
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
@@ -304,6 +305,9 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     work = _work_sentence(summary) or "No sample found a thread at work."
     if not summary.times.wall:
         return (work,)
+    hidden = hidden_part(summary, sum(each.weight for each in summary.running))
+    if hidden and not work.startswith(hidden):
+        work = f"{hidden} {work}"
     times = summary.times
     everyone = _everyone(times.threads)
     if times.on_cpu * 2 < times.wall:
@@ -320,6 +324,8 @@ def _work_sentence(summary: Summary) -> str:
     if top is None or summary.weight is None:
         return ""
     what = "time on cores" if summary.weight.unit == "nanoseconds" else summary.weight.name
+    if are_few(top.samples, top.weight, top.whose.threads_weight):
+        return "" if summary.waits else few_of_work(summary, total, sum(work.samples for work in summary.running))
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"

@@ -30,6 +30,8 @@ class Finding:
 
     most: int = 0
     """For waits: the part of ``time`` of the first thread; 0 if there is no other one."""
+    samples: int = 0
+    """For waits that only samples show: their number."""
 
     @property
     def pids(self) -> frozenset[int]:

@@ -236,13 +236,13 @@ class Findings:
         places.sort(key=lambda place: (-together[place], place))
         threads = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
         made = Finding(kind, threads, total.time, self._wall(threads), tuple(places), total.count, total.max)
-        return replace(made, most=times[threads[0]]) if len(threads) > 1 else made
+        return replace(made, samples=total.samples, most=times[threads[0]] if len(threads) > 1 else 0)
 
     def _single(self, kind: str, thread: Thread, place: Place, least: float) -> Finding | None:
         total, wall = self._sums[thread][place], self.threads[thread].wall
         if total.time < least * wall:
             return None
-        return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max)
+        return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples)
 
     def places_of(self, threads: Iterable[Thread]) -> dict[Place, int]:
         """The time of these threads' waits, in ns."""

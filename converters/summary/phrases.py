@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..base.units import count, duration, plural, share
 from ..model import ThreadTimes
 from .adding_up import Thread
+from .few_samples import shown_share
 from .figures import Who
 from .finding import CPU, Finding
 from .identity import is_sum, number_of, shown_id
@@ -45,7 +46,8 @@ class Phrases:
 
     def sentence(self, finding: Finding, meanwhile: Finding | None = None) -> str:
         """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile …``"""
-        much = share(finding.time, finding.wall) if finding.wall else duration(finding.time)
+        much = _much(finding) if finding.wall else duration(finding.time)
+        much = much[:1].upper() + much[1:] if much.startswith("about") else much
         whom = self.subject(finding.threads)
         if finding.kind == CPU:
             text = on_cores(whom, finding.time - finding.runnable, finding.runnable, finding.wall)
@@ -60,7 +62,7 @@ class Phrases:
         whom, one = self.subject(finding.threads, with_process=not same_processes), len(finding.threads) == 1
         much = duration(finding.time)
         if finding.wall:
-            much = f"{share(finding.time, finding.wall)} of {'its' if one else 'their'} time"
+            much = f"{_much(finding)} of {'its' if one else 'their'} time"
         where = f" in {chain(finding)}"
         if finding.kind == CPU:
             on_cpu = share(finding.time - finding.runnable, finding.wall)
@@ -167,14 +169,20 @@ def _counts(finding: Finding) -> str:
     if finding.count:
         mean = duration(finding.time // finding.count)
         details += [plural(finding.count, "wait"), f"mean {mean}", f"max {duration(finding.max)}"]
+    if _much(finding) != share(finding.time, finding.wall):
+        details.append(plural(finding.samples, "sample"))
     return ", ".join(details)
+
+
+def _much(finding: Finding) -> str:
+    return shown_share(finding.samples, finding.time, finding.wall)
 
 
 def _alone(finding: Finding) -> str:
     """The one of several threads that has most of the time: ``; 75.9 % of it in pid 8943 alone``."""
     pid, tid = finding.threads[0]
     is_most = finding.most >= max(_MOST, _FAIR / len(finding.threads)) * finding.time > 0
-    if not is_most or is_sum(tid):
+    if not is_most or is_sum(tid) or _much(finding) != share(finding.time, finding.wall):
         return ""
     whose = f"pid {shown_id(pid)}" if pid == tid else f"tid {shown_id(tid)}"
     return f"; {share(finding.most, finding.time)} of it in {whose} alone"

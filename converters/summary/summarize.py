@@ -27,6 +27,7 @@ from .contention import contention_of
 from .core_takers import Cores
 from .critical import critical_of, critical_sentence
 from .events import EVENTS, answer_of_events, counted_events
+from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .findings import Findings
 from .gil import gil_sentence, gil_shares, held_up_main
@@ -149,7 +150,8 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
             step = after_path(step, own, chosen)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
-    sentences = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
+    told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
+    sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
     return replace(summary, answer=sentences, next_step=step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -248,6 +249,28 @@ def test_eu_stack_tells_computing_from_sleeping(eu_stack: None, tmp_path: Path) 
     assert 0 < found["traced", "[stopped by eu-stack]"] < 0.5 * wall
     assert "turns → rest → nanosleep" in done.out
     assert "()" not in done.out
+
+
+def test_eu_stack_accounts_for_all_of_a_command(eu_stack: None, tmp_path: Path) -> None:
+    """On a busy machine, where samples are rare: threads are there before their first one and after their last one."""
+    path = tmp_path / "x.pb.gz"
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(workload("two_spinners", 60_000)).release()
+        command = (FOLDER / "work_and_rest", 25, 20_000, 20_000)
+        done = run("--engine", "eu-stack", "-o", path, "--", *command, command=TRACE_WALL).check_succeeded()
+    (truth,) = (json.loads(line) for line in done.out.splitlines() if line.startswith('{"workload"'))
+    profile = load(path)
+    threads = [times for times in profile.threads if times.pid != times.tid]
+    assert len(threads) == len(truth["threads"]) == 2
+    ended = profile.lost["ends of threads"]
+    assert 2 <= ended <= 3, "the main thread is seen after its end"
+    # Besides what is told: the kernel says to some 10 ms when a thread began, and so long it is not in its function.
+    missing, more = profile.lost["ns of ends of threads"], 2 * 30_000_000
+    for key, found in (("wall_ns", "wall"), ("cpu_ns", "on_cpu")):
+        true, told = sum(each[key] for each in truth["threads"]), sum(getattr(each, found) for each in threads)
+        assert true - missing <= told <= 1.02 * true + more, (key, true, told, missing)
+    assert f"{ended} threads ended between two looks: up to " in done.out
 
 
 def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int], None], folder: Path) -> None:

@@ -60,6 +60,12 @@ def state(tid: int) -> str:
     return fields[0].decode() if fields else ""
 
 
+def began(pid: int, tid: int) -> int | None:
+    """When a thread was made, in ticks of the clock since the machine has started; None when it is gone."""
+    fields = _read(PROC / str(pid) / "task" / str(tid) / "stat").rpartition(b")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
 def ancestors(pid: int) -> set[int]:
     """The ancestors of ``pid``, as far as they are visible."""
     found: set[int] = set()

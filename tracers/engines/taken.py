@@ -183,7 +183,9 @@ def refuse(name: str, request: Request) -> None:
         "--native-python": request.native_python,
     }
     if wanted := [option for option, is_given in given.items() if is_given]:
-        raise EngineUnavailable(f"the engine {name} does not have {wanted[0]}", f"leave out {wanted[0]} or --engine")
+        raise EngineUnavailable(
+            f"the engine {name} does not have {wanted[0]}", f"leave out {wanted[0]} or --engine", exit_code=2
+        )
 
 
 def _values(columns: Sequence[ValueType], own: Sequence[ValueType], values: Iterable[int]) -> tuple[int, ...]:

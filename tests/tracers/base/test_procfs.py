@@ -36,6 +36,8 @@ def test_origins(hostile: int) -> None:
     assert found[hostile].parent == os.getpid()
     assert found[hostile].began >= found[os.getpid()].began > 0
     assert GONE not in found
+    assert procfs.began(hostile, hostile) == found[hostile].began
+    assert procfs.began(GONE, GONE) is None
 
 
 def test_hostile_names(hostile: int) -> None:

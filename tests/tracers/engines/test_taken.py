@@ -90,5 +90,6 @@ def test_shares_are_whole_numbers() -> None:
 )
 def test_options_of_other_engines(given: dict[str, object], option: str) -> None:
     refuse("perf", Request(Scope(), (), "Time"))
-    with pytest.raises(EngineUnavailable, match=f"the engine perf does not have {option}"):
+    with pytest.raises(EngineUnavailable, match=f"the engine perf does not have {option}") as error:
         refuse("perf", Request(Scope(), (), "Time", **given))  # type: ignore[arg-type]
+    assert error.value.exit_code == 2, "wrong usage"

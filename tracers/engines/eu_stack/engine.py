@@ -51,9 +51,9 @@ class EuStack(Engine):
             try:
                 request.scope.resolve()
                 require_access(request.scope)
+                sampling = Sampling(request, launch, Walker(path), 1 / frequency)
                 if launch and not interrupts.requested:
                     launch.go()
-                sampling = Sampling(request, launch, Walker(path), 1 / frequency)
                 taken = sampling.run(interrupts)
                 request.scope.check_met()
                 profile = taken.profile(request.measures, request.what)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from ....converters.base.errors import StallscopeError
-from ....converters.base.units import plural
+from ....converters.base.units import duration, plural
 from ....converters.model.states import TRACED
 from ...base import procfs
 from ...base.conditions import Condition, Conditions
@@ -25,8 +25,11 @@ from .walker import Walker
 
 _LOOK = 0.5
 """Seconds between two looks for new processes."""
+_OFTEN, _SELDOM = 0.025, 10
+"""Seconds between two looks at the threads' times; at least so many times what a look takes."""
 _ENOUGH = 0.8
 """Part of the rate: fewer samples are told."""
+_UNSEEN = "ends of threads"
 _PYTHON = "_PyEval_EvalFrame"
 """How the names of the functions of CPython's interpreter loop begin."""
 
@@ -38,10 +41,13 @@ class Sampling:
         self._scope: Scope = request.scope
         self._duration = request.duration
         self._launch, self._walker, self._interval = launch, walker, interval
+        self._following = Following(self._scope, launch)
+        self._pids = self._following.look()
         self._began, self._wall = time.monotonic_ns(), time.time_ns()
         self._threads = Threads(self._began)
-        self._following = Following(self._scope, launch)
-        self._pids: set[int] = set()
+        self._next_times = 0.0
+        """When the threads' times are read next."""
+        self._look_at_times(self._began)
         self._last: dict[int, int] = {}
         """When a process was sampled last: ns."""
         self._processes: dict[int, str] = {}
@@ -55,7 +61,9 @@ class Sampling:
     def run(self, interrupts: Interrupts) -> Taken:
         """Until the trace is to end. StallscopeError when there was no sample at all."""
         ends = Ends(self._scope, self._launch)
-        due = next_look = time.monotonic()
+        self._conditions.look_soon(self._pids)
+        due = time.monotonic()
+        next_look = due + _LOOK
         until = due + self._duration if self._duration is not None else None
         try:
             with Progress(self._duration) as progress:
@@ -67,6 +75,7 @@ class Sampling:
                         self._pids = self._following.look()
                         self._conditions.look_soon(self._pids)
                         next_look = now + _LOOK
+                    self._meanwhile()
                     self._conditions.poll()
                     if now >= due:
                         self._round()
@@ -74,12 +83,26 @@ class Sampling:
                         due = now + took + pause_after(took, self._interval, random.random())
                     threads, stacks = len(self._threads.names), len(self._threads.stacks)
                     progress.update(threads=threads, stacks=stacks, lost=self._failed)
-                    wake = min(due, next_look, until if until is not None else due)
-                    ends.wait(interrupts.wakeup, wake - time.monotonic())
+                    wake = min(due, next_look, self._next_times, until if until is not None else due)
+                    if ends.wait(interrupts.wakeup, wake - time.monotonic()):
+                        self._look_at_times()  # before the end of a command is taken note of: its times go with it
             self._found = self._conditions.finish(self._processes)
         finally:
             ends.close()
         return self._taken()
+
+    def _meanwhile(self) -> None:
+        """Reads the threads' times if it is time to."""
+        if time.monotonic() >= self._next_times:
+            self._look_at_times()
+
+    def _look_at_times(self, now: int | None = None) -> None:
+        """``now``: for all of them, in ns; else when each is read."""
+        began = time.monotonic()
+        for pid in self._pids | self._threads.pids:
+            self._threads.look(pid, time.monotonic_ns() if now is None else now)
+        ended = time.monotonic()
+        self._next_times = ended + max(_OFTEN, _SELDOM * (ended - began))
 
     def _round(self) -> None:
         """A sample of every process."""
@@ -92,7 +115,7 @@ class Sampling:
         now = time.monotonic_ns()
         self._threads.look(pid, now)
         self._processes[pid] = procfs.comm(pid) or self._processes.get(pid, "")
-        walk = self._walker.walk(pid)
+        walk = self._walker.walk(pid, self._meanwhile)
         self._walking += walk.seconds
         for tid, seconds in walk.stopped.items():
             self._threads.stop(tid, round(seconds * 1e9))
@@ -110,16 +133,19 @@ class Sampling:
                 self._threads.sample(tid, walk.letters.get(tid, ""), stack, max(weight, 1))
 
     def _taken(self) -> Taken:
+        self._look_at_times()
         now = time.monotonic_ns()
-        for pid in self._pids:
-            self._threads.look(pid, now)
         if not self._walks and self._problem:
             raise StallscopeError(f"eu-stack failed: {self._problem}", "trace your own processes, or run it as root")
         accounts, rows = self._threads.finish(now)
         if self._scope.tids:
             accounts = [account for account in accounts if account.tid in self._scope.tids]
             rows = {place: row for place, row in rows.items() if place.tid in self._scope.tids}
-        lost = {"samples": self._failed, "threads": self._threads.left_out}
+        unseen = self._threads.unseen_ends
+        lost = {
+            "samples": self._failed, "threads": self._threads.left_out,
+            _UNSEEN: len(unseen), f"ns of {_UNSEEN}": sum(unseen),
+        }  # fmt: skip
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
             [*self._remarks((now - self._began) / 1e9, accounts), *self._scope.remarks(self._processes)],
@@ -138,6 +164,10 @@ class Sampling:
         if self._rounds < _ENOUGH * wanted:
             left_out = plural(round(wanted) - self._rounds, "sample")
             said.append(f"{left_out} of each process left out: eu-stack took longer than -F allows")
+        if unseen := self._threads.unseen_ends:
+            whose = f"{plural(len(unseen), 'thread')} ended between two looks"
+            upto = f"up to {duration(max(unseen))} of {'each' if len(unseen) > 1 else 'it'}"
+            said.append(f"{whose}: {upto} are not in the accounts")
         if self._problem:
             said.append(f"eu-stack failed {self._failed:,} times: {self._problem}")
         if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):

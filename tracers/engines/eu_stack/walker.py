@@ -78,8 +78,9 @@ class Walker:
         self._path = path
         self._states = States()
 
-    def walk(self, pid: int) -> Walk:
-        """The stacks of a process's threads; `Walk.problem` says why there are none."""
+    def walk(self, pid: int, meanwhile: Callable[[], None] = lambda: None) -> Walk:
+        """The stacks of a process's threads; `Walk.problem` says why there are none. ``meanwhile`` is called about once
+        a millisecond while eu-stack runs."""
         walk = Walk()
         before = {tid: self._look(pid, tid) for tid in procfs.tids(pid)}
         was_stopped = "T" in {seen.letter for seen in before.values()}
@@ -89,7 +90,7 @@ class Walker:
             command = [self._path, "-p", str(pid), "-m"]
             null = subprocess.DEVNULL
             process = subprocess.Popen(command, stdin=null, stdout=out, stderr=err, start_new_session=True)
-            status = self._watch(process, pid, before, walk)
+            status = self._watch(process, pid, before, walk, meanwhile)
             walk.seconds = time.monotonic() - began
             after = {tid: self._look(pid, tid) for tid in before}
             if status < 0 and not was_stopped:
@@ -111,7 +112,14 @@ class Walker:
         self._states.note(pid, seen)
         return seen
 
-    def _watch(self, process: subprocess.Popen[bytes], pid: int, before: dict[int, Look], walk: Walk) -> int:
+    def _watch(
+        self,
+        process: subprocess.Popen[bytes],
+        pid: int,
+        before: dict[int, Look],
+        walk: Walk,
+        meanwhile: Callable[[], None],
+    ) -> int:
         """Looks at threads until eu-stack ends: ``before`` gets the last look before each was stopped, `Walk.stopped`
         for how long it was. Returns eu-stack's status."""
         tids = list(before)
@@ -132,6 +140,7 @@ class Walker:
                     done = max(done, i + 1)  # eu-stack stops the threads in this order
             before.update((tid, seen) for tid, seen in list(zip(watched, looks, strict=True))[done:] if seen.letter)
             last, took = now, time.monotonic() - now
+            meanwhile()
             if now > began + _PATIENCE:
                 process.kill()
         mean = sum(held.values()) / len(held) if held else 0.0

@@ -85,7 +85,7 @@ class Stap(Engine):
             find_staprun()
             if not self.how.module:
                 find_stap()
-                find_headers(self.how.build)
+                find_headers(self.how.build, only_compiles=self.how.write is not None)
         except EngineUnavailable as error:
             return error
         return None
@@ -95,6 +95,7 @@ class Stap(Engine):
         assert self.how.write
         if os.path.lexists(self.how.write):
             raise StallscopeError(f"{self.how.write} exists already", "name a new file")
+        find_headers(self.how.build, only_compiles=True)
         request.scope.resolve()
         source = self._source(request)
         with Progress() as progress:

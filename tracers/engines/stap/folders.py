@@ -17,8 +17,10 @@ from ..protocol import EngineUnavailable
 
 _HEADERS = (
     "install them: apt-get install linux-headers-{release} (Debian, Ubuntu), dnf install kernel-devel-{release} "
-    "(Fedora, RHEL); or compile where they are (--stap-compile-only), and give the result here (--stap-module)"
+    "(Fedora, RHEL); or {otherwise}"
 )
+_ELSEWHERE = "compile where they are (--stap-compile-only), and give the result here (--stap-module)"
+_OTHERS = "name those of the kernel that the module is for: --stap-build DIR"
 _SMALLEST_MAP = 4096
 """Bytes; a stub has less."""
 _LINKED = 0xFFFFFFFF81000000
@@ -35,8 +37,11 @@ _TRACE = ("trace", "ras")
 _INCLUDED = re.compile(r"^include (/\S+)/Makefile$", re.MULTILINE)
 
 
-def find_headers(build: Path | None = None) -> Path:
-    """The kernel's build folder. EngineUnavailable if it is not there."""
+def find_headers(build: Path | None = None, *, only_compiles: bool = False) -> Path:
+    """The kernel's build folder. EngineUnavailable if it is not there.
+
+    ``only_compiles``: by --stap-compile-only; without ``build``, for the running kernel.
+    """
     release = os.uname().release
     folder = build or Path("/lib/modules") / release / "build"
     if not (folder / "Makefile").exists():
@@ -44,7 +49,8 @@ def find_headers(build: Path | None = None) -> Path:
             raise StallscopeError(
                 f"{build} is no build folder of a kernel: it has no Makefile", "give --stap-build DIR"
             )
-        raise EngineUnavailable(f"there are no headers of this kernel in {folder}", _HEADERS.format(release=release))
+        remedy = _HEADERS.format(release=release, otherwise=_OTHERS if only_compiles else _ELSEWHERE)
+        raise EngineUnavailable(f"there are no headers of this kernel in {folder}", remedy)
     return folder
 
 

@@ -59,6 +59,8 @@ def find_staprun() -> str:
     """EngineUnavailable if there is none, or modules cannot be loaded."""
     path = shutil.which("staprun")
     if path is None:
+        if found := shutil.which("staprun", mode=os.F_OK):  # on Debian only root and members of a group may run it
+            raise EngineUnavailable(f"this user may not run {found}", "run it with sudo")
         raise EngineUnavailable(
             "there is no staprun",
             "install the package systemtap-runtime",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,21 @@ from stallscope.tracers.measures.oncpu import OnCpu
 Fake = Callable[[str], Path]
 Sleeper = subprocess.Popen[bytes]
 TEXT = 'echo "TID $2:"; echo "#0  0x0000000000001234 nap"; echo "#1  0x0000000000001235 main"'
+
+PROGRAM = """
+import json, sys, threading, time
+truth = []
+def work():
+    began = time.monotonic_ns()
+    while time.monotonic_ns() < began + 400_000_000:
+        time.sleep(0.001)
+    truth.append({"wall": time.monotonic_ns() - began, "cpu": time.thread_time_ns()})
+time.sleep(0.3)
+threads = [threading.Thread(target=work) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+open(sys.argv[1], "w").write(json.dumps(truth))
+"""
 
 
 def request(scope: Scope, **given: Any) -> Request:
@@ -86,6 +103,24 @@ def test_a_command(fake_eu_stack: Fake) -> None:
     assert outcome.status == 5
     assert outcome.profile.comments[0] == "the command ended with status 5"
     assert "sleep" in {times.process for times in outcome.profile.threads}, "what it forks is sampled, too"
+
+
+def test_threads_between_two_samples(fake_eu_stack: Fake, tmp_path: Path) -> None:
+    """eu-stack takes long here: threads begin and end during a sample, and have all of their time all the same."""
+    fake_eu_stack(f"sleep 1.5; {TEXT}")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = ("/usr/bin/env", sys.executable, str(tmp_path / "program.py"), str(tmp_path / "truth"))
+    profile = EuStack().trace(request(Scope(), command=command, duration=None)).profile
+    truth = json.loads((tmp_path / "truth").read_text())
+    lost = profile.lost["ns of ends of threads"]
+    threads = [times for times in profile.threads if times.pid != times.tid]
+    assert len(threads) == len(truth) == 3
+    wall, on_cpu = sum(times.wall for times in threads), sum(times.on_cpu for times in threads)
+    assert sum(each["wall"] for each in truth) - lost <= wall
+    assert sum(each["cpu"] for each in truth) - lost <= on_cpu <= sum(each["cpu"] for each in truth) + lost + 50_000_000
+    ended = profile.lost["ends of threads"]
+    assert ended in (3, 4), "the main thread is seen after its end"
+    assert any(f"{ended} threads ended between two looks: up to " in comment for comment in profile.comments)
 
 
 def test_threads_of_a_scope(fake_eu_stack: Fake, sleeper: Sleeper) -> None:

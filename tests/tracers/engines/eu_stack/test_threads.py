@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.eu_stack import threads as module
-from stallscope.tracers.engines.eu_stack.threads import Threads, schedstat
+from stallscope.tracers.engines.eu_stack.threads import Threads, schedstat, started
 from stallscope.tracers.engines.taken import Account
 
 F: Stack = (Frame("f"),)
 G: Stack = (Frame("g"),)
+MINUTE = 60_000_000_000
 
 
 @pytest.fixture
@@ -19,6 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
     """What schedstat says, by tid; threads that are missing are gone."""
     times: dict[int, tuple[int, int]] = {2: (1000, 500)}
     monkeypatch.setattr(module, "schedstat", lambda _pid, tid: times.get(tid))
+    monkeypatch.setattr(module, "started", lambda _pid, _tid: -MINUTE)
     monkeypatch.setattr(procfs, "tids", lambda _pid: list(times))
     monkeypatch.setattr(procfs, "comm", lambda _pid, tid: f"thread {tid}")
     monkeypatch.setattr(procfs, "state", lambda tid: "S" if tid in times else "")
@@ -106,6 +110,120 @@ def test_a_thread_that_ended(clock: dict[int, tuple[int, int]]) -> None:
     account, rows = taken(threads, 1000)
     assert (account.began, account.ended, account.exited) == (100, 400, True)
     assert rows == {("interruptible", "f"): [300, 1]}
+
+
+@pytest.mark.parametrize("began_before", [False, True])
+def test_a_thread_that_is_new(
+    began_before: bool, clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it did before it was met is in its account, unless it began before the trace: its process is new to us."""
+    threads = Threads(MINUTE)
+    clock[2] = (3_000_000_000, 1_000_000_000)
+    start = MINUTE - 20_000_000 if began_before else 2 * MINUTE
+    monkeypatch.setattr(module, "started", lambda _pid, _tid: start)
+    threads.look(1, 2 * MINUTE + 5_000_000_000)
+    clock[2] = (4_000_000_000, 1_000_000_000)
+    threads.look(1, 2 * MINUTE + 7_000_000_000)
+    account, _ = taken(threads, 2 * MINUTE + 7_000_000_000)
+    if began_before:
+        assert (account.ended - account.began, account.on_cpu, account.runnable) == (2_000_000_000, 1_000_000_000, 0)
+    else:
+        assert account.ended - account.began == 7_000_000_000
+        assert (account.on_cpu, account.runnable) == (4_000_000_000, 1_000_000_000)
+
+
+def test_a_thread_ran_for_no_longer_than_it_was_there(
+    clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells to some 10 ms when it began."""
+    threads = Threads(MINUTE)
+    monkeypatch.setattr(module, "started", lambda _pid, _tid: 2 * MINUTE + 5)
+    clock[2] = (80, 20)
+    threads.look(1, 2 * MINUTE + 100)
+    account, _ = taken(threads, 2 * MINUTE + 100)
+    assert (account.on_cpu, account.runnable, account.ended - account.began) == (80, 20, 100)
+
+
+def test_ends_that_nobody_saw_are_told(clock: dict[int, tuple[int, int]]) -> None:
+    threads = Threads(0)
+    clock[3] = (5, 5)
+    threads.look(1, 0)
+    threads.look(1, 100)
+    del clock[3]
+    assert threads.unseen_ends == []
+    threads.look(1, 130)
+    threads.look(1, 200)
+    assert threads.unseen_ends == [30]
+    assert threads.pids == {1}
+    del clock[2]
+    threads.look(1, 300)
+    assert sorted(threads.unseen_ends) == [30, 100]
+    assert threads.pids == set()
+
+
+def test_a_list_of_threads_that_is_cut_short(
+    clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(0)
+    threads.look(1, 0)
+    monkeypatch.setattr(procfs, "tids", lambda _pid: [])
+    threads.look(1, 100)
+    assert threads.unseen_ends == []
+
+
+def test_a_main_thread_that_has_ended(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there until its parent has seen it, with all that it had of the cores."""
+    threads = Threads(0)
+    threads.look(2, 0)
+    clock[2] = (1040, 510)
+    monkeypatch.setattr(procfs, "state", lambda _tid: "Z")
+    threads.look(2, 100)
+    threads.look(2, 500)
+    account, _ = taken(threads, 600)
+    assert (account.on_cpu, account.runnable, account.ended) == (40, 10, 50)
+    assert threads.unseen_ends == [50]
+
+
+def test_a_tid_that_another_thread_gets(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(0)
+    threads.look(1, 0)
+    old = clock.pop(2)
+    threads.look(1, 100)
+    clock[2] = old
+    threads.look(1, 200)
+    assert len(threads.finish(200)[0]) == 1, "the same one"
+    clock[2] = (7, 3)
+    monkeypatch.setattr(module, "started", lambda _pid, _tid: MINUTE)
+    threads.look(1, MINUTE + 10)
+    one, other = threads.finish(MINUTE + 10)[0]
+    assert (one.ended, one.on_cpu) == (0, 0)
+    assert (other.began, other.ended, other.on_cpu) == (MINUTE, MINUTE + 10, 7)
+
+
+def test_names_are_read_again(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread is named a little after its beginning; what it is called later is of use, too."""
+    name = "python3"
+    monkeypatch.setattr(procfs, "comm", lambda _pid, _tid: name)
+    threads = Threads(0)
+    threads.look(1, 0)
+    assert threads.names == {2: "python3"}
+    name = "loader"
+    threads.look(1, 25_000_000)
+    assert threads.names == {2: "loader"}
+    name = "other"
+    threads.look(1, 26_000_000)
+    assert threads.names == {2: "loader"}, "not at every look"
+    threads.look(1, 60_000_000)
+    assert threads.names == {2: "other"}
+
+
+def test_when_a_thread_began() -> None:
+    before = time.monotonic_ns()
+    with ThreadPoolExecutor(1) as pool:
+        tid = pool.submit(threading.get_native_id).result()
+        began = started(os.getpid(), tid)
+    assert before - 30_000_000 <= began <= time.monotonic_ns()
+    assert started(1 << 22, 1 << 22) == 0
 
 
 def test_times_that_exceed_the_wall_clock(clock: dict[int, tuple[int, int]]) -> None:

@@ -60,6 +60,12 @@ def test_stacks(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     assert walk.seconds > 0
 
 
+def test_something_is_done_meanwhile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    calls: list[float] = []
+    Walker(str(fake_eu_stack("sleep 0.5"))).walk(sleeper.pid, lambda: calls.append(time.monotonic()))
+    assert len(calls) > 5
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

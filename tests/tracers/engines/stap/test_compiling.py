@@ -81,6 +81,11 @@ def test_no_headers(tmp_path: Path) -> None:
         with pytest.raises(EngineUnavailable, match="no headers of this kernel") as error:
             find_headers()
         assert os.uname().release in error.value.remedy
+        assert "(--stap-compile-only)" in error.value.remedy
+        with pytest.raises(EngineUnavailable, match="no headers of this kernel") as error:
+            find_headers(only_compiles=True)
+        assert "--stap-build DIR" in error.value.remedy
+        assert "--stap-compile-only" not in error.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,9 @@ def test_what_is_missing(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "can_load", lambda: False)
     with pytest.raises(EngineUnavailable, match="cannot load modules"):
         find_staprun()
+    (fakes / "staprun").chmod(0o644)
+    with pytest.raises(EngineUnavailable, match=f"this user may not run {fakes}/staprun"):
+        find_staprun()
     (fakes / "staprun").unlink()
     with pytest.raises(EngineUnavailable, match="no staprun"):
         find_staprun()

@@ -1,0 +1,98 @@
+"""Says what is known of samples if there are few of them: a share p that n samples show has a standard error of
+sqrt(p * (1 - p) / n)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..base.units import plural, share
+from ..model import Profile
+from ..model.states import RUNNABLE, RUNNING
+from .adding_up import Thread
+from .figures import Running, Summary
+
+FEW = 10
+"""Fewer samples show next to nothing."""
+_ROUGH = 0.02
+"""Standard error from which a share is told without decimals."""
+_NOT_SAMPLED = "[not sampled]"
+_MUCH = 0.5
+
+
+def shown_share(samples: int, part: int, whole: int) -> str:
+    """``part`` of ``whole``, by this number of samples in ``part``: ``about 79 %`` if they are few. 0: it is exact."""
+    if not samples or not 0 < part <= whole:
+        return share(part, whole)
+    of = _number(samples, part, whole)
+    # Not 0 or 1, which few samples do not show.
+    probable = (samples + 1) / (of + 2)
+    rough = (probable * (1 - probable) / of) ** 0.5 >= _ROUGH
+    return f"about {100 * part / whole:.0f} %" if rough else share(part, whole)
+
+
+def are_few(samples: int, part: int, whole: int) -> bool:
+    """Whether ``whole`` has too few samples to say what part of it is."""
+    return not 0 < part <= whole or _number(samples, part, whole) < FEW
+
+
+def _number(samples: int, part: int, whole: int) -> float:
+    """How many ``whole`` has."""
+    return samples * whole / part
+
+
+def few_of_threads(profile: Profile) -> str:
+    """A sentence if waits are known by samples, and half of the threads' time is of threads with few; else ""."""
+    names = [value_type.name for value_type in profile.value_types]
+    if not {"samples", "count"} <= set(names):
+        return ""
+    column, number = names.index("samples"), Counter[Thread]()
+    of_waits = 0
+    for sample in profile.samples:
+        if samples := sample.values[column]:
+            labels = dict(sample.labels)
+            state, pid, tid = (labels.get(key) for key in ("state", "pid", "tid"))
+            if isinstance(pid, int) and isinstance(tid, int):
+                number[pid, tid] += samples
+            if not str(state).startswith((RUNNING, RUNNABLE)):
+                of_waits += samples
+    if not of_waits:
+        return ""
+    middle = _middle([(number[times.pid, times.tid], times.wall) for times in profile.threads])
+    if middle >= FEW:
+        return ""
+    many = f"only some {plural(middle, 'sample')} of each thread" if middle else "hardly any samples of most threads"
+    return (
+        f"There are {many}, so that shares of places are rough: trace fewer processes (-p), trace for longer (-d), or "
+        "sample more often (-F)."
+    )
+
+
+def _middle(numbers: Sequence[tuple[int, int]]) -> int:
+    """The median of numbers with their weights."""
+    half, seen = sum(weight for _, weight in numbers) / 2, 0
+    for number, weight in sorted(numbers):
+        seen += weight
+        if seen >= half:
+            return number
+    return 0
+
+
+def few_of_work(summary: Summary, total: int, samples: int) -> str:
+    """In place of a sentence on what runs: ``samples`` were taken in ``total``, the weight of all that runs."""
+    hidden = hidden_part(summary, total)
+    few = f"There are too few samples to tell what runs ({samples}): trace for longer (-d), or sample more often (-F)."
+    return f"{hidden} {few}" if hidden else few
+
+
+def hidden_part(summary: Summary, total: int) -> str:
+    """A sentence if most of what runs was not sampled; else ""."""
+    weight = _not_sampled(summary.running)
+    if weight < _MUCH * total or not weight:
+        return ""
+    why = next((each for each in summary.comments if each.startswith(f"{_NOT_SAMPLED}: ")), "")
+    return f"{share(weight, total)} of the time on cores was not sampled{why.removeprefix(_NOT_SAMPLED)}."
+
+
+def _not_sampled(running: Sequence[Running]) -> int:
+    return sum(work.weight for work in running if work.frames == (_NOT_SAMPLED,))
