@@ -242,8 +242,8 @@ NAMED int workload_end(uint64_t begin)
 
 		printf("%s{\"function\": ", comma);
 		print_json_string(w->function);
-		printf(", \"pid\": %d, \"tid\": %d, \"calls\": %ld, \"blocks\": %ld, \"ns\": %llu, \"longest\": %llu}", w->pid,
-		       w->tid, w->calls, w->blocks, (unsigned long long)w->ns, (unsigned long long)w->longest);
+		printf(", \"pid\": %d, \"tid\": %d, \"calls\": %ld, \"blocks\": %ld, \"ns\": %llu, \"longest\": %llu}",
+		       w->pid, w->tid, w->calls, w->blocks, (unsigned long long)w->ns, (unsigned long long)w->longest);
 		comma = ", ";
 	}
 	printf("], \"threads\": [");
