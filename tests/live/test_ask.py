@@ -278,7 +278,7 @@ def test_each_way_of_the_kernel(trace: Trace, way: Way, shape: Shape) -> None:
     calls = AskedCalls(targets, asked, Compiler(), lambda name, line: lines.append(f"{name} {line.text}"), way=way)
     options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
     traced = trace("sleeps", 3, measures=(calls,), shape=shape, **options)
-    wanted = {name: count for (name, _), (count, _, _) in truths(traced).items()}
+    wanted = {name: truth["calls"] for (name, _), truth in truths(traced).items()}
     assert {call.name: call.count for call in traced.profile.calls} == wanted
     assert {answer.name: answer.count for answer in traced.profile.answers} == wanted
     assert Counter(lines) == {f'{name} comm="sleeps"': count for name, count in wanted.items()}

@@ -79,7 +79,8 @@ def check_sums(profile: Profile, outermost: str) -> None:
 def check_ioctls(traced: Traced) -> None:
     """Which function makes which ioctls, and how many."""
     made = {(each.name, each.pid, each.command): each for each in traced.profile.call_ioctls}
-    for (name, pid), (calls, _, _) in truths(traced).items():
+    for (name, pid), truth in truths(traced).items():
+        calls = truth["calls"]
         if name in IN_DRIVER:
             assert made[name, pid, IN_DRIVER[name]].count == calls, name
         if name == "cudaGetDeviceProperties_v2":

@@ -66,8 +66,8 @@ def test_counts_and_latencies(trace: Trace) -> None:
     traced = trace("sleeps", 10, measures=(Calls(wanted),))
     found = {call.name: call for call in traced.profile.calls}
     assert found.keys() == {"sleep_1ms", "sleep_10ms", "sleep_25ms"}
-    for (name, _), (calls, ns, _) in truths(traced).items():
-        call = found[name]
+    for (name, _), truth in truths(traced).items():
+        call, calls, ns = found[name], truth["calls"], truth["ns"]
         assert call.count == calls
         slack = max(CLOSE * ns, CLOCK * calls) + call.runnable + traced.stolen
         assert ns <= call.total <= ns + slack, name
