@@ -65,7 +65,7 @@ static void load_runtime(void)
 		struct mark mark = wait_begins();                                                                      \
 		int result = call;                                                                                     \
                                                                                                                        \
-		wait_ends(record, mark);                                                                               \
+		call_ends(record, mark);                                                                               \
 		if (result != (expected)) {                                                                            \
 			fprintf(stderr, "%s: %d\n", record->function, result);                                         \
 			exit(1);                                                                                       \
