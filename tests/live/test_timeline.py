@@ -120,14 +120,17 @@ def test_players_wake_each_other(trace: Trace) -> None:
     traced = trace("futex_pingpong", 1000, also=(Timeline(),))
     found = events(traced)
     players = {wait["function"]: wait for wait in traced.truth["waits"]}
+    preempted = {thread["tid"]: thread["involuntary"] for thread in traced.truth["threads"]}
     for name, other in (("ping", "pong"), ("pong", "ping")):
         tid, waker = players[name]["tid"], players[other]["tid"]
         mine = found.wakeups[(found.wakeups["tid"] == tid) & (found.wakeups["waker"] == waker)]
         spans = found.blocked[(found.blocked["tid"] == tid) & (found.blocked["stack"] != NO_STACK)]
         inside = [s for s in spans if any(frame.name == name for frame in found.stacks[s["stack"]])]
-        assert 0 < len(mine) <= players[name]["blocks"]
+        early = preempted[tid]  # one that loses its core when it is about to wait is woken, and has not waited
+        assert 0 < len(mine) <= players[name]["blocks"] + early
         assert len(inside) <= players[name]["blocks"]
-        assert {int(s["woken"]) for s in inside if s["woken"]} >= set(mine["time"].tolist()) - {0}
+        woken = {int(s["woken"]) for s in inside if s["woken"]}
+        assert len(set(mine["time"].tolist()) - {0} - woken) <= early
 
 
 def test_lives_begin_and_end(trace: Trace) -> None:
