@@ -11,6 +11,8 @@ PARTS = 4
 """Buckets per factor of two."""
 LEFT = "left without a return"
 """Named like an error: longjmp, an exception. Such calls are not counted, for their time is not known."""
+WITHOUT_PROBE = "functions without a probe"
+"""Kind of loss: functions that were to be timed, on which the kernel takes no probe."""
 BUCKETS = 28 * PARTS
 """Latencies are counted in buckets, as in the probes (bpf/ioctl.bpf.c); the last one has all longer calls."""
 

@@ -171,9 +171,14 @@ def _callers(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
     return found
 
 
-def answer_of_calls(calls: Sequence[Calls]) -> tuple[str, ...]:
-    """Which call took most of the time of all, and what that time was."""
+def answer_of_calls(calls: Sequence[Calls], without_probe: int = 0) -> tuple[str, ...]:
+    """Which call took most of the time of all, and what that time was. ``without_probe``: how many functions have no
+    probe, so that their calls are not seen."""
     whole = sum(each.time for each in calls)
+    if not calls and without_probe:
+        whose = "its" if without_probe == 1 else "their"
+        have = f"{plural(without_probe, 'function')} ha{'s' if without_probe == 1 else 've'} no probe"
+        return (f"No call was seen; {have}, so that {whose} calls cannot be seen.",)
     if not calls:
         return ("No call was seen.",)
     first = calls[0]

@@ -12,6 +12,7 @@ from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
 from ..model import Profile, ThreadTimes
+from ..model.calls import WITHOUT_PROBE
 from ..model.locks import GIL, LockTimes
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
@@ -196,7 +197,7 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, p
     if summary.duration_ns and processes:
         step = after_calls(of_time, bool(together), scope_of(processes, chosen))
     minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if whole and of_time < MINOR_CALLS else ()
-    told = answer_of_calls(summary.calls)
+    told = answer_of_calls(summary.calls, profile.lost.get(WITHOUT_PROBE, 0))
     if is_joined(profile) and (sentence := answer_of_joined(profile, summary.calls, summary.shared)):
         told = (sentence, *answer_of_times(summary.call_times), *told[1:])
     return replace(summary, answer=(*minor, *told, *together), next_step=step)

@@ -43,9 +43,18 @@ def stap_storm() -> str:
     assert not profile.lost["lines not understood"], profile.lost
     assert missing <= lost + len(kernel), (counted, kernel, profile.lost)
     assert max((counted - kernel).values(), default=0) <= AROUND, (counted, kernel)
+    _check_closed(profile)
     _wait_for(lambda: not _modules(), "a module stays loaded")
     told = f"{lost} events told as lost" if lost else "none lost"
     return f"{kernel.total():,} switches by the kernel's count, {counted.total():,} seen, {told}"
+
+
+def _check_closed(profile: Profile) -> None:
+    """Every nanosecond of a thread is in one state, what is told as lost, too. A thread that is woken on one core
+    while it leaves another one has the state TASK_WAKING for that moment: in storms this is frequent."""
+    for times in profile.threads:
+        parts = times.on_cpu + times.runnable + sum(times.blocked.values())
+        assert parts == times.wall, (times, times.wall - parts)
 
 
 def _switches(profile: Profile, truths: list[dict[str, Any]]) -> tuple[Counter[int], Counter[int]]:

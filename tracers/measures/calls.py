@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.base.units import plural, share
 from ...converters.model import ValueType
-from ...converters.model.calls import BUCKETS, LEFT, CallTimes
+from ...converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
 from ...converters.model.states import PREEMPTED, RUNNING, WOKEN
 from ..apis import cuda
 from ..apis.wanted import Wanted
@@ -305,7 +305,9 @@ class Calls(Summed):
 
     def losses(self) -> Mapping[str, int]:
         lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
-        return {**lost, "files not looked into": len(self.probed.problems) if self.probed else 0}
+        lost["files not looked into"] = len(self.probed.problems) if self.probed else 0
+        refused = len(self.probed.functions) - len(self.probed.probes()) if self.probed else 0
+        return lost | ({WITHOUT_PROBE: refused} if refused else {})
 
     def remarks(self) -> Iterable[str]:
         yield from self.probed.remarks() if self.probed else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.model.calls import BUCKETS, LEFT, CallTimes
+from stallscope.converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
 from stallscope.converters.summary.calls_view import CallsView
 from stallscope.converters.summary.next_command import Whom
@@ -92,6 +92,19 @@ def test_without_calls() -> None:
     assert summarize(Profile([ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")])).answer == (
         "No call was seen.",
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (0, "No call was seen."),
+        (1, "No call was seen; 1 function has no probe, so that its calls cannot be seen."),
+        (3, "No call was seen; 3 functions have no probe, so that their calls cannot be seen."),
+    ],
+)
+def test_that_no_call_could_be_seen_is_told(number: int, told: str) -> None:
+    columns = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
+    assert summarize(Profile(columns, lost={WITHOUT_PROBE: number})).answer == (told,)
 
 
 def test_json_has_an_entry_per_process() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ....converters.base.units import plural
+from ....converters.model.calls import WITHOUT_PROBE
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
@@ -24,7 +25,7 @@ _WORTH_A_NOTE = 0.01
 _INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
 
 _OTHERWISE = re.compile(
-    r"files not looked into|calls inside \d+ others|ioctls not reported by the kernel|"
+    rf"files not looked into|{WITHOUT_PROBE}|calls inside \d+ others|ioctls not reported by the kernel|"
     r"calls (and events )?whose |values |lines of --print|"
     r"writes to a Python function's|changes of a Python function's|begins and ends of Python functions"
 )

@@ -31,8 +31,9 @@ from ..taken import Taken, refuse
 from .compiling import Source, compile_module, find_stap, scripts_of
 from .described import described
 from .folders import find_headers
-from .functions import Chosen, Function, choose
-from .running import Running, find_staprun, module_name
+from .functions import Chosen, Function, check, choose
+from .module_file import ModuleFile, refusal, without_probe
+from .running import Running, find_staprun
 from .taking import LEFT_OUT, Taking
 
 _SCRIPTS: Mapping[type, str] = {OffCpu: "offcpu", OnCpu: "oncpu", Ioctl: "ioctl", WakeUp: "wakeup", Calls: "cuda"}
@@ -115,12 +116,11 @@ class Stap(Engine):
             try:
                 request.scope.resolve()
                 self._settings(request.scope, launch)  # whether it can be traced at all
-                if self.how.module:
-                    _check(self.how.module, request.measures)
-                module = self.how.module or self._compiled(request, interrupts)
+                given = self._given(request)
+                module = given or ModuleFile.read(self._compiled(request, interrupts))
                 request.scope.resolve()  # compiling took its time
                 settings = self._settings(request.scope, launch)
-                functions, remarks = self._functions(request)
+                functions, remarks = self._functions(request, given)
                 running = Running(staprun, module, settings)
                 try:
                     taken = _run(request, running, functions, launch, interrupts)
@@ -131,7 +131,7 @@ class Stap(Engine):
                 status = None if interrupts.requested or not launch else launch.poll()
                 if status:
                     profile.comments.insert(0, ending(status))
-                return Outcome(profile, (f"SystemTap: module {module.name}",), status)
+                return Outcome(profile, (f"SystemTap: module {module.path.name}",), status)
             finally:
                 if launch:
                     launch.stop()
@@ -145,17 +145,34 @@ class Stap(Engine):
         with Progress() as progress:
             return compile_module(self._source(request), show)
 
-    def _functions(self, request: Request) -> tuple[dict[str, Function], Sequence[str]]:
-        """Those that are timed, and what is to be said of them."""
+    def _given(self, request: Request) -> ModuleFile | None:
+        """The module of ``--stap-module``. StallscopeError if it takes other measures: what it lacks would be shown as
+        nothing."""
+        if not self.how.module:
+            return None
+        module = ModuleFile.read(self.how.module)
+        has, needed = scripts_of(module.name), _scripts(request.measures)
+        if not needed <= has:
+            raise StallscopeError(
+                f"{module.path} was compiled for another command: it has {' and '.join(sorted(has))}, but not "
+                f"{' and '.join(sorted(needed - has))}",
+                "compile it with this command: --stap-compile-only",
+            )
+        return module
+
+    def _functions(self, request: Request, given: ModuleFile | None) -> tuple[dict[str, Function], Sequence[str]]:
+        """Those that are timed, and what is to be said of them. ``given``: a module that was compiled before."""
         calls = next((each for each in request.measures if isinstance(each, Calls)), None)
         if calls is None:
             return {}, ()
         try:
             chosen = self._chosen(request, calls, self.how.files)
         except EngineUnavailable:
-            if not self.how.module:
+            if not given:
                 raise
-            chosen = Chosen(())  # the module has its functions; which files these are of is not known here
+            chosen = Chosen(())  # which files the targets will map is not known yet
+        if given:
+            chosen = check(given, calls.wanted, chosen)
         return chosen.shown(calls.wanted), chosen.remarks
 
     def _source(self, request: Request) -> Source:
@@ -203,17 +220,6 @@ def _scripts(measures: Iterable[Measure]) -> set[str]:
     return {_SCRIPTS[type(measure)] for measure in measures if type(measure) in _SCRIPTS}
 
 
-def _check(module: Path, measures: Iterable[Measure]) -> None:
-    """StallscopeError if the module takes other measures: what it lacks would be shown as nothing."""
-    has, needed = scripts_of(module_name(module)), _scripts(measures)
-    if not needed <= has:
-        raise StallscopeError(
-            f"{module} was compiled for another command: it has {' and '.join(sorted(has))}, but not "
-            f"{' and '.join(sorted(needed - has))}",
-            "compile it with this command: --stap-compile-only",
-        )
-
-
 def _mapped(pids: set[int]) -> list[str]:
     """Files with code that the processes have mapped, most used first."""
     users: dict[str, int] = {}
@@ -248,6 +254,12 @@ class _Stream:
     def show(self) -> None:
         threads = self.taking.threads
         self.progress.update(threads=len(threads.names), stacks=self.lines.number, lost=threads.lost["intervals"])
+
+    def check_probes(self) -> None:
+        """StallscopeError if no function has a probe: that no call is seen would say nothing."""
+        timed = self.running.module.functions
+        if timed and timed <= without_probe(words := self.running.words()):
+            raise refusal(words)
 
     def read_to_stop(self) -> None:
         """Until all events have been told; not longer than something comes. What is then missing is counted as lost.
@@ -294,6 +306,7 @@ def _run(
             running.end()
             while stream.read():
                 pass
+        stream.check_probes()
         return taking.taken(request, running.words(), ended)
     finally:
         ends.close()
@@ -318,6 +331,7 @@ def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float
         if left <= 0:
             return
         stream.show()  # also where nothing happens
+        stream.check_probes()
         ends.wait(interrupts.wakeup, left, [stream.running.text])
         if select.select([stream.running.text], [], [], 0)[0] and not stream.read():
             return  # the script has ended

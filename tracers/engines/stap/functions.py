@@ -7,16 +7,21 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ....converters.base.errors import StallscopeError
+from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ...apis import cuda
 from ...apis.wanted import Wanted
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
 from ...images.functions import find_functions, function_names, is_of_go
+from ...measures.probed import some
 from ..protocol import EngineUnavailable
+from .module_file import ModuleFile
 
 MOST = 500
 """Functions of one module: stap compiles code for each."""
+_NO_FILE = (-1, -1)
 _NAME = re.compile(r"[A-Za-z_][\w$]*")
 """Names that a probe can be given: others have letters that mean something in the language of scripts."""
 
@@ -59,6 +64,38 @@ def choose(wanted: Wanted, files: Sequence[str], programs: Collection[str]) -> C
         )
     told = f"functions with names that SystemTap does not take: {len(left_out)}, {left_out[0]}" if left_out else ""
     return Chosen(tuple(found), (told,) if told else ())
+
+
+def check(module: ModuleFile, wanted: Wanted, found: Chosen) -> Chosen:
+    """The functions of a module that was compiled before. ``found``: those that the targets have, as far as known.
+
+    StallscopeError if it times others than ``wanted``, or none of ``found``: that no call is seen would say nothing.
+    """
+    has = sorted(module.functions)
+    if others := [name for path, name in has if not _is_wanted(path, name, wanted)]:
+        raise StallscopeError(
+            f"{module.path} was compiled for other functions than this command asks for: {some(others)}",
+            "compile it with the same options: --stap-compile-only",
+        )
+    lacks = [each for each in found.functions if each not in module.functions]
+    if lacks and len(lacks) == len(found.functions):
+        raise StallscopeError(
+            f"{module.path} times none of the functions that the targets have: {some([name for _, name in lacks])} of "
+            f"{printable(lacks[0][0])}",
+            "compile it for this file: --stap-compile-only with --lib, TARGET or --stap-symbols FILE",
+        )
+    told = f"functions that the module does not time: {some([name for _, name in lacks])}"
+    return Chosen(tuple(has), (told,) if lacks else ())
+
+
+def _is_wanted(path: str, name: str, wanted: Wanted) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        identity = _NO_FILE
+    else:
+        identity = status.st_dev, status.st_ino
+    return wanted.wants(name, path, identity)
 
 
 def _wanted_in(path: str, wanted: Wanted, *, is_program: bool) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 import shutil
 import signal
@@ -14,19 +13,17 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
 from .compiling import NAME
+from .module_file import ModuleFile
 
 _PATIENCE = 60.0
 """Seconds for the module to be loaded, and to be unloaded."""
 _CONTROL = "/proc/systemtap"
 _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
-_MODULE_NAME = re.compile(rb"\0(?:name=)?(NAME[a-z]+_[0-9a-f]{8})\0".replace(b"NAME", NAME.encode()))
-"""In .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
 _MOST_WORDS = 1 << 22
 """Bytes of what staprun says: a warning for each probe that could not be attached, and at the end what was skipped."""
 _BUFFER_MB = 16
@@ -100,14 +97,14 @@ def loaded() -> list[str]:
 class Running:
     """A module that is loaded. Whatever happens, `close` unloads it."""
 
-    def __init__(self, staprun: str, module: Path, settings: Mapping[str, str | int]) -> None:
+    def __init__(self, staprun: str, module: ModuleFile, settings: Mapping[str, str | int]) -> None:
         """``settings``: the script's variables."""
-        name = module_name(module)
+        self.module = module
         self._staprun = staprun
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._folder = tempfile.TemporaryDirectory(prefix="stallscope-stap-")
-        file = Path(self._folder.name) / f"{name}.ko"
-        shutil.copyfile(module, file)
+        file = Path(self._folder.name) / f"{module.name}.ko"
+        shutil.copyfile(module.path, file)
         words = [f"{name}={value}" for name, value in settings.items()]
         # -R: a name of its own, so that the same module can be there twice; it works if the file has the module's name.
         self._process = subprocess.Popen(
@@ -147,9 +144,8 @@ class Running:
         return EngineUnavailable(f"staprun failed: {_first_line(said)}", "dmesg may say more")
 
     def words(self) -> str:
-        """What it said on standard error."""
-        self._said.seek(0)
-        return self._said.read(_MOST_WORDS).decode(errors="replace")
+        """What it has said on standard error. It writes where its descriptor stands, which is ours, too."""
+        return os.pread(self._said.fileno(), _MOST_WORDS, 0).decode(errors="replace")
 
     def stop(self) -> bool:
         """Asks the script to tell no more events, and to say so when all were told: without that, SystemTap throws away
@@ -196,17 +192,6 @@ class Running:
     def _own(self) -> list[str]:
         """The name of its module, which has its number in it."""
         return [name for name in loaded() if name.endswith(f"_{self._process.pid}")]
-
-
-def module_name(module: Path) -> str:
-    """The module's name, which is in it. StallscopeError if it is none of ours."""
-    try:
-        match = _MODULE_NAME.search(module.read_bytes())
-    except OSError as error:
-        raise StallscopeError(f"cannot read {module}: {error.strerror}", "name a file of --stap-compile-only") from None
-    if not match:
-        raise StallscopeError(f"{module} is no module of this tracer", "name a file of --stap-compile-only")
-    return match[1].decode()
 
 
 def _first_line(said: str) -> str:

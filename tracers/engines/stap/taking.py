@@ -10,6 +10,7 @@ from types import MappingProxyType
 from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ....converters.model import Frame
+from ....converters.model.calls import WITHOUT_PROBE
 from ....converters.readers.stap.lines import Fork, Line, Lines, Name, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
@@ -18,6 +19,7 @@ from ...measures.ioctl import Ioctl
 from ...measures.locks import Locks
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
+from ...measures.probed import some
 from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
@@ -28,13 +30,13 @@ from . import missing_tables
 from .calls import Calls
 from .compiling import MOST_FRAMES
 from .functions import Function
+from .module_file import UNATTACHED, without_probe
 from .threads import Filter, Part, Threads
 from .user_names import FileNames
 from .wakes import Names, Wakes
 
 _SKIPPED = re.compile(r"skipped probes: (\d+)")
 _FAILED = re.compile(r"(\d+) transport failures")
-_UNATTACHED = "registration error"
 _MATTERS = 0.01
 """Losses matter from this share of the events, or of the time, on."""
 _WERE = {True: "was", False: "were"}
@@ -131,7 +133,7 @@ class Taking:
             accounts,
             self.threads.names,
             {account.pid: self.threads.names.get(account.pid, "") for account in accounts},
-            self._lost(skipped),
+            self._lost(skipped, words),
             remarks,
             calls=calls_by_process(self.calls.timed(), names) if self.calls else (),
             shared=self.calls.shared(ended) if self.calls else (),
@@ -155,9 +157,10 @@ class Taking:
         patterns = (_SKIPPED,) if self._lines.printed is not None else (_SKIPPED, _FAILED)
         return sum(int(number) for pattern in patterns for number in pattern.findall(words))
 
-    def _lost(self, skipped: int) -> dict[str, int]:
+    def _lost(self, skipped: int, words: str) -> dict[str, int]:
         lost = Counter(self._lines.lost)
         lost["events"] += skipped
+        lost[WITHOUT_PROBE] += len(without_probe(words))
         for each in (self.threads, self.calls, self.wakes):
             more = each.lost if each else {}
             for kind, number in more.items():
@@ -172,9 +175,10 @@ def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], wo
             (f" (SystemTap: {printable(line)[:_LONGEST]})" for line in words.splitlines() if "ERROR" in line), ""
         )
         remarks.append(f"the script did not come to its end: what it lost is not known{said}")
-    if unattached := [line for line in words.splitlines() if _UNATTACHED in line]:
+    if unattached := [line for line in words.splitlines() if UNATTACHED in line]:
         first = printable(unattached[0])[:_LONGEST]
-        remarks.append(f"{len(unattached):,} probes could not be attached, and tell nothing (SystemTap: {first})")
+        names = [name for _, name in sorted(without_probe(words))] or [plural(len(unattached), "place")]
+        remarks.append(f"no probe could be put on {some(names)}, whose calls are not seen (SystemTap: {first})")
     longest = max((len(_native(place)) for row in rows.values() for place in row), default=0)
     if longest >= MOST_FRAMES:
         remarks.append(f"stacks of more than {MOST_FRAMES} frames are cut: what called the rest is missing")

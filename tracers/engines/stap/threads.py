@@ -154,7 +154,7 @@ class Threads:
             gap = max(line.blocked, 0) + max(line.runnable, 0)
             self._waited(line, [Part(OTHER, _NONE, gap, gap)])
             return self._ran(thread, line.since + gap, 0)
-        if letter == "?":
+        if letter == "?" and line.since <= self.began:
             # Its state was looked at later than the trace began: one that was woken meanwhile had been blocked.
             letter = "?" if thread.letter == "R" and line.runnable > 0 else thread.letter
         else:

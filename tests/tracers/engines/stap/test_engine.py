@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from pathlib import Path
 
 import pytest
+from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.calls import WITHOUT_PROBE
+from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
@@ -112,6 +116,25 @@ def test_a_module_of_another_command(tmp_path: Path, letters: str) -> None:
     with pytest.raises(StallscopeError, match=r"compiled for another command: it has .*, but not offcpu\n"):
         Stap(How(module=tmp_path / "x.ko")).trace(request())
     assert not (tmp_path / "log").exists()
+
+
+NO_PROBE = 'WARNING: probe process("{}").function("sleep_1ms").call at inode-offset 1:(nil) registration error (rc -5)'
+
+
+def test_functions_that_get_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That no call is seen would say nothing. Of two functions, the other one may have been called."""
+    path = str(FOLDER / "sleeps")
+    measure = Calls(Wanted(libraries=(Library.at(path),), symbols=re.compile("^sleep_")))
+    monkeypatch.setenv("FAKE_STAPRUN_SAYS", f"{NO_PROBE.format(path)}\n")
+    points = f'process("{path}").function("sleep_1ms").call\0'
+    module = tmp_path / "x.ko"
+    module.write_text(f"\0name=stallscope_c_12345678\0{points}")
+    with pytest.raises(StallscopeError, match=r"no function could get a probe.*\(rc -5\)"):
+        Stap(How(module=module)).trace(request(measure))
+    module.write_text(f"\0name=stallscope_c_12345678\0{points}{points.replace('1ms', '10ms')}")
+    profile = Stap(How(module=module)).trace(request(measure)).profile
+    assert profile.lost[WITHOUT_PROBE] == 1
+    assert any("no probe could be put on sleep_1ms" in comment for comment in profile.comments)
 
 
 def test_a_module_that_takes_more(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from runner import FOLDER
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.protocol import EngineUnavailable
-from stallscope.tracers.engines.stap.functions import Function, choose
+from stallscope.tracers.engines.stap.functions import Chosen, Function, check, choose
+from stallscope.tracers.engines.stap.module_file import ModuleFile
 
 SLEEPS = str(FOLDER / "sleeps")
 CUDA = str(FOLDER / "libcudart.so.12")
@@ -30,6 +32,38 @@ def test_functions_of_cuda() -> None:
     names = {name for path, name in choose(Wanted(), (CUDA, SLEEPS, "/nowhere"), (SLEEPS,)).functions if path == CUDA}
     assert "cudaMemcpy" in names
     assert "cudaLaunchKernel" not in names
+
+
+def given(path: str, *names: str) -> ModuleFile:
+    return ModuleFile(Path("/x.ko"), "stallscope_fc_12345678", frozenset((path, name) for name in names))
+
+
+def test_a_module_for_these_functions() -> None:
+    found = choose(wanted("^sleep_1"), (), ())
+    checked = check(given(SLEEPS, "sleep_1ms", "sleep_10ms"), wanted("^sleep_1"), found)
+    assert sorted(checked.functions) == sorted(found.functions)
+    assert not checked.remarks
+
+
+def test_a_module_for_other_functions() -> None:
+    """Calls of these would be shown instead, or none, as if there were none."""
+    with pytest.raises(StallscopeError, match="for other functions than this command asks for: sleep_10ms"):
+        check(given(SLEEPS, "sleep_1ms", "sleep_10ms"), wanted("^sleep_1ms$"), Chosen(()))
+
+
+def test_a_module_for_another_file() -> None:
+    """The same library at another path, for example."""
+    anywhere = Wanted(libraries=(Library.at("libx.so.1"),), symbols=re.compile("^f"))
+    found = Chosen((("/opt/libx.so.1", "f"),))
+    with pytest.raises(StallscopeError, match=r"none of the functions that the targets have: f of /opt/libx\.so\.1"):
+        check(given("/usr/lib/libx.so.1", "f"), anywhere, found)
+    assert check(given("/usr/lib/libx.so.1", "f"), anywhere, Chosen(())).functions == (("/usr/lib/libx.so.1", "f"),)
+
+
+def test_a_module_that_lacks_a_function_is_told() -> None:
+    checked = check(given(SLEEPS, "sleep_1ms"), wanted("^sleep_1"), choose(wanted("^sleep_1"), (), ()))
+    assert checked.functions == ((SLEEPS, "sleep_1ms"),)
+    assert checked.remarks == ("functions that the module does not time: sleep_10ms",)
 
 
 def test_none() -> None:

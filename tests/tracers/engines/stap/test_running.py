@@ -7,20 +7,20 @@ import signal
 from pathlib import Path
 
 import pytest
-from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.engines.stap import running
+from stallscope.tracers.engines.stap.module_file import ModuleFile
 from stallscope.tracers.engines.stap.running import Running, find_staprun, loaded
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Path:
+def module(tmp_path: Path) -> ModuleFile:
     file = tmp_path / "x.ko"
     file.write_bytes(b"\x7fELF\0name=stallscope_f_12345678\0vermagic=6.1\0")
-    return file
+    return ModuleFile.read(file)
 
 
-def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_prints(fakes: Path, module: ModuleFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
     monkeypatch.setenv("FAKE_STAPRUN_REST", "last\n")
     started = Running(find_staprun(), module, {"pids": "1,2", "children": 0})
@@ -36,15 +36,7 @@ def test_what_it_prints(fakes: Path, module: Path, tmp_path: Path, monkeypatch: 
     assert not os.path.exists(f"/proc/{pid}")
 
 
-@pytest.mark.parametrize("known", [b"\0name=stallscope_fn_12345678\0", b"\0\0stallscope_fn_12345678\0\0"])
-def test_name_of_a_module_for_an_old_kernel_is_known(tmp_path: Path, known: bytes) -> None:
-    """Before 4.13 it is in struct module alone. Symbols, which come later, begin in the same way."""
-    file = tmp_path / "old.ko"
-    file.write_bytes(b"\x7fELF\0license=GPL" + known + b"vermagic\0stallscope_registers\0stallscope_old_rsp\0")
-    assert running.module_name(file) == "stallscope_fn_12345678"
-
-
-def test_a_loaded_module_needs_no_file(fakes: Path, module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loaded_module_needs_no_file(fakes: Path, module: ModuleFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there when this process gets SIGKILL stays."""
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
     started = Running(find_staprun(), module, {})
@@ -55,7 +47,9 @@ def test_a_loaded_module_needs_no_file(fakes: Path, module: Path, monkeypatch: p
         started.close()
 
 
-def test_a_module_is_asked_to_stop(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_is_asked_to_stop(
+    fakes: Path, module: ModuleFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
     started = Running(find_staprun(), module, {})
     try:
@@ -74,7 +68,7 @@ def test_a_module_is_asked_to_stop(fakes: Path, module: Path, tmp_path: Path, mo
         started.close()
 
 
-def test_close_alone_ends_it(fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_alone_ends_it(fakes: Path, module: ModuleFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
     monkeypatch.setenv("FAKE_STAPRUN_REST", "last\n" * 20_000)  # more than a pipe holds
     started = Running(find_staprun(), module, {})
@@ -84,7 +78,7 @@ def test_close_alone_ends_it(fakes: Path, module: Path, tmp_path: Path, monkeypa
 
 
 def test_a_module_that_was_left_is_unloaded(
-    fakes: Path, module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fakes: Path, module: ModuleFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL for staprun: only its own module goes."""
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
@@ -122,7 +116,7 @@ def test_a_system_that_loads_no_more_modules(fakes: Path, tmp_path: Path, monkey
     ],
 )
 def test_why_it_cannot_be_loaded(
-    fakes: Path, module: Path, monkeypatch: pytest.MonkeyPatch, said: str, cause: str
+    fakes: Path, module: ModuleFile, monkeypatch: pytest.MonkeyPatch, said: str, cause: str
 ) -> None:
     monkeypatch.setenv("FAKE_STAPRUN_SAYS", said)
     started = Running(find_staprun(), module, {})
@@ -145,12 +139,3 @@ def test_what_is_missing(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (fakes / "staprun").unlink()
     with pytest.raises(EngineUnavailable, match="no staprun"):
         find_staprun()
-
-
-@pytest.mark.parametrize("content", [b"", b"\0name=nvidia\0"])
-def test_a_file_that_is_none_of_ours(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "x.ko").write_bytes(content)
-    with pytest.raises(StallscopeError, match="no module of this tracer"):
-        Running("/nowhere/staprun", tmp_path / "x.ko", {})
-    with pytest.raises(StallscopeError, match="cannot read"):
-        Running("/nowhere/staprun", tmp_path / "none.ko", {})

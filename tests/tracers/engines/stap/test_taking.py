@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from stallscope.converters.model.calls import WITHOUT_PROBE
 from stallscope.converters.model.processes import cpu_set
 from stallscope.converters.readers.stap.lines import Fork, Lines, Name
 from stallscope.tracers.base.conditions import Conditions
@@ -86,10 +87,12 @@ def test_few_losses_are_told_without_advice() -> None:
 
 def test_probes_that_were_not_attached_are_told() -> None:
     words = 'WARNING: probe process("/x").function("f").call (address 0x1) registration error (rc -524)\n' * 2
+    found = taken(words=words)
     assert any(
-        remark.startswith("2 probes could not be attached, and tell nothing (SystemTap: WARNING: probe process")
-        for remark in taken(words=words).comments
+        remark.startswith("no probe could be put on f, whose calls are not seen (SystemTap: WARNING: probe process")
+        for remark in found.comments
     )
+    assert found.lost[WITHOUT_PROBE] == 1
 
 
 def test_what_the_scope_leaves_out_is_told() -> None:

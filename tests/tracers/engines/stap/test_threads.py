@@ -49,6 +49,18 @@ def test_waits_fill_the_time() -> None:
     assert not any(threads.lost.values())
 
 
+def test_a_wait_whose_state_is_not_known() -> None:
+    """It was woken already while it left its core: what it ran before counts as with every wait."""
+    for letter in "W?":
+        threads = took(
+            Wait(1, 1, "S", 0, 0, 1000, 0, 200, 0), Wait(1, 1, letter, 0, 0, 1300, 100, 50, 10), Runs(1, 640)
+        )
+        found = account(threads)
+        assert (found.on_cpu, found.runnable) == (740, 10)
+        assert found.blocked == {INTERRUPTIBLE: 200, OTHER: 50}
+        assert not any(threads.lost.values())
+
+
 def test_a_switch_from_the_core_that_was_skipped() -> None:
     """It ran from 1200 on; of what it did until 1500, nothing is known."""
     threads = took(
