@@ -23,6 +23,7 @@ import program_checks
 import stack_checks
 import stap_calls_check
 import stap_check
+import stap_plain
 import stap_trouble
 import time_checks
 import wait_checks
@@ -67,6 +68,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "stap_deep": stap_trouble.stap_deep,
     "stap_killed": stap_trouble.stap_killed,
     "stap_waits": stap_trouble.stap_waits,
+    "stap_plain": stap_plain.run,
     "nvidia": nvidia_check.nvidia,
     "nvidia_holder": nvidia_check.nvidia_holder,
     "nvidia_stap": nvidia_check.nvidia_stap,

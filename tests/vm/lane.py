@@ -134,6 +134,8 @@ def _prepared(kernel: Kernel, check: str) -> Image:
         _wheels()
     if check in stap_modules.OF_CHECKS:
         stap_modules.make(kernel, check)
+    if check == "stap_plain":
+        stap_modules.make_plain(kernel)
     if check in DRIVERS:
         standin_driver.build(kernel)
     return booted

@@ -25,6 +25,9 @@ WITH_ASKED = ("5.15", "6.1")
 """Kernels on which bcc's programs are run."""
 BESIDE_LIBBPF = ("stap", "stap_ioctl", "stap_wakeup", "stap_cuda")
 SYSTEMTAP = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "stap_waits")
+PLAIN_SYSTEMTAP = ("stap_plain",)
+WITH_PLAIN_SYSTEMTAP = ("5.10",)
+"""Kernels that need no correction of Debian 12's SystemTap."""
 WITH_OWN_SYSTEMTAP = ("6.12", "7.2")
 """Kernels for which Debian 12's SystemTap and compiler cannot make modules: those of their own suites do."""
 WITH_SYSTEMTAP = ("5.10", "5.15", "6.1", *WITH_OWN_SYSTEMTAP)
@@ -42,7 +45,7 @@ WITHOUT_STOPS = ("perf", "eu_stack")
 ENGINES: dict[str, tuple[str, ...]] = {
     "libbpf": ("load", "doctor", "truth", "stacks", *LONG, *DRIVER),
     "bcc": ("bcc", "ask"),
-    "stap": (*BESIDE_LIBBPF, *DRIVER_BESIDE, *SYSTEMTAP, "auto_stap"),
+    "stap": (*BESIDE_LIBBPF, *DRIVER_BESIDE, *SYSTEMTAP, *PLAIN_SYSTEMTAP, "auto_stap"),
     "perf": ("perf", "auto_perf"),
     "eu-stack": ("eu_stack",),
 }
@@ -53,8 +56,8 @@ REFUSALS: dict[str, tuple[str, ...]] = {"refused": ("libbpf",), "no_bpf": ("libb
 ALL = tuple(
     dict.fromkeys(
         (
-            *(*SHORT, *LONG, *REFUSED, *NO_BPF, *BESIDE_LIBBPF, *SYSTEMTAP, *NO_SYSTEMTAP, *DRIVER, *DRIVER_BESIDE),
-            *(*ASKED, *BCC, *WITHOUT_STOPS),
+            *(*SHORT, *LONG, *REFUSED, *NO_BPF, *BESIDE_LIBBPF, *SYSTEMTAP, *PLAIN_SYSTEMTAP, *NO_SYSTEMTAP),
+            *(*DRIVER, *DRIVER_BESIDE, *ASKED, *BCC, *WITHOUT_STOPS),
         )
     )
 )
@@ -74,6 +77,7 @@ def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
     systemtap = SYSTEMTAP if kernel.name in WITH_SYSTEMTAP else ()
     if systemtap and kernel.name not in TOO_OLD:
         systemtap = BESIDE_LIBBPF + systemtap
+    systemtap += PLAIN_SYSTEMTAP if kernel.name in WITH_PLAIN_SYSTEMTAP else ()
     if kernel.name in WITH_OWN_SYSTEMTAP:
         systemtap += NO_SYSTEMTAP
     asked = ASKED if kernel.name in WITH_ASKED else ()

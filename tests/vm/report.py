@@ -44,6 +44,7 @@ TITLES = {
     "stap_deep": "`--engine stap`: deep stacks",
     "stap_killed": "`--engine stap`: SIGKILL",
     "stap_waits": "`--engine stap`: waits go on",
+    "stap_plain": "the scripts of stap/ by themselves",
     "refused": "refused",
     "no_bpf": "`--engine libbpf` and `--engine bcc` without BPF",
     "bcc": "`--engine auto` where libbpf cannot be used, or finds no type information: bcc",

@@ -61,7 +61,7 @@ def wakeup() -> str:
 
 def cuda() -> str:
     """trace-cuda with both engines."""
-    _move_to_memory(Path(PRODUCER))
+    move_to_memory(Path(PRODUCER))
     wanted = Wanted(libraries=(Library.at(PRODUCER),), symbols=re.compile(CALLS))
     ioctls = Ioctl(alone=False)
     more = ("--lib", PRODUCER, "--sym", CALLS)
@@ -72,7 +72,7 @@ def cuda() -> str:
     return f"{calls} calls, the same in both, with the same {functions} stacks; times within {differs:.1%}"
 
 
-def _move_to_memory(program: Path) -> None:
+def move_to_memory(program: Path) -> None:
     """The kernel takes no probes on files of the host."""
     data = program.read_bytes()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(program.parent)], check=True)

@@ -78,6 +78,29 @@ OF_CHECKS = {**{name: name for name in MODULES}, **dict.fromkeys(OF_WALL, "stap"
 """By check: the module that it loads."""
 
 
+_INDENT = "#     "
+"""Of the command in a script's first lines."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A script by itself: the workload that it traces, and its own arguments."""
+
+    workload: tuple[str | int, ...]
+    arguments: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+
+_ITEMS = ("slow_producer", 20, 150_000)
+PLAIN = {
+    "offcpu": Plain(_ITEMS),
+    "oncpu": Plain(("shares", 8_000), ("199",), ("libshares.so",)),
+    "ioctl": Plain(("ioctls", "held", 2, 5, 100_000)),
+    "wakeup": Plain(_ITEMS),
+    "cuda": Plain(_ITEMS, (PRODUCER, "*_item")),
+}
+
+
 def module_of(kernel: str, check: str) -> Path:
     """Where the module of a check is."""
     return ROOT / "build" / "vm" / f"{OF_CHECKS[check]}-{kernel}.ko"
@@ -104,6 +127,38 @@ def make(kernel: Kernel, check: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ImageError(f"no SystemTap module for {kernel.name}: {done.stderr.strip()}")
+
+
+def usage(script: str) -> list[str]:
+    """The words of the command in a script's first lines, up to the script's name."""
+    lines = [line for line in (ROOT / "stap" / f"{script}.stp").read_text().splitlines() if line.startswith(_INDENT)]
+    words = shlex.split(" ".join(line.removeprefix(_INDENT).removesuffix("\\") for line in lines))
+    return words[: words.index(f"stap/{script}.stp") + 1]
+
+
+def plain_module(kernel: str, script: str) -> Path:
+    """Where the module of a script by itself is."""
+    return ROOT / "build" / "vm" / f"plain_{script}-{kernel}" / f"plain_{script}.ko"
+
+
+def make_plain(kernel: Kernel) -> None:
+    """Compiles each script by the command in its first lines, with the files of its workload. ImageError."""
+    build = build_folder(kernel)
+    if not (symbols := build / "System.map").exists():
+        _write_symbols(kernel, symbols)  # cuda.stp needs them
+    for script, plain in PLAIN.items():
+        command, *flags, file = usage(script)
+        flags = flags[: flags.index("-d")]
+        own = (WORKLOADS / str(name) for name in (plain.workload[0], *plain.libraries))
+        tables = [word for each in (*own, *_LIBRARIES[:1]) for word in ("-d", str(each))]
+        module = plain_module(kernel.name, script)
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.unlink(missing_ok=True)
+        words = [command, *flags, "-p4", "-m", module.stem, "-r", str(build), *tables, file]
+        words = [word.replace("stap/", f"{ROOT}/stap/") if word.startswith("stap/") else word for word in words]
+        done = subprocess.run([*words, *plain.arguments], capture_output=True, text=True, cwd=module.parent)
+        if done.returncode or not module.exists():
+            raise ImageError(f"{script}.stp: {done.stderr.strip()[-500:]}")
 
 
 def preparation(kernel: Kernel, check: str) -> str:
