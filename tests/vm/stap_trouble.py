@@ -15,6 +15,7 @@ from typing import Any
 
 from commands import Tracer, load
 from runner import Workload
+from stacks_truth import reaches_start
 from stallscope.converters.model import Profile
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES, NAME
 
@@ -132,7 +133,19 @@ def stap_waits() -> str:
         after = [_voluntary(each.pid) for each in programs]
     print(before, after)
     assert before == after, (before, after)
-    return "no thread of a traced program, or of another one, was woken"
+    return f"no thread of a traced program, or of another one, was woken; {_check_sleepers(load(OUTPUT))}"
+
+
+def _check_sleepers(profile: Profile) -> str:
+    """Threads that slept all the time have whole stacks, of the user's code and of the kernel."""
+    stacks = {sample.label("tid"): sample.stack for sample in profile.samples if sample.label("open")}
+    print(*stacks.values(), sep="\n")
+    assert len(stacks) == 3, stacks
+    assert all(reaches_start(stack) for stack in stacks.values()), stacks
+    assert all(any(frame.kind == "kernel" for frame in stack) for stack in stacks.values()), stacks
+    names = {frame.name for stack in stacks.values() for frame in stack}
+    assert {"epoll_wait", "pause"} <= names, names
+    return f"the stacks of {len(stacks)} threads that slept all the time are whole"
 
 
 def _voluntary(pid: int) -> list[int]:

@@ -156,6 +156,16 @@ class ElfFile:
             known |= inside
         return vaddrs, hits == 1
 
+    def mapped_at(self, offset: int) -> int | None:
+        """The virtual address at which a mapping begins that begins at a file offset; None where nothing is mapped."""
+        for s in self.segments:
+            if s.type == _PT_LOAD and s.offset <= offset < s.offset + s.filesz:
+                return s.vaddr + offset - s.offset
+        # A mapping begins at the page of its segment's first byte.
+        return next(
+            (s.vaddr & -_PAGE for s in self.segments if s.type == _PT_LOAD and s.offset & -_PAGE == offset), None
+        )
+
     def to_offset(self, vaddr: int) -> int | None:
         """A virtual address of code, or the one just behind it, as a file offset; None where there is no code."""
         for s in self.segments:

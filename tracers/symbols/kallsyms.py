@@ -83,7 +83,7 @@ class Kallsyms:
             return None
         _, name, module = best
         end = self._end(int(self._addresses[last]), last, module)
-        return (name, _module(module), end) if end else None
+        return (name, module_named(module), end) if end else None
 
     def _end(self, start: int, last: int, module: str) -> int:
         following = int(self._addresses[last + 1]) if last + 1 < len(self._addresses) else 1 << 64
@@ -109,7 +109,7 @@ class Kallsyms:
         return name, module.strip().removeprefix("[").removesuffix("]")
 
 
-def _module(name: str) -> Module:
+def module_named(name: str) -> Module:
     if not name:
         return KERNEL
     return Module(f"[{name}]" if name == _BPF or name.startswith("__builtin") else f"{name}.ko")

@@ -24,7 +24,7 @@ Finder = Callable[[int, Mapping], "ElfFile | None"]
 """Finds the file behind a mapping of a process."""
 
 VDSO = "[vdso]"
-_PT_LOAD, _PF_X, _PAGE = 1, 1, 4096
+_PT_LOAD, _PF_X = 1, 1
 _EVICT = 64
 """Tables evicted at once."""
 _WORTH_A_NOTE = 0.01
@@ -272,7 +272,7 @@ class Loader:
     def _entries(self, pid: int, mapping: Mapping) -> list[tuple[int, int, int]]:
         """(start, offset from an address to its place in the chunk, table) of each chunk."""
         file = self._file(pid, mapping)
-        vaddr = _vaddr(file.elf, mapping.offset) if file is not None else None
+        vaddr = file.elf.mapped_at(mapping.offset) if file is not None else None
         if file is None or vaddr is None:
             return [(mapping.start, 0, TABLE_NONE)]
         entries: list[tuple[int, int, int]] = []
@@ -381,15 +381,3 @@ def _identity(elf: ElfFile) -> tuple[int, int]:
         status = os.fstat(elf.source.fd)
         return status.st_dev, status.st_ino
     return -1, id(elf)
-
-
-def _vaddr(elf: ElfFile, offset: int) -> int | None:
-    """The virtual address of the code at a file offset."""
-    for segment in elf.segments:
-        if segment.type == _PT_LOAD and segment.offset <= offset < segment.offset + segment.filesz:
-            return segment.vaddr + offset - segment.offset
-    # A mapping begins at the page of its segment's first byte.
-    for segment in elf.segments:
-        if segment.type == _PT_LOAD and segment.offset & -_PAGE == offset:
-            return segment.vaddr & -_PAGE
-    return None

@@ -22,7 +22,7 @@ _WAIT = re.compile(
 )
 _FRAME = re.compile(rb"([fk]) (\d{1,10}) (\d{1,5}) (.*)", re.DOTALL)
 _NAME = re.compile(rb"n (\d{1,10}) (\d{1,10}) (.*)", re.DOTALL)
-_NUMBERS = re.compile(rb"([bclrsx])((?: -?\d{1,19}){2,4})")
+_NUMBERS = re.compile(rb"([bcglrsx])((?: -?\d{1,20}){2,4})")
 _IOCTL = re.compile(
     rb"([iI]) (\d{1,10}) (\d{1,10}) (-?\d{1,10}) (\d{1,10}) (\d{1,19}) (\d{1,19}) (-?\d{1,10}) (.{1,64})",
     re.DOTALL,
@@ -178,16 +178,28 @@ class Woken(NamedTuple):
     """Of the interrupt or softirq."""
 
 
-_KINDS: dict[bytes, type[Fork] | type[Exit] | type[Runs] | type[Sampled] | type[Inside] | type[Left]] = {
+class SleepsAt(NamedTuple):
+    """Registers of a thread that sleeps, for its user code; 0 for a thread of the kernel."""
+
+    tid: int
+    ip: int
+    sp: int
+    bp: int
+
+
+_Numbers = Fork | Exit | Runs | Sampled | Inside | Left | SleepsAt
+
+_KINDS: dict[bytes, type[_Numbers]] = {
     b"b": Fork,
     b"c": Inside,
+    b"g": SleepsAt,
     b"l": Left,
     b"r": Runs,
     b"s": Sampled,
     b"x": Exit,
 }
 
-Line = Wait | Name | Fork | Exit | Runs | Sampled | Inside | Left | Descriptor | IoctlCall | FunctionCall | Woken
+Line = Wait | Name | _Numbers | Descriptor | IoctlCall | FunctionCall | Woken
 
 
 def _wait(match: re.Match[bytes]) -> Wait:
@@ -200,7 +212,7 @@ def _name(match: re.Match[bytes]) -> Name:
     return Name(int(match[1]), int(match[2]), unescaped(match[3]))
 
 
-def _numbers(match: re.Match[bytes]) -> Fork | Exit | Runs | Sampled | Inside | Left | None:
+def _numbers(match: re.Match[bytes]) -> _Numbers | None:
     numbers = tuple(map(int, match[2].split()))
     kind = _KINDS[match[1]]
     return kind._make(numbers) if len(numbers) == len(kind._fields) else None

@@ -6,8 +6,9 @@ import os
 import select
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
@@ -25,6 +26,7 @@ from ...measures.offcpu import OffCpu
 from ...measures.oncpu import CLOCK, OnCpu
 from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
+from ..asleep import Asleep
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
@@ -121,13 +123,16 @@ class Stap(Engine):
                 request.scope.resolve()  # compiling took its time
                 settings = self._settings(request.scope, launch)
                 functions, remarks = self._functions(request, given)
+                asleep = Asleep(user=self.how.user_stacks, kernel=self.how.kernel_stacks)
                 running = Running(staprun, module, settings)
                 try:
-                    taken = _run(request, running, functions, launch, interrupts)
+                    taking_of = partial(Taking, measures=request.measures, functions=functions, asleep=asleep)
+                    taken = _run(request, running, taking_of, launch, interrupts)
                     profile = taken.profile(request.measures, request.what)
                     profile.comments += remarks
                 finally:
                     running.close()
+                    asleep.close()
                 status = None if interrupts.requested or not launch else launch.poll()
                 if status:
                     profile.comments.insert(0, ending(status))
@@ -278,8 +283,13 @@ class _Stream:
 
 
 def _run(
-    request: Request, running: Running, functions: Mapping[str, Function], launch: Launch | None, interrupts: Interrupts
+    request: Request,
+    running: Running,
+    taking_of: Callable[[Lines], Taking],
+    launch: Launch | None,
+    interrupts: Interrupts,
 ) -> Taken:
+    """``taking_of`` takes the lines of the trace, after the first one."""
     lines = Lines()
     ends = Ends(request.scope, launch)
     try:
@@ -290,8 +300,9 @@ def _run(
             raise EngineUnavailable(
                 f"the module speaks version {lines.version} of the lines, not {VERSION}", "compile it anew"
             )
-        taking = Taking(lines, request.measures, functions)
-        _known(request.scope, launch, taking)
+        taking = taking_of(lines)
+        if sleeping := _known(request.scope, launch, taking):
+            running.ask_registers(sleeping)
         for line in first:
             taking.line(line)
         if launch and not interrupts.requested:
@@ -312,15 +323,19 @@ def _run(
         ends.close()
 
 
-def _known(scope: Scope, launch: Launch | None, taking: Taking) -> None:
+def _known(scope: Scope, launch: Launch | None, taking: Taking) -> list[int]:
+    """Tells which threads there are; returns those that sleep."""
     pids = set(procfs.pids()) - {os.getpid()} if scope.everything else set(scope.tgids)
     pairs = [(pid, tid) for pid in {launch.pid} if launch for tid in (pid,)] if launch else []
     pairs = pairs or [(pid, tid) for pid in pids for tid in procfs.tids(pid)]
     pairs += [(procfs.tgid_of(tid) or tid, tid) for tid in scope.tids]
+    sleeping = []
     for pid, tid in pairs:
         if letter := procfs.state(tid):
             taking.threads.known(pid, tid, letter, procfs.comm(pid, tid))
+            sleeping += [tid] * (letter != "R")
     taking.conditions.look_soon(dict.fromkeys(pid for pid, _ in pairs))
+    return sleeping
 
 
 def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ....converters.base.text import printable
@@ -26,6 +26,8 @@ _DISABLED = "/proc/sys/kernel/modules_disabled"
 _LOADED = "/proc/modules"
 _MOST_WORDS = 1 << 22
 """Bytes of what staprun says: a warning for each probe that could not be attached, and at the end what was skipped."""
+_TOGETHER = 200
+"""Threads in one question: a text of SystemTap has 4,096 characters at most."""
 _BUFFER_MB = 16
 """MB per core, between the module and staprun."""
 _CAUSES = (
@@ -150,11 +152,19 @@ class Running:
     def stop(self) -> bool:
         """Asks the script to tell no more events, and to say so when all were told: without that, SystemTap throws away
         what it has not passed on. False if it cannot be asked."""
+        return self._tell("stop", "1\n")
+
+    def ask_registers(self, tids: Sequence[int]) -> bool:
+        """Asks the script where these threads sleep. False if it cannot be asked."""
+        parts = (tids[i : i + _TOGETHER] for i in range(0, len(tids), _TOGETHER))
+        return all(self._tell("asleep", ",".join(map(str, part))) for part in parts)
+
+    def _tell(self, what: str, text: str) -> bool:
         for name in self._own():
             with contextlib.suppress(OSError):
-                file = os.open(f"{_CONTROL}/{name}/stop", os.O_WRONLY | os.O_CLOEXEC)
+                file = os.open(f"{_CONTROL}/{name}/{what}", os.O_WRONLY | os.O_CLOEXEC)
                 try:
-                    return os.write(file, b"1\n") > 0
+                    return os.write(file, text.encode()) > 0
                 finally:
                     os.close(file)
         return False

@@ -11,7 +11,7 @@ from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ....converters.model import Frame
 from ....converters.model.calls import WITHOUT_PROBE
-from ....converters.readers.stap.lines import Fork, Line, Lines, Name, Wait
+from ....converters.readers.stap.lines import Fork, Line, Lines, Name, SleepsAt, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
 from ...measures.calls import Calls as FunctionCalls
@@ -23,6 +23,8 @@ from ...measures.probed import some
 from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
+from ...unwind.walking import Registers
+from ..asleep import Asleep
 from ..protocol import Request
 from ..taken import Place, Taken, all_conditions
 from ..timed import calls_by_process, parts_by_process
@@ -53,9 +55,14 @@ class Taking:
     """Takes the lines of one trace."""
 
     def __init__(
-        self, lines: Lines, measures: Sequence[Measure], functions: Mapping[str, Function] = MappingProxyType({})
+        self,
+        lines: Lines,
+        measures: Sequence[Measure],
+        functions: Mapping[str, Function] = MappingProxyType({}),
+        asleep: Asleep | None = None,
     ) -> None:
-        """After the first line was read. ``functions``: those whose calls are timed, by name."""
+        """After the first line was read. ``functions``: those whose calls are timed, by name. ``asleep``: looks at
+        threads that sleep as the trace begins."""
         waits = next((each for each in measures if isinstance(each, OffCpu)), None)
         wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else None
         alone = not any(isinstance(each, FunctionCalls) for each in measures)
@@ -64,7 +71,8 @@ class Taking:
         )
         wakes = next((each for each in measures if isinstance(each, WakeUp)), None)
         self.wakes = Wakes(wakes) if wakes else None
-        self.threads = Threads(lines.began, wanted, self._waited)
+        self._asleep = asleep or Asleep()
+        self.threads = Threads(lines.began, wanted, self._waited, self._asleep)
         self.conditions = Conditions()
         self._found: dict[int, Condition] | None = None
         """Those at the end."""
@@ -81,6 +89,9 @@ class Taking:
 
     def line(self, line: Line, ended: int = 0) -> None:
         """The next line."""
+        if isinstance(line, SleepsAt):
+            self._asleep.look(self.threads.pid_of(line.tid), line.tid, Registers(line.ip, line.sp, line.bp))
+            return
         if self.calls:
             self.calls.take(line)
         if self.wakes:
@@ -147,7 +158,7 @@ class Taking:
         if self.calls and isinstance(measure, (Ioctl, FunctionCalls)):
             return self.calls.rows(stacks, of_calls=isinstance(measure, FunctionCalls))
         if self.wakes and isinstance(measure, WakeUp):
-            return self.wakes.rows(stacks, names)
+            return self.wakes.rows(stacks, names, self.threads)
         if isinstance(measure, OnCpu):
             return self.threads.running(stacks)
         return {}  # what the engine leaves out: see `LEFT_OUT`

@@ -11,6 +11,7 @@ from ....converters.model import Frame, Stack
 from ....converters.model.states import BY_LETTER, OTHER, PREEMPTED, RUNNING, WOKEN
 from ....converters.readers.stap.lines import Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
 from ....converters.readers.stap.stacks import Stacks
+from ..asleep import Asleep
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, shared_out
 
 Origin = tuple[int, int]
@@ -18,6 +19,8 @@ Origin = tuple[int, int]
 _NONE: Origin = (0, 0)
 _LOST: Origin = (-2, -2)
 _NOT_STARTED: Origin = (-3, -3)
+_ASLEEP: Origin = (-4, -4)
+"""A wait that had begun before the trace: its stack is known by the thread."""
 _FRAMES = {_LOST: LOST, _NOT_STARTED: "[not started]", _NONE: NO_STACK}
 _SKIPPED = "-"
 """Letter of a wait whose begin SystemTap skipped: the thread ran, and then it waited."""
@@ -72,14 +75,22 @@ class _Key(NamedTuple):
 class Threads:
     """Takes lines; gives rows and accounts."""
 
-    def __init__(self, began: int, wanted: Filter | None = None, waited: Waited = lambda *_: None) -> None:
-        """``began``: CLOCK_MONOTONIC ns. ``waited`` is told of every wait, and of its parts, what was blocked first."""
+    def __init__(
+        self,
+        began: int,
+        wanted: Filter | None = None,
+        waited: Waited = lambda *_: None,
+        asleep: Asleep | None = None,
+    ) -> None:
+        """``began``: CLOCK_MONOTONIC ns. ``waited`` is told of every wait, and of its parts, what was blocked first.
+        ``asleep``: the stacks of threads that sleep when the trace begins."""
         self.began = began
         self.names: dict[int, str] = {}
         """By tid."""
         self.lost: Counter[str] = Counter({"intervals": 0})
         self._wanted = wanted or Filter()
         self._waited = waited
+        self._asleep = asleep or Asleep()
         self._threads: dict[int, _Thread] = {}
         self._ended: list[_Thread] = []
         self._waits: dict[_Key, list[int]] = {}
@@ -91,6 +102,11 @@ class Threads:
         """A thread that is there as the trace begins, with its state of proc(5)."""
         self._threads.setdefault(tid, _Thread(Account(pid, tid, self.began), self.began, letter))
         self.names.setdefault(tid, name)
+
+    def pid_of(self, tid: int) -> int:
+        """The process of a thread that is known; 0: it is not."""
+        thread = self._threads.get(tid)
+        return thread.account.pid if thread else 0
 
     def pids(self) -> set[int]:
         """Of all processes so far."""
@@ -157,6 +173,7 @@ class Threads:
         if letter == "?" and line.since <= self.began:
             # Its state was looked at later than the trace began: one that was woken meanwhile had been blocked.
             letter = "?" if thread.letter == "R" and line.runnable > 0 else thread.letter
+            origin = self._origin_of(line.tid, line.since + max(line.blocked, 0))
         else:
             self._ran(thread, line.since, line.ran)
             thread.account.switches += 1
@@ -184,6 +201,10 @@ class Threads:
         self._waited(line, parts)
         thread.at, thread.is_new = max(line.since, thread.at) + whole, False
         return None
+
+    def _origin_of(self, tid: int, until: int) -> Origin:
+        """Of a wait that had begun before the trace, and ended then."""
+        return _ASLEEP if self._asleep.has(tid, until) else _NONE
 
     def _add(self, thread: _Thread, part: Part) -> None:
         wanted = self._wanted
@@ -236,9 +257,13 @@ class Threads:
             thread.account.on_cpu += gap
             return
         else:
-            state, origin = BY_LETTER.get(thread.letter, OTHER), _NONE
-        self._add(thread, Part(state, origin, gap, gap, True))
+            state, origin = BY_LETTER.get(thread.letter, OTHER), self._origin_of(thread.account.tid, self.ended)
+        part = Part(state, origin, gap, gap, True)
+        self._add(thread, part)
         thread.account.blocked[state] += gap
+        if origin != _LOST:
+            account = thread.account
+            self._waited(Wait(account.pid, account.tid, thread.letter, 0, 0, self.began, 0, gap, 0, True), [part])
 
     def lost_share(self) -> float:
         """The part of all threads' time, which has ended, of which nothing is known."""
@@ -252,9 +277,16 @@ class Threads:
         """Rows of time, number, shortest and longest."""
         rows: dict[Place, list[int]] = {}
         for key, values in self._waits.items():
-            place = Place(key.pid, key.tid, key.state, stack_of(stacks, key.origin), key.is_open)
+            place = Place(key.pid, key.tid, key.state, self.stack_of(stacks, key.origin, key.tid), key.is_open)
             _join(rows, place, values)
         return rows
+
+    def stack_of(self, stacks: Stacks, origin: Origin, tid: int) -> Stack:
+        """Of a wait of a thread."""
+        if origin in _FRAMES:
+            return (Frame(_FRAMES[origin], "other"),)
+        found = self._asleep.stack(tid) if origin == _ASLEEP else stacks.of(*origin)
+        return found or (Frame(NO_STACK, "other"),)
 
     def running(self, stacks: Stacks) -> dict[Place, tuple[int, int]]:
         """Rows of time and number of samples. A thread's samples share its time on a core."""
@@ -263,19 +295,12 @@ class Threads:
             account, samples = thread.account, thread.samples
             parts = shared_out(account.on_cpu, list(samples.values())) if samples else []
             for (origin, count), part in zip(samples.items(), parts, strict=True):
-                row = rows[Place(account.pid, account.tid, RUNNING, stack_of(stacks, origin))]
+                row = rows[Place(account.pid, account.tid, RUNNING, self.stack_of(stacks, origin, account.tid))]
                 row[0] += part
                 row[1] += count
             if not samples and account.on_cpu:
                 rows[Place(account.pid, account.tid, RUNNING, (Frame(NOT_SAMPLED, "other"),))][0] += account.on_cpu
         return {place: (time, count) for place, (time, count) in rows.items()}
-
-
-def stack_of(stacks: Stacks, origin: Origin) -> Stack:
-    """Of a wait."""
-    if origin in _FRAMES:
-        return (Frame(_FRAMES[origin], "other"),)
-    return stacks.of(*origin) or (Frame(NO_STACK, "other"),)
 
 
 def _join(rows: dict[Place, list[int]], place: Place, values: list[int]) -> None:

@@ -25,7 +25,7 @@ from ...measures.protocol import Row
 from ...measures.wakeup import WakeUp
 from ..taken import Place
 from ..wakers import Wakers
-from .threads import Filter, Part, stack_of
+from .threads import Filter, Part, Threads
 
 _MOST_ROWS = 1 << 19
 _CONTEXTS = {"t": BY_THREAD, "s": BY_SOFTIRQ, "d": BY_DEVICE, "c": BY_TIMER, "h": BY_CORE}
@@ -116,13 +116,15 @@ class Wakes:
         values[0] += time
         values[1] += count
 
-    def rows(self, stacks: Stacks, names: Names) -> dict[Place, list[int]]:
+    def rows(self, stacks: Stacks, names: Names, threads: Threads) -> dict[Place, list[int]]:
         """Rows of the measure's columns."""
         told = Wakers(_Lives(), _Parts(stacks), names)
         rows: dict[Place, list[int]] = {}
         for key, values in self._rows.items():
             frames, labels = told.of(tuple(_timer(waker, stacks) for waker in key.wakers))
-            place = Place(key.pid, key.tid, key.state, stack_of(stacks, key.origin) + frames, key.is_open, labels)
+            place = Place(
+                key.pid, key.tid, key.state, threads.stack_of(stacks, key.origin, key.tid) + frames, key.is_open, labels
+            )
             row = rows.setdefault(place, [0, 0, 0, 0])
             if values[1]:
                 row[2] = min(row[2], values[2]) if row[1] else values[2]

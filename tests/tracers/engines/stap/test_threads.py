@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.states import INTERRUPTIBLE, OTHER, PREEMPTED, UNINTERRUPTIBLE, WOKEN
 from stallscope.converters.readers.stap.lines import Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait, Woken
-from stallscope.tracers.engines.stap.threads import Filter, Threads
+from stallscope.tracers.engines.asleep import Asleep
+from stallscope.tracers.engines.stap.threads import Filter, Part, Threads
 
 BEGAN = 1000
 NO_STACKS = Lines().stacks(None)
 
 
-def took(*lines: Line, ended: int = 2000, wanted: Filter | None = None) -> Threads:
-    threads = Threads(BEGAN, wanted)
+def took(*lines: Line, ended: int = 2000, wanted: Filter | None = None, asleep: Asleep | None = None) -> Threads:
+    threads = Threads(BEGAN, wanted, asleep=asleep)
     threads.known(1, 1, "S", "one")
     for line in lines:
         threads.take(line, ended)
@@ -47,6 +51,46 @@ def test_waits_fill_the_time() -> None:
         (1, PREEMPTED, "[no stack]", False): [100, 1, 100, 100],
     }
     assert not any(threads.lost.values())
+
+
+class Looks(Asleep):
+    """One that has seen the threads up to then."""
+
+    def __init__(self, until: int) -> None:
+        super().__init__()
+        self._until = until
+
+    def has(self, tid: int, until: int) -> bool:
+        return self._until <= until
+
+    def stack(self, tid: int) -> Stack:
+        return (Frame(f"asleep_{tid}"),)
+
+
+def test_the_stack_of_a_wait_that_had_begun_before_the_trace() -> None:
+    """If it went on when the thread was looked at."""
+    for until, name in ((1150, "asleep_1"), (1250, "[no stack]")):
+        threads = took(Wait(1, 1, "?", 0, 0, 1000, 0, 200, 50), Runs(1, 750), asleep=Looks(until))
+        found = rows(threads)
+        assert found == {
+            (1, INTERRUPTIBLE, name, False): [200, 1, 200, 200], (1, WOKEN, name, False): [50, 1, 50, 50]
+        }  # fmt: skip
+
+
+def test_a_thread_that_sleeps_all_the_time_has_its_stack_and_is_told_as_a_wait() -> None:
+    told: list[tuple[Wait, Sequence[Part]]] = []
+    threads = Threads(BEGAN, None, lambda wait, parts: told.append((wait, parts)), Looks(1500))
+    threads.known(1, 1, "S", "one")
+    account(threads_at(threads, 2000))
+    assert rows(threads) == {(1, INTERRUPTIBLE, "asleep_1", True): [1000, 1, 1000, 1000]}
+    ((wait, parts),) = told
+    assert (wait.tid, wait.since, wait.blocked, wait.is_open) == (1, BEGAN, 1000, True)
+    assert [part.time for part in parts] == [1000]
+
+
+def threads_at(threads: Threads, ended: int) -> Threads:
+    threads.finish(ended)
+    return threads
 
 
 def test_a_wait_whose_state_is_not_known() -> None:

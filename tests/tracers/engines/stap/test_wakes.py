@@ -29,7 +29,7 @@ def took(*lines: Line, measure: WakeUp | None = None) -> dict[tuple[str, ...], l
         threads.take(line)
     text = Lines()
     list(text.feed(FRAMES))
-    rows = wakes.rows(text.stacks(None), NAMES)
+    rows = wakes.rows(text.stacks(None), NAMES, threads)
     return {
         (str(place.tid), *(link[-1].name for link in links(place.stack))): row
         for place, row in rows.items()
