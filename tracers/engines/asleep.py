@@ -60,9 +60,10 @@ class Asleep:
     """Whether users' frames are wanted,"""
     kernel: bool = True
     """and those of the kernel."""
+    spaces: ProcessSpaces = field(default_factory=ProcessSpaces)
+    """What the processes of these threads map."""
     _copies: dict[int, _Copy] = field(default_factory=dict)
     _bytes: int = 0
-    _spaces: ProcessSpaces = field(default_factory=ProcessSpaces)
     _stacks: dict[int, Stack] | None = None
 
     def look(self, pid: int, tid: int, registers: Registers | None = None) -> None:
@@ -77,7 +78,7 @@ class Asleep:
             self._copies[tid] = _Copy(pid, time.monotonic_ns(), kernel, where if memory else None, memory)
 
     def _adopt(self, pid: int) -> bool:
-        return pid in self._spaces.processes or self._spaces.adopt(pid) is not None
+        return pid in self.spaces.processes or self.spaces.adopt(pid) is not None
 
     def has(self, tid: int, until: int) -> bool:
         """Whether there is a stack of the wait that this thread was in when the trace began, which ended ``until``
@@ -98,13 +99,13 @@ class Asleep:
         until = time.monotonic() + _SECONDS
         for tid, copy in self._copies.items():
             stacks[tid] = copy.kernel
-            process = self._spaces.processes.get(copy.pid)
+            process = self.spaces.processes.get(copy.pid)
             if copy.registers is None or process is None or time.monotonic() > until:
                 continue
             walk = walker.walk(process.space, self._files_of(copy.pid), copy.registers, copy.word)
             if walk.addresses:
                 requests.append((tid, (copy.pid, process.current, walk.addresses)))
-        named = Symboliser(self._spaces).user_stacks([request for _, request in requests])
+        named = Symboliser(self.spaces).user_stacks([request for _, request in requests])
         for (tid, _), user in zip(requests, named, strict=True):
             stacks[tid] = user + stacks[tid]
         return stacks
@@ -115,14 +116,14 @@ class Asleep:
         def find(mapping: Mapping) -> ElfFile | None:
             if mapping.path == VDSO:
                 return image()
-            file = self._spaces.file_of(pid, mapping) if mapping.is_file else None
+            file = self.spaces.file_of(pid, mapping) if mapping.is_file else None
             return file.elf() if file else None
 
         return find
 
     def close(self) -> None:
         """Closes the files."""
-        self._spaces.close()
+        self.spaces.close()
 
 
 def _task(pid: int, tid: int) -> str:

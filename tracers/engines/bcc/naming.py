@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....converters.model import Frame, Stack
-from ....converters.model.states import RUNNING
+from ....converters.model.states import RUNNABLE_STATES, RUNNING
 from ...base import procfs
 from ...symbols.kallsyms import Kallsyms
 from ...symbols.process import NOW, ProcessSpaces
 from ...symbols.symboliser import Symboliser
+from ..asleep import Asleep
 from ..ebpf.stacks import without_strays, without_tracing
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, OTHER_STACKS, Place
 from .gathered import OTHER_STACK, Wait
@@ -114,6 +115,25 @@ def named(
         row[1] += values[1]
     result.missing = len(naming.missing)
     return result
+
+
+def with_sleepers(
+    rows: Mapping[Place, list[int]], asleep: Asleep, seen: Mapping[int, int], ended: int
+) -> dict[Place, list[int]]:
+    """The rows, with the stacks of threads that slept when they were ``seen``, by tid, in that one wait: which had no
+    switch from a core. Times: CLOCK_MONOTONIC, ns."""
+    found: dict[Place, list[int]] = {}
+    slept: set[int] = set()
+    for place, row in sorted(rows.items(), key=lambda each: each[0].state in RUNNABLE_STATES):
+        is_first = place.stack == _NO_STACK and row[1] == 1 and place.tid in seen
+        if is_first and place.state not in RUNNABLE_STATES:
+            until = ended if place.is_open else seen[place.tid] + row[0]
+            slept |= {place.tid} if asleep.has(place.tid, until) else set()
+        if is_first and place.tid in slept:
+            place = replace(place, stack=asleep.stack(place.tid) or place.stack)
+        known = found.setdefault(place, [0, 0, row[2], 0])
+        found[place] = [known[0] + row[0], known[1] + row[1], min(known[2], row[2]), max(known[3], row[3])]
+    return found
 
 
 def process_names(pids: Iterable[int], spaces: ProcessSpaces) -> dict[int, str]:

@@ -20,13 +20,14 @@ from ...kernel.process_events import ProcessEvents
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
 from ...symbols.process import ProcessSpaces
+from ..asleep import Asleep
 from ..ebpf.following import Following
 from ..ends import Ends
 from ..protocol import Request
 from ..taken import NO_STACK, Place, Taken
 from .gathered import Filter, Gathered
 from .layouts import Counter, KernelAccount, state_index
-from .naming import Named, named, process_names
+from .naming import Named, named, process_names, with_sleepers
 from .tables import Tables
 
 _POLL = 0.1
@@ -58,6 +59,9 @@ class Session:
         self._gathered = Gathered(letters, wanted)
         self._letters = letters
         self._names: dict[int, str] = {}
+        self._asleep = Asleep(spaces=self.spaces)
+        self._found: dict[int, tuple[int, str, int]] = {}
+        """Of threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
         self._seeded = 0
         self._refused = 0
         """Threads without room."""
@@ -100,6 +104,9 @@ class Session:
                 self._launch.go()
             return
         self._take_in()
+        for tid, (pid, letter, _) in self._found.items():
+            if letter != "R":
+                self._asleep.look(pid, tid)
         if bounded and not self._seeded:
             raise self._scope.untraceable()
 
@@ -119,7 +126,8 @@ class Session:
         letter = procfs.state(tid)
         if letter in ("", "Z", "X"):
             return
-        account = KernelAccount.seed(pid, state_index(letter, self._letters), time.monotonic_ns())
+        now = time.monotonic_ns()
+        account = KernelAccount.seed(pid, state_index(letter, self._letters), now)
         try:
             is_new = self._tables.seed(tid, account)
         except BpfError:
@@ -127,6 +135,7 @@ class Session:
             return
         if is_new:
             self._seeded += 1
+            self._found[tid] = pid, letter, now
             if pid not in self.spaces.processes and pid not in self._to_adopt:
                 self._to_adopt.append(pid)
 
@@ -178,6 +187,8 @@ class Session:
         for pid in {account.pid for account in gathered.accounts} - self.spaces.processes.keys():
             self.spaces.adopt(pid)
         found = named(waits, running, gathered.stacks, self.spaces)
+        seen = {tid: now for tid, (_, _, now) in self._found.items()}
+        found.waits = with_sleepers(found.waits, self._asleep, seen, times.ended)
         rows: dict[str, dict[Place, list[int]]] = {OffCpu.name: found.waits, OnCpu.name: found.running}
         losses = self._losses(found)
         threads = gathered.names | {tid: name for tid, name in self._names.items() if name}
