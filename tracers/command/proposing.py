@@ -91,7 +91,7 @@ class Proposing:
             if tool == self._tool:
                 options += f" --stap-module {printable(shlex.quote(str(module)))}"
             else:
-                tells += "; with a module of its own"
+                tells += "; needs a module of its own: --stap-compile-only"
         return type(step)(step.command.replace(tool, f"{tool} {options}", 1), tells)
 
 
