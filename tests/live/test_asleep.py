@@ -40,7 +40,7 @@ def deadlock() -> Iterator[int]:
         process.kill()
 
 
-@pytest.mark.parametrize("engine", ["libbpf", "bcc"])
+@pytest.mark.parametrize("engine", ["libbpf", "bcc", "perf"])
 def test_a_deadlock(engine: str, deadlock: int, require: Callable[[bool, str], None], tmp_path: Path) -> None:
     require(os.geteuid() == 0, "this needs root")
     output = tmp_path / "x.pb.gz"

@@ -196,6 +196,14 @@ def _values(columns: Sequence[ValueType], own: Sequence[ValueType], values: Iter
     return tuple(row)
 
 
+def add_wait(rows: dict[Place, list[int]], place: Place, values: Sequence[int]) -> None:
+    """Adds (time, number, shortest, longest) to the row of a place: two stacks may have the same names."""
+    known = rows.setdefault(place, [0, 0, values[2], 0])
+    known[0] += values[0]
+    known[1] += values[1]
+    known[2], known[3] = min(known[2], values[2]), max(known[3], values[3])
+
+
 def shared_out(total: int, parts: Sequence[int]) -> list[int]:
     """``total`` divided in the ratio of ``parts``, which are not all 0, in whole numbers that sum to it."""
     whole, seen, given, shares = sum(parts), 0, 0, []

@@ -96,7 +96,9 @@ def test_a_module_is_for_its_own_command() -> None:
         "trace-wall --engine stap --stap-module '/a b.ko' -p 7 -d 5"
     )
     made = Proposing(given("stap", stap_module=module), "offcpu", Stap()).fit(NextStep(WAKERS, "who ends these waits"))
-    assert made == NextStep("trace-wakeup --engine stap -p 7 -d 5", "who ends these waits; needs a module of its own: --stap-compile-only")
+    assert made == NextStep(
+        "trace-wakeup --engine stap -p 7 -d 5", "who ends these waits; needs a module of its own: --stap-compile-only"
+    )
 
 
 def test_auto_with_the_first_engine_changes_nothing() -> None:

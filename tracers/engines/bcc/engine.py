@@ -82,10 +82,12 @@ class Bcc(Engine):
                 stack.callback(attached.close)
             scope.resolve()
             get_ready()
+            from ..asleep import Asleep
             from .session import Session
 
-            session = Session(request, tables, made.letters, launch)
-            stack.callback(session.spaces.close)
+            asleep = Asleep(self.user_stacks, self.kernel_stacks)
+            stack.callback(asleep.close)
+            session = Session(request, tables, made.letters, launch, asleep)
             taken = session.run(interrupts)
             scope.check_met()
             return _outcome(request, taken, None if interrupts.requested or not launch else launch.poll(), made.version)

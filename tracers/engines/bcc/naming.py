@@ -14,7 +14,7 @@ from ...symbols.process import NOW, ProcessSpaces
 from ...symbols.symboliser import Symboliser
 from ..asleep import Asleep
 from ..ebpf.stacks import without_strays, without_tracing
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, OTHER_STACKS, Place
+from ..taken import LOST, NO_STACK, NOT_SAMPLED, OTHER_STACKS, Place, add_wait
 from .gathered import OTHER_STACK, Wait
 from .layouts import FRAMES, LOST_STACK, NEW, KernelPlace
 
@@ -102,12 +102,8 @@ def named(
     result = Named(problems=naming.problems, cut=naming.cut, has_python=naming.has_python)
     for wait in waits:
         stack = naming.stack(wait.place, is_open=wait.is_open, running=False)
-        row = result.waits.setdefault(
-            Place(wait.place.tgid, wait.place.tid, wait.state, stack, wait.is_open), [0, 0, wait.values[2], 0]
-        )
-        row[0] += wait.values[0]
-        row[1] += wait.values[1]
-        row[2], row[3] = min(row[2], wait.values[2]), max(row[3], wait.values[3])
+        where = Place(wait.place.tgid, wait.place.tid, wait.state, stack, wait.is_open)
+        add_wait(result.waits, where, wait.values)
     for place, values in running.items():
         stack = naming.stack(place, is_open=False, running=True)
         row = result.running.setdefault(Place(place.tgid, place.tid, RUNNING, stack), [0, 0])
@@ -131,8 +127,7 @@ def with_sleepers(
             slept |= {place.tid} if asleep.has(place.tid, until) else set()
         if is_first and place.tid in slept:
             place = replace(place, stack=asleep.stack(place.tid) or place.stack)
-        known = found.setdefault(place, [0, 0, row[2], 0])
-        found[place] = [known[0] + row[0], known[1] + row[1], min(known[2], row[2]), max(known[3], row[3])]
+        add_wait(found, place, row)
     return found
 
 

@@ -19,7 +19,6 @@ from ...kernel.libbpf import BpfError
 from ...kernel.process_events import ProcessEvents
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
-from ...symbols.process import ProcessSpaces
 from ..asleep import Asleep
 from ..ebpf.following import Following
 from ..ends import Ends
@@ -47,11 +46,14 @@ class _Times:
 class Session:
     """Runs until the duration is over, the targets are gone, the command ended, or a signal."""
 
-    def __init__(self, request: Request, tables: Tables, letters: dict[int, str], launch: Launch | None) -> None:
-        """The programs are attached already. ``letters``: of states, by bit of prev_state."""
+    def __init__(
+        self, request: Request, tables: Tables, letters: dict[int, str], launch: Launch | None, asleep: Asleep
+    ) -> None:
+        """The programs are attached already. ``letters``: of states, by bit of prev_state. ``asleep``: the stacks of
+        threads that sleep when the trace begins."""
         self._request, self._tables, self._launch = request, tables, launch
         self._scope = request.scope
-        self.spaces = ProcessSpaces()
+        self.spaces = asleep.spaces
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self.spaces, Conditions(), self._to_adopt)
         waits = next((each for each in request.measures if isinstance(each, OffCpu)), None)
@@ -59,7 +61,7 @@ class Session:
         self._gathered = Gathered(letters, wanted)
         self._letters = letters
         self._names: dict[int, str] = {}
-        self._asleep = Asleep(spaces=self.spaces)
+        self._asleep = asleep
         self._found: dict[int, tuple[int, str, int]] = {}
         """Of threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
         self._seeded = 0

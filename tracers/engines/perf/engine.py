@@ -14,6 +14,7 @@ from ...base.progress import Progress
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import CLOCK, OnCpu
 from ...measures.protocol import Measure
+from ..asleep import Asleep
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Place, Taken, all_conditions, refuse
@@ -83,15 +84,18 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
     request = options.request
     recording = start(perf, options.words(), options.fields())
     ends = Ends(request.scope, launch)
+    asleep = Asleep(options.how.user_stacks, options.how.kernel_stacks)
     try:
         before = [(pid, tid, procfs.state(tid), procfs.comm(pid, tid)) for pid, tid in options.targets.threads()]
         began, wall = recording.enable(), time.time_ns()
-        threads = Threads(began, launch.pid if launch else 0)
+        threads = Threads(began, launch.pid if launch else 0, asleep)
         if options.waits:
             threads.wanted(Filter(options.waits.shortest, options.waits.longest, options.waits.states))
         for pid, tid, letter, name in before:
             if letter:
                 threads.known(pid, tid, letter)
+                if letter != "R" and options.waits:
+                    asleep.look(pid, tid)
                 threads.names[tid] = name
         if launch and not interrupts.requested:
             launch.go()
@@ -111,6 +115,7 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
     finally:
         ends.close()
         recording.close()
+        asleep.close()
 
 
 def _cut(threads: Threads, how: str, ended: int) -> int:

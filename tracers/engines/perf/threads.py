@@ -14,12 +14,15 @@ from typing import NamedTuple
 from ....converters.model import Frame, Stack
 from ....converters.model.states import BY_LETTER, OTHER, RUNNABLE_STATES, RUNNING
 from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, shared_out
+from ..asleep import Asleep
+from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 from . import records
 from .records import Record
 
 _ON, _OFF = "on", "off"
 _NO_STACK: Stack = (Frame(NO_STACK, "other"),)
+_ASLEEP: Stack = (Frame("[asleep]", "other"),)
+"""Stands for that of a wait that had begun before the trace, which is known by the thread."""
 _LOST: Stack = (Frame(LOST, "other"),)
 _NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)
 _NOT_STARTED: Stack = (Frame("[not started]", "other"),)
@@ -56,9 +59,10 @@ class Filter(NamedTuple):
 class Threads:
     """Takes records in the order of their times."""
 
-    def __init__(self, began: int, launched: int = 0) -> None:
+    def __init__(self, began: int, launched: int = 0, asleep: Asleep | None = None) -> None:
         """``began``: ns of the records' clock. What ``launched``, a process, did before it became the command does not
-        count."""
+        count. ``asleep``: the stacks of threads that sleep when the trace begins."""
+        self._asleep = asleep or Asleep()
         self.began, self.ended = began, 1 << 64
         """Records of other times do not count."""
         self.last = 0
@@ -84,7 +88,8 @@ class Threads:
         """A thread that is there as the trace begins, with its state of proc(5)."""
         runs = letter == "R"
         state = PREEMPTED_STATE if runs else BY_LETTER.get(letter, OTHER)
-        self._threads[tid] = _Thread(Account(pid, tid, self.began), _ON if runs else _OFF, self.began, state=state)
+        phase, stack = (_ON, _NO_STACK) if runs else (_OFF, _ASLEEP)
+        self._threads[tid] = _Thread(Account(pid, tid, self.began), phase, self.began, stack, state)
 
     def pids(self) -> set[int]:
         """Of all processes so far."""
@@ -186,6 +191,8 @@ class Threads:
 
     def _waited(self, thread: _Thread, time: int, *, is_open: bool = False) -> None:
         length, account = max(time - thread.since, 0), thread.account
+        if thread.stack is _ASLEEP and not self._asleep.has(account.tid, time):
+            thread.stack = _NO_STACK
         if thread.state in RUNNABLE_STATES:
             account.runnable += length
         else:
@@ -229,7 +236,11 @@ class Threads:
 
     def waits(self) -> dict[Place, list[int]]:
         """Rows of time, number, shortest and longest."""
-        return {Place(*key): values for key, values in self._waits.items()}
+        rows: dict[Place, list[int]] = {}
+        for (pid, tid, state, stack, is_open), values in self._waits.items():
+            known = (self._asleep.stack(tid) or _NO_STACK) if stack is _ASLEEP else stack
+            add_wait(rows, Place(pid, tid, state, known, is_open), values)
+        return rows
 
     def running(self, period: int | None) -> dict[Place, tuple[int, int]]:
         """Rows of time and number of samples. A thread's samples share its time on a core; with a ``period``, in ns,

@@ -12,7 +12,7 @@ from ....converters.model.states import BY_LETTER, OTHER, PREEMPTED, RUNNING, WO
 from ....converters.readers.stap.lines import Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
 from ....converters.readers.stap.stacks import Stacks
 from ..asleep import Asleep
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, shared_out
+from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 
 Origin = tuple[int, int]
 """Numbers of the kernel and the user stack."""
@@ -278,7 +278,7 @@ class Threads:
         rows: dict[Place, list[int]] = {}
         for key, values in self._waits.items():
             place = Place(key.pid, key.tid, key.state, self.stack_of(stacks, key.origin, key.tid), key.is_open)
-            _join(rows, place, values)
+            add_wait(rows, place, values)
         return rows
 
     def stack_of(self, stacks: Stacks, origin: Origin, tid: int) -> Stack:
@@ -301,14 +301,6 @@ class Threads:
             if not samples and account.on_cpu:
                 rows[Place(account.pid, account.tid, RUNNING, (Frame(NOT_SAMPLED, "other"),))][0] += account.on_cpu
         return {place: (time, count) for place, (time, count) in rows.items()}
-
-
-def _join(rows: dict[Place, list[int]], place: Place, values: list[int]) -> None:
-    """Two numbers of stacks may have the same names."""
-    known = rows.setdefault(place, [0, 0, values[2], 0])
-    known[0] += values[0]
-    known[1] += values[1]
-    known[2], known[3] = min(known[2], values[2]), max(known[3], values[3])
 
 
 Rows = Mapping[Place, list[int]]

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from stallscope.converters.model import Frame, Stack
+from stallscope.tracers.engines.asleep import Asleep
 from stallscope.tracers.engines.perf.records import (
     BAD,
     DROPPED,
@@ -47,6 +48,29 @@ def at(time: int, kind: int, stack: Stack = (), state: str | None = None, number
 
 def waits_of(threads: Threads) -> dict[tuple[str, str, bool], list[int]]:
     return {(place.state, place.stack[-1].name, place.is_open): v for place, v in threads.waits().items()}
+
+
+class Looks(Asleep):
+    """Thread 2 was looked at, at 150."""
+
+    def has(self, tid: int, until: int) -> bool:
+        return until >= 150
+
+    def stack(self, tid: int) -> Stack:
+        return G
+
+
+@pytest.mark.parametrize(("until", "name"), [(140, "[no stack]"), (160, "g"), (0, "g")])
+def test_a_wait_that_had_begun_before_the_trace(until: int, name: str) -> None:
+    """It ends at ``until``, or goes on."""
+    threads = Threads(100, asleep=Looks())
+    threads.wanted(Filter(0, 1 << 62, None))
+    threads.known(1, 2, "S")
+    if until:
+        threads.take(at(until, IN))
+    threads.finish(1000)
+    length = (until or 1000) - 100
+    assert waits_of(threads) == {("interruptible", name, not until): [length, 1, length, length]}
 
 
 def test_a_wait() -> None:
