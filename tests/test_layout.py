@@ -53,7 +53,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/questions/nodes.py": "declarations: tests/tracers/questions/test_check.py, test_expressions.py",
     "tracers/questions/syntax.py": "declarations without logic",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",
-    "tracers/engines/bcc/naming.py": "stacks of real programs: tests/live/test_bcc.py",
     "tracers/engines/bcc/session.py": "with real programs: tests/live/test_bcc.py",
     "tracers/engines/bcc/tables.py": "maps of the kernel: tests/live/test_bcc.py",
     "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",

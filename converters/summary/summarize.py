@@ -13,6 +13,7 @@ from ..base.errors import StallscopeError
 from ..base.units import share
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
+from ..model.caveats import without_caveats
 from ..model.locks import GIL, LockTimes
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
@@ -68,7 +69,6 @@ _MOSTLY = 90
 _NOWHERE = Site((), "")
 
 
-@no_collection()
 def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
@@ -77,6 +77,13 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
+    summary = _summarize(profile, chosen)
+    first, comments = without_caveats(summary.comments)
+    return replace(summary, answer=(*first, *summary.answer), comments=comments)
+
+
+@no_collection()
+def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     names = {value_type.name for value_type in profile.value_types}
     if not (names >= _OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
         raise StallscopeError(

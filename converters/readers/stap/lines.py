@@ -22,7 +22,7 @@ _WAIT = re.compile(
 )
 _FRAME = re.compile(rb"([fk]) (\d{1,10}) (\d{1,5}) (.*)", re.DOTALL)
 _NAME = re.compile(rb"n (\d{1,10}) (\d{1,10}) (.*)", re.DOTALL)
-_NUMBERS = re.compile(rb"([bcglrsx])((?: -?\d{1,20}){2,4})")
+_NUMBERS = re.compile(rb"([bceglrsx])((?: -?\d{1,20}){2,4})")
 _IOCTL = re.compile(
     rb"([iI]) (\d{1,10}) (\d{1,10}) (-?\d{1,10}) (\d{1,10}) (\d{1,19}) (\d{1,19}) (-?\d{1,10}) (.{1,64})",
     re.DOTALL,
@@ -37,6 +37,7 @@ _DESCRIPTOR = re.compile(
     rb"d (\d{1,10}) (-?\d{1,10}) (\d{1,7}) (\d{1,10}) (\d{1,10}) (\S{1,64}) (.{0,1024})", re.DOTALL
 )
 _LOST = re.compile(rb"lost (returns|scope|stacks|threads) (\d{1,19})")
+_COST = re.compile(rb"cost (\d{1,19}) (\d{1,19})")
 _END = re.compile(rb"end (\d{1,19}) (\d{1,19})")
 _STOP = re.compile(rb"stop (\d{1,19})")
 _BEGIN = re.compile(rb"stallscope (\d{1,5}) (\d{1,19}) (\d{1,19})")
@@ -71,6 +72,14 @@ class Name(NamedTuple):
 
 class Fork(NamedTuple):
     """A new thread, at ``time``."""
+
+    pid: int
+    tid: int
+    time: int
+
+
+class Exec(NamedTuple):
+    """A thread executed a program, at ``time``."""
 
     pid: int
     tid: int
@@ -187,11 +196,12 @@ class SleepsAt(NamedTuple):
     bp: int
 
 
-_Numbers = Fork | Exit | Runs | Sampled | Inside | Left | SleepsAt
+_Numbers = Fork | Exec | Exit | Runs | Sampled | Inside | Left | SleepsAt
 
 _KINDS: dict[bytes, type[_Numbers]] = {
     b"b": Fork,
     b"c": Inside,
+    b"e": Exec,
     b"g": SleepsAt,
     b"l": Left,
     b"r": Runs,
@@ -271,6 +281,8 @@ class Lines:
         self.lost = Counter({"events": 0, "lines not understood": 0, "stacks": 0, "threads": 0})
         self.stopped = 0
         """When the script was stopped, CLOCK_MONOTONIC ns; 0: it was not, or not all of its lines have come."""
+        self.cost = 0
+        """ns that the script's probes took together; 0: not known."""
         self._read = 0
         self._tail = b""
         self._frames: dict[int, dict[int, bytes]] = {}
@@ -314,6 +326,8 @@ class Lines:
             self.lost["threads" if match[1] == b"scope" else match[1].decode()] += int(match[2])
         elif match := _END.fullmatch(line):
             self.printed = int(match[2])
+        elif match := _COST.fullmatch(line):
+            self.cost = int(match[2])
         elif match := _STOP.fullmatch(line):
             self.stopped = int(match[1])
         elif match := _BEGIN.fullmatch(line):

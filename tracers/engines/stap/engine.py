@@ -126,7 +126,13 @@ class Stap(Engine):
                 asleep = Asleep(user=self.how.user_stacks, kernel=self.how.kernel_stacks)
                 running = Running(staprun, module, settings)
                 try:
-                    taking_of = partial(Taking, measures=request.measures, functions=functions, asleep=asleep)
+                    taking_of = partial(
+                        Taking,
+                        measures=request.measures,
+                        functions=functions,
+                        asleep=asleep,
+                        launched=launch.pid if launch else 0,
+                    )
                     taken = _run(request, running, taking_of, launch, interrupts)
                     profile = taken.profile(request.measures, request.what)
                     profile.comments += remarks

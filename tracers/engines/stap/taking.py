@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ....converters.base.text import printable
-from ....converters.base.units import plural
+from ....converters.base.units import plural, share
 from ....converters.model import Frame
 from ....converters.model.calls import WITHOUT_PROBE
-from ....converters.readers.stap.lines import Fork, Line, Lines, Name, SleepsAt, Wait
+from ....converters.model.caveats import caveat
+from ....converters.readers.stap.lines import Exec, Fork, Line, Lines, Name, SleepsAt, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
 from ...measures.calls import Calls as FunctionCalls
@@ -39,6 +41,8 @@ from .wakes import Names, Wakes
 
 _SKIPPED = re.compile(r"skipped probes: (\d+)")
 _FAILED = re.compile(r"(\d+) transport failures")
+_WORTH_A_NOTE, _MUCH = 0.02, 0.1
+"""Shares of the cores' time that probes took: the second is told before all else."""
 _MATTERS = 0.01
 """Losses matter from this share of the events, or of the time, on."""
 _WERE = {True: "was", False: "were"}
@@ -60,23 +64,28 @@ class Taking:
         measures: Sequence[Measure],
         functions: Mapping[str, Function] = MappingProxyType({}),
         asleep: Asleep | None = None,
+        launched: int = 0,
     ) -> None:
         """After the first line was read. ``functions``: those whose calls are timed, by name. ``asleep``: looks at
-        threads that sleep as the trace begins."""
+        threads that sleep as the trace begins. What ``launched``, a process, did before it became the command does not
+        count."""
         waits = next((each for each in measures if isinstance(each, OffCpu)), None)
         wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else None
-        alone = not any(isinstance(each, FunctionCalls) for each in measures)
-        self.calls = (
-            Calls(functions, alone=alone) if not alone or any(isinstance(each, Ioctl) for each in measures) else None
-        )
-        wakes = next((each for each in measures if isinstance(each, WakeUp)), None)
-        self.wakes = Wakes(wakes) if wakes else None
-        self._asleep = asleep or Asleep()
+        self._asleep, self._launched = asleep or Asleep(), launched
         self.threads = Threads(lines.began, wanted, self._waited, self._asleep)
         self.conditions = Conditions()
         self._found: dict[int, Condition] | None = None
         """Those at the end."""
         self._lines, self._measures, self._functions = lines, measures, functions
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known yet of calls and wake-ups."""
+        alone = not any(isinstance(each, FunctionCalls) for each in self._measures)
+        has_calls = not alone or any(isinstance(each, Ioctl) for each in self._measures)
+        wakes = next((each for each in self._measures if isinstance(each, WakeUp)), None)
+        self.calls = Calls(self._functions, alone=alone) if has_calls else None
+        self.wakes = Wakes(wakes) if wakes else None
 
     def take(self, data: bytes, ended: int = 0) -> None:
         """Takes what was printed. ``ended``: when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
@@ -92,6 +101,10 @@ class Taking:
         if isinstance(line, SleepsAt):
             self._asleep.look(self.threads.pid_of(line.tid), line.tid, Registers(line.ip, line.sp, line.bp))
             return
+        if isinstance(line, Exec) and line.pid == self._launched:
+            self._launched = 0
+            self._begin()
+            self.threads.restart(line)
         if self.calls:
             self.calls.take(line)
         if self.wakes:
@@ -134,6 +147,7 @@ class Taking:
             share = max((skipped + missing) / (skipped + self._lines.events), self.threads.lost_share())
             advice = ": trace fewer processes" if share >= _MATTERS else ""
             remarks.append(f"SystemTap lost events ({', '.join(told)}){advice}")
+        remarks += self._slowed(ended)
         if self.calls:
             remarks += self.calls.remarks()
         remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]
@@ -151,6 +165,19 @@ class Taking:
             call_ioctls=parts_by_process(self.calls.call_ioctls(), names) if self.calls else (),
             conditions=all_conditions(self.conditions, self._found or {}, accounts),
         )
+
+    def _slowed(self, ended: int) -> list[str]:
+        """What the script's own probes took of the cores, if it is much: it is shown as time of the threads."""
+        cores = os.sysconf("SC_NPROCESSORS_ONLN")
+        whole = (ended - self._lines.began) * cores
+        if whole <= 0 or self._lines.cost < _WORTH_A_NOTE * whole:
+            return []
+        part = share(min(self._lines.cost, whole), whole)
+        told = (
+            f"SystemTap's probes took {part} of the time of {plural(cores, 'core')}: "
+            "what runs, and what waits for a core, is that of programs slowed by the trace"
+        )
+        return [caveat(told) if self._lines.cost >= _MUCH * whole else told]
 
     def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:
         if isinstance(measure, OffCpu):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....converters.model import Frame, Stack
 from ....converters.model.states import BY_LETTER, OTHER, PREEMPTED, RUNNING, WOKEN
-from ....converters.readers.stap.lines import Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
+from ....converters.readers.stap.lines import Exec, Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
 from ....converters.readers.stap.stacks import Stacks
 from ..asleep import Asleep
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
@@ -102,6 +102,12 @@ class Threads:
         """A thread that is there as the trace begins, with its state of proc(5)."""
         self._threads.setdefault(tid, _Thread(Account(pid, tid, self.began), self.began, letter))
         self.names.setdefault(tid, name)
+
+    def restart(self, line: Exec) -> None:
+        """A thread becomes another program: what it did before does not count."""
+        self._threads.pop(line.tid, None)
+        self._waits = {key: values for key, values in self._waits.items() if key.tid != line.tid}
+        self._threads[line.tid] = _Thread(Account(line.pid, line.tid, line.time), line.time, "R")
 
     def pid_of(self, tid: int) -> int:
         """The process of a thread that is known; 0: it is not."""

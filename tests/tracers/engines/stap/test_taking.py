@@ -59,6 +59,25 @@ def test_an_ioctl() -> None:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
 
 
+@pytest.mark.parametrize(("cost", "begins"), [(10, ""), (40, "SystemTap's"), (400, "Careful: SystemTap's")])
+def test_what_the_probes_cost_is_told(monkeypatch: pytest.MonkeyPatch, cost: int, begins: str) -> None:
+    """Of 1,500 ns on one core."""
+    monkeypatch.setattr("os.sysconf", lambda name: 1)
+    comments = taken(TEXT.replace(b"end 2600", b"cost 7 %d\nend 2600" % cost)).comments
+    told = [comment for comment in comments if "probes took" in comment]
+    assert [comment.startswith(begins) for comment in told] == [True] * bool(begins)
+
+
+def test_what_was_before_the_command_does_not_count() -> None:
+    lines = Lines()
+    taking = Taking(lines, (Ioctl(),), launched=5)
+    ioctl = b"c 5 5 1200\ni 5 5 3 1 1200 800 0 0\n"
+    for line in lines.feed(TEXT.partition(b"w 5 6 ?")[0] + ioctl + b"e 5 5 2010\n" + ioctl.replace(b"1200", b"2100")):
+        taking.line(line)
+    assert taking.calls
+    assert [timed.calls.count for timed in taking.calls.timed()] == [1]
+
+
 def test_losses() -> None:
     found = taken(words="WARNING: Number of errors: 0, skipped probes: 30\n")
     assert found.lost["returns"] == 2

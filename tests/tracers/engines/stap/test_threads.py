@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.states import INTERRUPTIBLE, OTHER, PREEMPTED, UNINTERRUPTIBLE, WOKEN
-from stallscope.converters.readers.stap.lines import Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait, Woken
+from stallscope.converters.readers.stap.lines import Exec, Exit, Fork, Line, Lines, Name, Runs, Sampled, Wait, Woken
 from stallscope.tracers.engines.asleep import Asleep
 from stallscope.tracers.engines.stap.threads import Filter, Part, Threads
 
@@ -103,6 +103,19 @@ def test_a_wait_whose_state_is_not_known() -> None:
         assert (found.on_cpu, found.runnable) == (740, 10)
         assert found.blocked == {INTERRUPTIBLE: 200, OTHER: 50}
         assert not any(threads.lost.values())
+
+
+def test_what_a_thread_did_before_it_became_the_command_does_not_count() -> None:
+    threads = Threads(BEGAN)
+    threads.known(1, 1, "S", "launcher")
+    threads.take(Wait(1, 1, "S", 0, 0, 1100, 100, 200, 0))
+    threads.restart(Exec(1, 1, 1400))
+    threads.take(Wait(1, 1, "S", 0, 0, 1600, 300, 50, 0))
+    threads.take(Runs(1, 350))
+    threads.finish(2000)
+    found = account(threads)
+    assert (found.began, found.on_cpu, found.blocked[INTERRUPTIBLE]) == (1400, 550, 50)
+    assert rows(threads) == {(1, INTERRUPTIBLE, "[no stack]", False): [50, 1, 50, 50]}
 
 
 def test_a_switch_from_the_core_that_was_skipped() -> None:
