@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....converters.base.errors import StallscopeError
+from ....converters.base.units import plural
 from ...base import procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
@@ -17,6 +18,7 @@ from ...measures.protocol import Measure
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Place, Taken, all_conditions, refuse
+from . import whole_stacks
 from .options import How, Options, targets_of
 from .reading import Reading
 from .recording import Rights, Tool, find_perf, rights, start
@@ -93,13 +95,15 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
             if letter:
                 threads.known(pid, tid, letter)
                 threads.names[tid] = name
-        if launch and not interrupts.requested:
-            launch.go()
         with Progress(request.duration) as progress:
             reading = Reading(recording, threads, progress, options.targets.only)
+            reading.look()
+            if launch and not interrupts.requested:
+                launch.go()
             reading.conditions.look_soon(threads.pids())
             reading.follow(ends, interrupts, request.duration)
             ended = threads.ended = recording.stop(is_over=reading.is_over)
+            reading.look(ended)
             found = reading.conditions.finish(threads.pids())
             reading.drain()
         if error := recording.failure():
@@ -130,6 +134,24 @@ def _lossy(lost: int, taken: int) -> str:
     return f"perf lost {share:.1f} % of the events: a thread that ran in between is shown as waiting; {help_}"
 
 
+def _of_delays(options: Options, threads: Threads) -> list[str]:
+    """How well it is known what threads waited for a core after waits."""
+    if not options.waits:
+        return []
+    if unknown := threads.without_delays():
+        whose = f"of {plural(unknown, 'thread')}"
+        return [f"waits {whose} include what came after they were woken, until they got a core: it could not be read"]
+    return ["how long threads waited for a core after they were woken is exact for each, and divided among its waits"]
+
+
+def _of_stacks(options: Options, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
+    """How complete stacks are."""
+    if options.waits and options.samples and options.samples.event != CLOCK:
+        rows = {options.waits.name: rows[options.waits.name]}  # events are no time
+    of = "the time" if options.waits or not options.samples or options.samples.event == CLOCK else "the events"
+    return whole_stacks.remarks(rows.values(), options.how, of)
+
+
 def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
     threads = reading.threads
     accounts = threads.finish(ended)
@@ -139,7 +161,13 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     if samples := options.samples:
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
         rows[samples.name] = threads.running(period) if samples.event == CLOCK else threads.counted()
-    remarks = [*options.remarks(), *options.request.scope.remarks({account.pid for account in accounts})]
+    scope = options.request.scope
+    remarks = [
+        *_of_delays(options, threads),
+        *options.remarks(),
+        *_of_stacks(options, rows),
+        *scope.remarks({account.pid for account in accounts}),
+    ]
     if cut:
         remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
     if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):

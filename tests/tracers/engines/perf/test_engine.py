@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
+from stallscope.tracers.base import procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine
 from stallscope.tracers.engines.perf.engine import Perf
@@ -44,6 +46,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch, fake_perf: Path) -> None:
     """A perf that may do everything, and waits in its text."""
     monkeypatch.setattr(engine, "rights", lambda: Rights(2, True))
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, _tid: (9, 9))
 
 
 def request(*measures: Measure, scope: Scope | None = None, duration: float | None = 0.1) -> Request:
@@ -146,3 +149,19 @@ def test_an_event_that_is_not_counted_here(monkeypatch: pytest.MonkeyPatch) -> N
     assert not isinstance(raised.value, EngineUnavailable), "no other engine is tried"
     assert "does not count cycles" in str(Perf().missing([OnCpu(event="cycles")]))
     Perf().trace(request(OnCpu()))
+
+
+def test_waits_for_a_core_after_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is asked when perf has begun, and until it ends. The wait is from 0.6 to 0.8 s."""
+    counted = itertools.chain([1_000_000], itertools.repeat(1_500_000))
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: (9, next(counted)) if tid == PID else None)
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("{1000}", "{600000}").replace("{3000}", "{800000}"))
+    profile = Perf().trace(request(OffCpu(), scope=Scope(threads=[PID], children=False), duration=1.2)).profile
+    found = {str(s.label("state")): s.values[0] for s in profile.samples if s.stack[-1].name == "schedule"}
+    assert found == {"other": 199_500_000, "runnable-woken": 500_000}
+    (remark,) = [each for each in profile.comments if "waited for a core" in each]
+    assert "exact for each" in remark
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, _tid: None)
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
+    comments = Perf().trace(request(OffCpu())).profile.comments
+    assert any(each.startswith("waits of 1 thread include what came after they were woken") for each in comments)
