@@ -347,7 +347,10 @@ def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int],
         paranoid(3)
         cause, remedy = as_nobody(TRACE_WALL, "-p", own.pid, cwd=folder).check_failed(program="trace-wall")
         assert cause.startswith("tracing needs root")
-        assert remedy.endswith("; for your own processes use --engine eu-stack")
+        way = "for your own processes: sysctl kernel.perf_event_paranoid=1 (for perf), or"
+        assert remedy.endswith(f"; {way} --engine eu-stack")
+        _, remedy = as_nobody(TRACE_OFFCPU, "-p", own.pid, cwd=folder).check_failed(program="trace-offcpu")
+        assert remedy.endswith(f"; {way} trace-wall --engine eu-stack")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
