@@ -17,11 +17,11 @@ from ...measures.oncpu import CLOCK, OnCpu
 from ...measures.protocol import Measure
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Place, Taken, all_conditions, refuse
+from ..taken import Place, Taken, all_conditions, refuse, without_python
 from . import whole_stacks
 from .options import How, Options, targets_of
 from .reading import Reading
-from .recording import Rights, Tool, find_perf, rights, start
+from .recording import LOWER, Rights, Tool, find_perf, rights, start
 from .threads import Filter, Threads
 
 _PYTHON = "_PyEval_EvalFrame"
@@ -73,7 +73,8 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
     if not may.kernel and any(isinstance(measure, OffCpu) for measure in measures):
         raise EngineUnavailable(
             f"perf shows waits only to root here: kernel.perf_event_paranoid is {may.level}",
-            "sysctl kernel.perf_event_paranoid=1, run it as root, or use trace-wall --engine eu-stack",
+            f"{LOWER}, run it as root, or use trace-wall --engine eu-stack",
+            needs=LOWER,
         )
     for measure in measures:
         if isinstance(measure, OnCpu):
@@ -125,9 +126,10 @@ def _cut(threads: Threads, how: str, ended: int) -> int:
     return threads.last
 
 
-def _lossy(lost: int, taken: int) -> str:
+def _lossy(lost: int, taken: int, options: Options) -> str:
     """What losses mean, and what to do."""
-    help_ = "trace fewer processes, a lower -F, or raise --buffer (as root)"
+    rate = ", a lower -F" if options.samples else ""
+    help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
     if not lost:
         return f"perf lost events: {help_}"
     share = 100 * lost / (lost + taken)
@@ -152,6 +154,13 @@ def _of_stacks(options: Options, rows: Mapping[str, Mapping[Place, Sequence[int]
     return whole_stacks.remarks(rows.values(), options.how, of)
 
 
+def _of_python(has_names: bool) -> str:
+    """The code that python3 -X perf makes for each function has no unwind tables: stacks end there."""
+    if has_names:
+        return "of Python functions only the innermost of each stack is shown: --engine libbpf shows all, as root"
+    return without_python("perf", "; of those that run with python3 -X perf (3.12 and newer) it shows the innermost")
+
+
 def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
     threads = reading.threads
     accounts = threads.finish(ended)
@@ -170,10 +179,11 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     ]
     if cut:
         remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
-    if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):
-        remarks.append("there are Python functions, which the engine perf does not show")
+    frames = {frame for each in rows.values() for place in each for frame in place.stack}
+    if any(frame.name.startswith(_PYTHON) for frame in frames):
+        remarks.append(_of_python(any(frame.kind == "python" for frame in frames)))
     lost = {**threads.lost, "stacks": threads.lost["stacks"] + reading.records.left_out}
     if lost["events"] or threads.lost["stacks"]:
-        remarks.append(_lossy(lost["events"], threads.taken))
+        remarks.append(_lossy(lost["events"], threads.taken, options))
     processes = {pid: threads.names.get(pid, "") for pid in {account.pid for account in accounts}}
     return Taken(wall, ended - threads.began, rows, accounts, threads.names, processes, lost, remarks)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from ....converters.model import Stack
 from ..taken import Place
 from .options import MOST_STACK, How
+from .records import ANONYMOUS
 
 _STARTS = re.compile(
     r"_start|_start_c|_dl_start(_user)?|_*libc_start_\w+|_*clone[23]?|start_thread|thread_start|_*vfork|"
@@ -22,28 +23,33 @@ _WORTH_A_NOTE = 0.01
 
 def remarks(rows: Iterable[Mapping[Place, Sequence[int]]], how: How, of: str = "the time") -> list[str]:
     """What the reader should know. The rows' first values are the time, or something else of which they tell."""
-    share = incomplete(rows)
-    if share < _WORTH_A_NOTE:
+    cut, made = incomplete(rows)
+    if cut + made < _WORTH_A_NOTE:
         return []
-    said = f"{1 - share:.2%} of {of} in user code is in complete stacks; of others, callers are missing"
+    said = f"{1 - cut - made:.2%} of {of} in user code is in complete stacks; of others, callers are missing"
     if not how.dwarf:
         return [f"{said}: use --call-graph dwarf"]
-    if how.stack_bytes < MOST_STACK:
-        return [f"{said}: --call-graph dwarf,{MOST_STACK} copies more of the stack than {how.stack_bytes:,} bytes"]
+    if made >= _WORTH_A_NOTE:
+        said += f" ({made:.2%} begin in code made at run time, which has no unwind tables)"
+    if cut >= _WORTH_A_NOTE and how.stack_bytes < MOST_STACK:
+        said += f": --call-graph dwarf,{MOST_STACK} copies more of the stack than {how.stack_bytes:,} bytes"
     return [said]
 
 
-def incomplete(rows: Iterable[Mapping[Place, Sequence[int]]]) -> float:
-    """The share of what is in user code."""
-    total = cut = 0
+def incomplete(rows: Iterable[Mapping[Place, Sequence[int]]]) -> tuple[float, float]:
+    """Shares of what is in user code: in stacks that end somewhere, and in those that end in code made at run time."""
+    total = cut = made = 0
     for each in rows:
         for place, values in each.items():
             stack = place.stack
             if not stack or stack[0].kind in ("kernel", "other"):
                 continue
             total += values[0]
-            cut += 0 if _reaches_start(stack) else values[0]
-    return cut / total if total else 0.0
+            if stack[0].kind in ("jit", "python") or stack[0].name == ANONYMOUS:
+                made += values[0]
+            elif not _reaches_start(stack):
+                cut += values[0]
+    return (cut / total, made / total) if total else (0.0, 0.0)
 
 
 @lru_cache(1 << 14)

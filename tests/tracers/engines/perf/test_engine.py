@@ -62,8 +62,13 @@ def test_a_profile() -> None:
     assert (wait.values[0], wait.values[1], wait.label("state")) == (2_000_000, 1, "other")
     assert [s.values[4] for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"] == [1]
     assert profile.lost["events"] == 17
-    assert any("perf lost 77.3 % of the events" in comment for comment in profile.comments)
-    assert any("Python functions" in comment for comment in profile.comments)
+    (lossy,) = [comment for comment in profile.comments if "perf lost 77.3 % of the events" in comment]
+    assert "a lower -F" in lossy
+    (python,) = [comment for comment in profile.comments if "Python functions" in comment]
+    assert python == (
+        "there are Python functions, which the engine perf does not show; of those that run with python3 -X perf (3.12 "
+        "and newer) it shows the innermost: --engine libbpf does, as root"
+    )
     assert {times.pid for times in profile.threads} >= {PID, OTHER}
     for times in profile.threads:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
@@ -76,6 +81,8 @@ def test_a_profile() -> None:
 def test_children_are_left_out() -> None:
     profile = Perf().trace(request(OffCpu(), scope=Scope(pids=[PID], children=False))).profile
     assert {times.pid for times in profile.threads} == {PID}
+    assert [c for c in profile.comments if "perf lost" in c]
+    assert not any("-F" in comment for comment in profile.comments), "trace-offcpu has no -F"
 
 
 def test_measures() -> None:
@@ -165,3 +172,11 @@ def test_waits_for_a_core_after_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
     comments = Perf().trace(request(OffCpu())).profile.comments
     assert any(each.startswith("waits of 1 thread include what came after they were woken") for each in comments)
+
+
+def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = "\t 15 py::work:/x/y.py (/tmp/perf-1.map)\n\t            1543 _PyEval"
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("\t            1543 _PyEval", python))
+    profile = Perf().trace(request(OnCpu())).profile
+    assert any(comment.startswith("of Python functions only the innermost") for comment in profile.comments)
+    assert ("work", "python", "/x/y.py") in {(f.name, f.kind, f.file) for s in profile.samples for f in s.stack}

@@ -14,6 +14,12 @@ def stack(*names: str, module: Module | None = PROGRAM) -> Stack:
 
 
 def share(found: Stack) -> float:
+    cut, made = shares(found)
+    assert not made
+    return cut
+
+
+def shares(found: Stack) -> tuple[float, float]:
     return incomplete([{Place(1, 1, "running", found): (10,), Place(1, 1, "running", stack("_start", "main")): (30,)}])
 
 
@@ -53,7 +59,16 @@ def test_stacks_without_their_callers(found: Stack) -> None:
 @pytest.mark.parametrize("found", [(), (Frame("schedule", "kernel"),), (Frame("[no stack]", "other"),)])
 def test_what_is_not_in_user_code_does_not_count(found: Stack) -> None:
     assert share(found) == 0
-    assert incomplete([{Place(1, 1, "running", found): (10,)}]) == 0
+    assert incomplete([{Place(1, 1, "running", found): (10,)}]) == (0, 0)
+
+
+@pytest.mark.parametrize("outermost", [Frame("[anon]"), Frame("f", "jit"), Frame("g", "python")])
+def test_code_made_at_run_time(outermost: Frame) -> None:
+    assert shares((outermost, Frame("main"))) == (0, 0.25)
+    rows = {Place(1, 1, "other", (outermost,)): (1,), Place(1, 1, "other", stack("_start")): (3,)}
+    (said,) = remarks([rows], How())
+    assert said.startswith("75.00% of the time in user code is in complete stacks; of others, callers are missing")
+    assert said.endswith(" (25.00% begin in code made at run time, which has no unwind tables)")
 
 
 def test_remarks() -> None:
