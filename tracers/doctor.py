@@ -61,14 +61,17 @@ def main(btf: Path | None, verbose: bool, prepare: bool, what: tuple[str, ...]) 
     for finding in engines:
         click.echo(_line(finding))
     click.echo(_line(survey.questions()))
-    click.echo(_verdict(able, cannot, others=any(finding.ok for finding in engines)))
+    click.echo(_verdict(able, cannot, [finding for finding in engines if finding.ok]))
     return 0 if able else 1
 
 
-def _verdict(able: bool, cannot: set[str], *, others: bool) -> str:
+def _verdict(able: bool, cannot: set[str], engines: Sequence[Finding]) -> str:
+    """``engines``: those that serve a command; the first words of their details say which."""
     if not able:
-        with_which = "with the engine libbpf, " if others else ""
-        return f"{with_which}{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
+        with_which = "with the engine libbpf, " if engines else ""
+        others = [f"with {finding.name} {finding.detail.partition(';')[0]} can" for finding in engines]
+        first = f"{with_which}{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
+        return printable("; ".join([first, *others]))
     can = _listed([name for name in _COMMANDS if name not in cannot])
     without = _listed([name for name in _COMMANDS if name in cannot])
     return f"{can} can run here" + (f", {without} cannot" if without else "")

@@ -67,5 +67,5 @@ def sentence(takers: Takers) -> str:
         named = ", ".join(f"{name} {used:.2f}" for name, used in takers.names)
         return f"cores had by {named} of {takers.cores}"
     if takers.kind == OTHERS:
-        return "cores had by processes that were not traced (-a shows them)"
-    return "cores had by others at a time, traced or not (-a shows all)"
+        return "cores had by processes that were not traced (top shows them)"
+    return "cores had by others at a time, traced or not (top shows all)"

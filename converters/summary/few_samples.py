@@ -14,6 +14,8 @@ from .figures import Running, Summary
 
 FEW = 10
 """Fewer samples show next to nothing."""
+TOO_SLOW = "took longer than -F allows"
+"""In a comment of an engine that cannot sample more often."""
 _ROUGH = 0.02
 """Standard error from which a share is told without decimals."""
 _NOT_SAMPLED = "[not sampled]"
@@ -62,10 +64,22 @@ def few_of_threads(profile: Profile) -> str:
     if middle >= FEW:
         return ""
     many = f"only some {plural(middle, 'sample')} of each thread" if middle else "hardly any samples of most threads"
-    return (
-        f"There are {many}, so that shares of places are rough: trace fewer processes (-p), trace for longer (-d), or "
-        "sample more often (-F)."
-    )
+    processes = len({times.pid for times in profile.threads})
+    help_ = _help(profile.comments, processes, len(profile.threads))
+    return f"There are {many}, so that shares of places are rough: {help_}."
+
+
+def _help(comments: Sequence[str], processes: int, threads: int) -> str:
+    """How to get more samples."""
+    fewer = "trace fewer processes (-p)" if processes > 1 else ""
+    if not any(TOO_SLOW in comment for comment in comments):
+        ways = [fewer, "trace for longer (-d)", "sample more often (-F)"]
+    elif fewer or threads == 1:
+        ways = [fewer, "trace for longer (-d)"]
+    else:
+        ways = ["trace one thread (-t TID)", "trace for longer (-d)"]
+    *others, last = filter(None, ways)
+    return f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
 
 
 def _middle(numbers: Sequence[tuple[int, int]]) -> int:
@@ -81,7 +95,10 @@ def _middle(numbers: Sequence[tuple[int, int]]) -> int:
 def few_of_work(summary: Summary, total: int, samples: int) -> str:
     """In place of a sentence on what runs: ``samples`` were taken in ``total``, the weight of all that runs."""
     hidden = hidden_part(summary, total)
-    few = f"There are too few samples to tell what runs ({samples}): trace for longer (-d), or sample more often (-F)."
+    more = "trace for longer (-d)"
+    if not any(TOO_SLOW in comment for comment in summary.comments):
+        more += ", or sample more often (-F)"
+    few = f"There are too few samples to tell what runs ({samples}): {more}."
     return f"{hidden} {few}" if hidden else few
 
 

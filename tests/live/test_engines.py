@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ import pytest
 from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
+from tracing import RUNNABLE
 
 TRACE_WALL, TRACE_OFFCPU, TRACE_ONCPU = (
     str(Path(sys.executable).with_name(f"trace-{stem}")) for stem in ("wall", "offcpu", "oncpu")
@@ -24,7 +26,16 @@ TRACE_WALL, TRACE_OFFCPU, TRACE_ONCPU = (
 SECONDS = 4
 POINTS = 0.05
 SLEEPS = ("sleep_1ms", "sleep_10ms", "sleep_25ms")
+LARGE_FRAMES = """
+#include <string.h>
+#include <time.h>
+#define NAMED __attribute__((noinline))
+NAMED void pause_(void) { struct timespec t = { 0, 5000000 }; nanosleep(&t, 0); __asm__ volatile(""); }
+NAMED void large(int n) { volatile char b[4096]; memset((void *)b, n, sizeof(b)); n ? large(n - 1) : pause_(); b[0]++; }
+int main(void) { for (int i = 0; i < 20; i++) large(7); }
+"""
 SPINS = {"spin_one": 0.1, "spin_three": 0.3, "deep_spin": 0.2, "library_spin": 0.2, "system_spin": 0.2}
+CORES = len(os.sched_getaffinity(0))
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
@@ -124,6 +135,32 @@ def test_perf_agrees_with_libbpf(tmp_path: Path, call_graph: str) -> None:
     assert close(one, SPINS), one
 
 
+@pytest.mark.usefixtures("live", "perf")
+def test_perf_tells_waiting_for_a_core_from_waiting(tmp_path: Path) -> None:
+    """In a crowd, where most of a wait by its switches is the time from the wake-up to a core."""
+    engines: dict[str, tuple[object, ...]] = {"libbpf": (), "perf": ()}
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(lingering("work_and_rest", 100, 2000, 1000)) for _ in range(3 * CORES)]
+        with together(engines, tmp_path, "-p", ",".join(str(each.pid) for each in crowd)) as found:
+            for each in crowd:
+                each.release()
+            for each in crowd:
+                each.truth()
+    truth = {times.tid: times for times in found["libbpf"].threads if times.pid != times.tid}
+    mine = {times.tid: times for times in found["perf"].threads if times.tid in truth}
+    assert len(mine) == len(truth) == 2 * len(crowd)
+    for tid, times in mine.items():
+        assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
+        rows = [s.values[0] for s in found["perf"].samples if s.label("tid") == tid and s.label("state") in RUNNABLE]
+        assert sum(rows) == times.runnable
+    one, other = (sum(t.runnable for t in each.values()) / sum(t.wall for t in each.values()) for each in (mine, truth))
+    assert other > 0.5, "it is a crowd"
+    assert abs(one - other) <= POINTS, (one, other)
+    rests = [s for s in found["perf"].samples if "rest" in {frame.name for frame in s.stack}]
+    woken = sum(s.values[0] for s in rests if s.label("state") == "runnable-woken")
+    assert woken > 0.5 * sum(s.values[0] for s in rests)
+
+
 def test_perf_shows_waits_of_a_command_from_its_beginning(perf: None, tmp_path: Path) -> None:
     path = tmp_path / "x.pb.gz"
     run("--engine", "perf", "-o", path, "--", FOLDER / "sleeps", 4, command=TRACE_OFFCPU).check_succeeded()
@@ -145,6 +182,27 @@ def test_perf_has_whole_stacks_of_programs_that_are_executed(perf: None, tmp_pat
         inside = [(time, names) for time, names in samples if not names.isdisjoint(SPINS)]
         whole = sum(time for time, names in inside if "_start" in names)
         assert whole > 0.9 * sum(time for time, _ in inside) > 0, samples
+
+
+def test_perf_tells_that_stacks_are_cut(perf: None, tmp_path: Path) -> None:
+    """Eight frames of 4 KB each are more than perf copies by itself."""
+    source, program = tmp_path / "frames.c", tmp_path / "frames"
+    source.write_text(LARGE_FRAMES)
+    subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-o", program, source], check=True)
+    found = {}
+    for mode in ("dwarf", "dwarf,65528"):
+        path = tmp_path / f"{mode}.pb.gz"
+        options = ("--engine", "perf", "--call-graph", mode, "-o", path)
+        run(*options, "--", program, command=TRACE_OFFCPU).check_succeeded()
+        profile = load(path)
+        waits = [s for s in profile.samples if "pause_" in {f.name for f in s.stack}]
+        assert waits
+        whole = sum(s.values[0] for s in waits if s.stack[0].name == "_start")
+        found[mode] = whole / sum(s.values[0] for s in waits), " ".join(profile.comments)
+    assert found["dwarf"][0] == 0
+    assert "in complete stacks; of others, callers are missing: --call-graph dwarf,65528" in found["dwarf"][1]
+    assert found["dwarf,65528"][0] == 1
+    assert "callers are missing" not in found["dwarf,65528"][1]
 
 
 def test_perf_for_an_ordinary_user(paranoid: Callable[[int], None], folder: Path) -> None:
@@ -289,7 +347,10 @@ def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int],
         paranoid(3)
         cause, remedy = as_nobody(TRACE_WALL, "-p", own.pid, cwd=folder).check_failed(program="trace-wall")
         assert cause.startswith("tracing needs root")
-        assert remedy.endswith("; for your own processes use --engine eu-stack")
+        way = "for your own processes: sysctl kernel.perf_event_paranoid=1 (for perf), or"
+        assert remedy.endswith(f"; {way} --engine eu-stack")
+        _, remedy = as_nobody(TRACE_OFFCPU, "-p", own.pid, cwd=folder).check_failed(program="trace-offcpu")
+        assert remedy.endswith(f"; {way} trace-wall --engine eu-stack")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])

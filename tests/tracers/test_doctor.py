@@ -126,9 +126,22 @@ def test_another_engine_may_do(
     found: Callable[..., list[Path | None]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found(BAD)
-    monkeypatch.setattr(survey, "survey", lambda _btf: iter([Finding("engine x", True, False, "trace-oncpu")]))
+    monkeypatch.setattr(
+        survey,
+        "survey",
+        lambda _btf: iter(
+            [
+                Finding("engine x", True, False, "trace-oncpu; not trace-wall: no reason"),
+                Finding("engine y", False, False, "nothing"),
+                Finding("engine z", True, False, "trace-wall"),
+            ]
+        ),
+    )
     assert main([]) == 1
-    verdict = f"with the engine libbpf, {ALL} cannot run here: mend what failed, first to last"
+    verdict = (
+        f"with the engine libbpf, {ALL} cannot run here: mend what failed, first to last; "
+        "with engine x trace-oncpu can; with engine z trace-wall can"
+    )
     assert capsys.readouterr().out.splitlines()[-1] == verdict
 
 

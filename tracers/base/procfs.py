@@ -132,6 +132,16 @@ def cpu_times(pid: int) -> dict[int, bytes]:
     return {tid: _read(PROC / str(pid) / "task" / str(tid) / "schedstat") for tid in tids(pid)}
 
 
+def schedstat(pid: int, tid: int) -> tuple[int, int] | None:
+    """ns on a core and ns waiting for one; None when the thread is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", "rb") as file:
+            words = file.read(256).split()
+    except OSError:
+        return None
+    return (int(words[0]), int(words[1])) if len(words) > 1 else None
+
+
 def _read(path: Path) -> bytes:
     try:
         with open(path, "rb") as file:

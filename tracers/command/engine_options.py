@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +16,17 @@ from ..engines.ebpf.engine import Ebpf
 from ..engines.ebpf.probes import ProbeOptions
 from ..engines.eu_stack.engine import EuStack
 from ..engines.perf.engine import Perf
-from ..engines.perf.options import How
+from ..engines.perf.options import MOST_STACK, STACK, How
 from ..engines.protocol import Engine
 from ..engines.stap.engine import How as StapHow
 from ..engines.stap.engine import Stap
 from .options import Decorator, apply
 from .stap_options import stap_options
+
+if TYPE_CHECKING:
+    _Mode = click.ParamType[str]
+else:
+    _Mode = click.ParamType
 
 AUTO = "auto"
 _IN_TURN = ("libbpf", "bcc", "stap", "perf")
@@ -37,6 +43,21 @@ _ONLY: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Options that not every engine has: their key among the values, and the engines that have them."""
 
 
+class CallGraph(_Mode):
+    """``fp``, ``dwarf`` or ``dwarf,SIZE``, as perf record has it."""
+
+    name = "MODE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        given = str(value)
+        mode, comma, size = given.partition(",")
+        if mode not in ("dwarf", "fp") or (comma and (mode == "fp" or not re.fullmatch(r"[0-9]{1,9}", size))):
+            self.fail(f"{given!r} is not one of dwarf, dwarf,SIZE and fp", param, ctx)
+        if comma and (not 8 <= int(size) <= MOST_STACK or int(size) % 8):
+            self.fail(f"{size} is not a multiple of 8 from 8 to {MOST_STACK}", param, ctx)
+        return given
+
+
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """--engine -U -K --btf --table-size --buffer --memory --unwind-memory --no-wait: how the probes work."""
     options: list[Decorator] = [
@@ -50,8 +71,9 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--call-graph",
-            type=click.Choice(("dwarf", "fp")),
-            help="How --engine perf takes user stacks: by programs' tables (default), or by frame pointers: cheaper.",
+            type=CallGraph(),
+            help="How --engine perf takes user stacks: dwarf, by programs' tables (default), dwarf,SIZE, from so many "
+            f"bytes of stack instead of {STACK}, or fp, by frame pointers: cheaper.",
         ),
         click.option("-U", "--user-stacks-only", "user_only", is_flag=True, help="No kernel stacks."),
         click.option("-K", "--kernel-stacks-only", "kernel_only", is_flag=True, help="No user stacks."),
@@ -150,8 +172,9 @@ def _bcc(given: Mapping[str, Any]) -> Engine:
 
 
 def _perf(given: Mapping[str, Any]) -> Engine:
-    dwarf, size = given["call_graph"] != "fp", int(given["buffer_mb"]) << 20
-    return Perf(How(not given["kernel_only"], not given["user_only"], dwarf, size))
+    mode, _, stack = (given["call_graph"] or "dwarf").partition(",")
+    size = int(given["buffer_mb"]) << 20
+    return Perf(How(not given["kernel_only"], not given["user_only"], mode == "dwarf", size, int(stack or STACK)))
 
 
 def _stap(given: Mapping[str, Any]) -> Engine:

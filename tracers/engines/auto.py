@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...converters.base.errors import StallscopeError
+from ..measures.offcpu import OffCpu
+from ..measures.oncpu import OnCpu
 from ..measures.protocol import Measure
 from .protocol import Engine, EngineUnavailable, Outcome, Request
+
+_WALL = (OffCpu(time="wall"), OnCpu(time="wall"))
+"""What trace-wall takes, which tells of waits and of what runs."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Auto(Engine):
         return None if None in found else found[0]
 
     def trace(self, request: Request) -> Outcome:
-        """With the first engine that is able to. EngineUnavailable of the first if none is; it names others."""
+        """With the first engine that is able to. EngineUnavailable of the first if none is; its remedy names others."""
         refused: list[tuple[str, EngineUnavailable]] = []
         for engine in self._able(request.measures):
             try:
@@ -38,20 +43,22 @@ class Auto(Engine):
                 refused.append((engine.name, error))
                 continue
             return _told(outcome, engine.name, refused)
-        raise self._naming_others(refused[0][1], request)
+        raise self._naming_others(refused, request)
 
-    def _naming_others(self, error: EngineUnavailable, request: Request) -> EngineUnavailable:
-        names = [
-            engine.name
-            for engine in self.never
-            if not request.scope.everything
-            and not engine.refusals(request.measures)
-            and engine.missing(request.measures) is None
-        ]
-        if not names:
+    def _naming_others(self, refused: Sequence[tuple[str, EngineUnavailable]], request: Request) -> EngineUnavailable:
+        """The first error, and what a user who is not root can do."""
+        error = refused[0][1]
+        if request.scope.everything:
             return error
-        own = f"for your own processes use --engine {names[0]}"
-        return EngineUnavailable(error.cause, f"{error.remedy}; {own}" if error.remedy else own)
+        ways = [f"{other.needs} (for {name})" for name, other in refused[1:] if other.needs]
+        for engine in self.never:
+            if engine.missing(request.measures) is None:
+                if not engine.refusals(request.measures):
+                    ways.append(f"--engine {engine.name}")
+                elif not engine.refusals(_WALL):
+                    ways.append(f"trace-wall --engine {engine.name}")
+        own = f"for your own processes: {', or '.join(ways)}" if ways else ""
+        return EngineUnavailable(error.cause, "; ".join(filter(None, (error.remedy, own))))
 
     def _able(self, measures: Sequence[Measure]) -> list[Engine]:
         return [engine for engine in self.engines if not engine.refusals(measures)]

@@ -61,7 +61,13 @@ class Outcome:
 
 
 class EngineUnavailable(StallscopeError):
-    """This machine, or this user, cannot use the engine, or the engine cannot do what is asked for: another one may."""
+    """This machine, or this user, cannot use the engine, or the engine cannot do what is asked for: another one may.
+
+    ``needs``: a command with which an ordinary user could use it; "": there is none."""
+
+    def __init__(self, cause: str, remedy: str = "", *, exit_code: int = 1, details: str = "", needs: str = "") -> None:
+        super().__init__(cause, remedy, exit_code=exit_code, details=details)
+        self.needs = needs
 
 
 class Engine(Protocol):

@@ -173,6 +173,11 @@ def all_conditions(
     return {**found, **(conditions.finish(late) if late else {})}
 
 
+def without_python(engine: str, more: str = "") -> str:
+    """A remark: there are Python functions, which the engine does not show. ``more``: another way to see some."""
+    return f"there are Python functions, which the engine {engine} does not show{more}: --engine libbpf does, as root"
+
+
 def refuse(name: str, request: Request) -> None:
     """EngineUnavailable if an option was given that only the engine libbpf honours."""
     given = {

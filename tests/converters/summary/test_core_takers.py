@@ -37,7 +37,7 @@ def test_others_are_only_told_of_with_evidence() -> None:
     made = host(victim=0.5, traced=0.5)
     found = takers(made, 100)
     assert found == Takers(OTHERS, (), 4)
-    assert "not traced (-a shows them)" in sentence(found)
+    assert "not traced (top shows them)" in sentence(found)
     # More threads than cores may have had them all at one time, and none at another.
     assert takers(made, 100, count=9) == Takers(UNCLEAR, (), 4)
     made.threads[0].runnable = 45 * SECOND  # they wanted more than there is on average

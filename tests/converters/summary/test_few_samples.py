@@ -53,8 +53,8 @@ def test_few_are_many_if_they_are_a_small_part() -> None:
 def test_waits_that_few_samples_show() -> None:
     few, nap, *_ = summarize(sampled(4)).answer
     assert few == (
-        "There are only some 5 samples of each thread, so that shares of places are rough: trace fewer processes (-p), "
-        "trace for longer (-d), or sample more often (-F)."
+        "There are only some 5 samples of each thread, so that shares of places are rough: trace for longer (-d) or "
+        "sample more often (-F)."
     )
     assert nap == "About 80 % of the time of the main thread of p is blocked in main → nap (4 samples)."
 
@@ -80,6 +80,23 @@ def test_most_threads_were_never_sampled() -> None:
     assert summarize(profile).answer[0].startswith("There are hardly any samples of most threads, so that")
 
 
+@pytest.mark.parametrize(
+    ("pids", "too_slow", "told"),
+    [
+        ((7, 8), False, "trace fewer processes (-p), trace for longer (-d), or sample more often (-F)"),
+        ((7, 8), True, "trace fewer processes (-p) or trace for longer (-d)"),
+        ((7, 7), True, "trace one thread (-t TID) or trace for longer (-d)"),
+        ((7,), True, "trace for longer (-d)"),
+    ],
+)
+def test_what_gives_more_samples(pids: tuple[int, ...], too_slow: bool, told: str) -> None:
+    profile = sampled(4)
+    profile.threads += [ThreadTimes(pid, "p", 70 + i, "w", 1, 0, 0, {"other": 1}) for i, pid in enumerate(pids[1:])]
+    if too_slow:
+        profile.comments.append("9 samples of each process left out: eu-stack took longer than -F allows")
+    assert summarize(profile).answer[0].endswith(f"are rough: {told}.")
+
+
 def on_cores(samples: int, hidden: int) -> Profile:
     """A thread that is on a core for a second; of ``hidden`` ns of it nobody knows where."""
     profile = Profile(
@@ -103,6 +120,9 @@ def test_what_one_sample_shows_is_not_told() -> None:
     )
     few, _ = summarize(on_cores(9, 0)).answer
     assert few.startswith("There are too few samples to tell what runs (9)")
+    slow = on_cores(9, 0)
+    slow.comments.append("9 samples of each process left out: eu-stack took longer than -F allows")
+    assert summarize(slow).answer[0].endswith("what runs (9): trace for longer (-d).")
 
 
 def test_what_enough_samples_show_comes_after_what_is_hidden() -> None:

@@ -102,3 +102,14 @@ def test_pid_namespace(root: None) -> None:
     code = "from stallscope.tracers.base import procfs; print(procfs.in_host_pid_namespace())"
     inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
     assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_schedstat() -> None:
+    before = after = procfs.schedstat(os.getpid(), os.getpid())
+    assert before is not None
+    until = time.monotonic() + 30
+    while after == before and time.monotonic() < until:
+        after = procfs.schedstat(os.getpid(), os.getpid())
+    assert after is not None
+    assert after[0] > before[0] > 0
+    assert procfs.schedstat(1 << 22, 1 << 22) is None

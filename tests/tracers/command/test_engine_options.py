@@ -80,8 +80,17 @@ def test_an_option_that_the_engine_does_not_have(name: str, arguments: list[str]
 def test_options_of_perf_and_stap() -> None:
     assert engine("--engine", "perf", "--call-graph", "fp") == Perf(How(dwarf=False))
     assert engine("--engine", "perf") == engine("--engine", "perf", "--call-graph", "dwarf")
+    assert engine("--engine", "perf", "--call-graph", "dwarf,65528") == Perf(How(stack_bytes=65528))
     assert isinstance(engine("--engine", "stap", "-K", "--stap-module", "/x"), Stap)
     assert engine("--engine", "eu-stack", "-U") == EuStack()
+
+
+@pytest.mark.parametrize(
+    "mode", ["lbr", "dwarf,", "dwarf,x", "fp,8192", "dwarf,0", "dwarf,12", "dwarf,65536", "dwarf,-8"]
+)
+def test_call_graphs_that_perf_does_not_have(mode: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not "):
+        engine("--engine", "perf", "--call-graph", mode)
 
 
 def test_auto_takes_the_engine_that_an_option_is_for() -> None:

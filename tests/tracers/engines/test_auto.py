@@ -86,9 +86,32 @@ def test_another_one_is_named_where_none_can_be_used() -> None:
     able, refuses, lacks = Fake("able"), Fake("refuses", refused={"offcpu": "no"}), Fake("lacks", error)
     with pytest.raises(EngineUnavailable, match="no root") as raised:
         Auto((Fake("a", error),), never=(lacks, refuses, able)).trace(REQUEST)
-    assert raised.value.remedy == "be root; for your own processes use --engine able"
+    assert raised.value.remedy == "be root; for your own processes: --engine able"
     assert able.asked == 0
     for never, scope in (((lacks, refuses), Scope()), ((able,), Scope(everything=True))):
         with pytest.raises(EngineUnavailable) as raised:
             Auto((Fake("a", error),), never=never).trace(replace(REQUEST, scope=scope))
         assert raised.value.remedy == "be root"
+
+
+def test_what_each_engine_needs_is_told_once() -> None:
+    root, lower = (
+        EngineUnavailable("no root", "be root"),
+        EngineUnavailable("no", "lower, or be root", needs="lower it"),
+    )
+    only_wall = OnlyWall("wall")
+    engines = Fake("a", root), Fake("b", root), Fake("c", lower)
+    for never, told in (((only_wall,), ", or trace-wall --engine wall"), ((Fake("d"),), ", or --engine d"), ((), "")):
+        with pytest.raises(EngineUnavailable, match="no root") as raised:
+            Auto(engines, never=never).trace(REQUEST)
+        assert raised.value.remedy == f"be root; for your own processes: lower it (for c){told}"
+    with pytest.raises(EngineUnavailable) as raised:
+        Auto(engines, never=(only_wall,)).trace(replace(REQUEST, scope=Scope(everything=True)))
+    assert raised.value.remedy == "be root"
+
+
+class OnlyWall(Fake):
+    """It takes waits and samples, not one of them."""
+
+    def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
+        return {} if len(measures) == 2 else {"offcpu": "no"}

@@ -23,7 +23,7 @@ from ..asleep import Asleep
 from ..ebpf.following import Following
 from ..ends import Ends
 from ..protocol import Request
-from ..taken import NO_STACK, Place, Taken
+from ..taken import NO_STACK, Place, Taken, without_python
 from .gathered import Filter, Gathered
 from .layouts import Counter, KernelAccount, state_index
 from .naming import Named, named, process_names, with_sleepers
@@ -222,7 +222,7 @@ class Session:
             "user stacks were walked by frame pointers: of functions compiled without them, callers are missing",
         ]
         if found.has_python:
-            said.append("there are Python functions, which the engine bcc does not show")
+            said.append(without_python("bcc"))
         if any(place.stack[0].name == NO_STACK for place in found.waits):
             said.append(f"{NO_STACK}: waits that had begun before the trace")
         if lost["intervals"]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ....converters.base.errors import StallscopeError
 from ....converters.base.units import duration, plural
 from ....converters.model.states import TRACED
+from ....converters.summary.few_samples import TOO_SLOW
 from ...base import procfs
 from ...base.conditions import Condition, Conditions
 from ...base.interrupts import Interrupts
@@ -18,7 +19,7 @@ from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
-from ..taken import Account, Taken, all_conditions
+from ..taken import Account, Taken, all_conditions, without_python
 from .following import Following
 from .threads import Threads
 from .walker import Walker
@@ -115,7 +116,8 @@ class Sampling:
         now = time.monotonic_ns()
         self._threads.look(pid, now)
         self._processes[pid] = procfs.comm(pid) or self._processes.get(pid, "")
-        walk = self._walker.walk(pid, self._meanwhile)
+        chosen = self._scope.tids.intersection(procfs.tids(pid)) if self._scope.tids else set[int]()
+        walk = self._walker.walk(pid, self._meanwhile, chosen.pop() if len(chosen) == 1 else 0)
         self._walking += walk.seconds
         for tid, seconds in walk.stopped.items():
             self._threads.stop(tid, round(seconds * 1e9))
@@ -163,7 +165,7 @@ class Sampling:
         wanted = seconds / self._interval
         if self._rounds < _ENOUGH * wanted:
             left_out = plural(round(wanted) - self._rounds, "sample")
-            said.append(f"{left_out} of each process left out: eu-stack took longer than -F allows")
+            said.append(f"{left_out} of each process left out: eu-stack {TOO_SLOW}")
         if unseen := self._threads.unseen_ends:
             whose = f"{plural(len(unseen), 'thread')} ended between two looks"
             upto = f"up to {duration(max(unseen))} of {'each' if len(unseen) > 1 else 'it'}"
@@ -171,7 +173,7 @@ class Sampling:
         if self._problem:
             said.append(f"eu-stack failed {self._failed:,} times: {self._problem}")
         if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):
-            said.append("there are Python functions, which the engine eu-stack does not show")
+            said.append(without_python("eu-stack"))
         return said
 
 

@@ -89,7 +89,7 @@ class Threads:
         here = set()
         # The list of /proc may be cut short when a thread ends meanwhile.
         for tid in {*procfs.tids(pid), *before}:
-            times = schedstat(pid, tid)
+            times = procfs.schedstat(pid, tid)
             thread = self._threads.get(tid)
             if times is None:
                 if thread and tid in before:
@@ -205,13 +205,3 @@ def started(pid: int, tid: int) -> int:
     ticks = procfs.began(pid, tid)
     # The kernel counts from its start, with the time in which it was suspended.
     return ticks * _TICK - _SUSPENDED if ticks is not None else 0
-
-
-def schedstat(pid: int, tid: int) -> tuple[int, int] | None:
-    """ns on a core and ns waiting for one; None when the thread is gone."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/schedstat", "rb") as file:
-            words = file.read(256).split()
-    except OSError:
-        return None
-    return (int(words[0]), int(words[1])) if len(words) > 1 else None

@@ -78,16 +78,16 @@ class Walker:
         self._path = path
         self._states = States()
 
-    def walk(self, pid: int, meanwhile: Callable[[], None] = lambda: None) -> Walk:
+    def walk(self, pid: int, meanwhile: Callable[[], None] = lambda: None, only: int = 0) -> Walk:
         """The stacks of a process's threads; `Walk.problem` says why there are none. ``meanwhile`` is called about once
-        a millisecond while eu-stack runs."""
+        a millisecond while eu-stack runs. ``only``: of this thread, which takes less time; others are not stopped."""
         walk = Walk()
-        before = {tid: self._look(pid, tid) for tid in procfs.tids(pid)}
+        before = {tid: self._look(pid, tid) for tid in ([only] if only else procfs.tids(pid))}
         was_stopped = "T" in {seen.letter for seen in before.values()}
         out, err = os.memfd_create("stacks", os.MFD_CLOEXEC), os.memfd_create("errors", os.MFD_CLOEXEC)
         began = time.monotonic()
         try:
-            command = [self._path, "-p", str(pid), "-m"]
+            command = [self._path, *(["-1", "-p", str(only)] if only else ["-p", str(pid)]), "-m"]
             null = subprocess.DEVNULL
             process = subprocess.Popen(command, stdin=null, stdout=out, stderr=err, start_new_session=True)
             status = self._watch(process, pid, before, walk, meanwhile)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....converters.base.errors import StallscopeError
+from ....converters.base.units import plural
 from ...base import procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
@@ -17,10 +18,11 @@ from ...measures.protocol import Measure
 from ..asleep import Asleep
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Place, Taken, all_conditions, refuse
+from ..taken import Place, Taken, all_conditions, refuse, without_python
+from . import whole_stacks
 from .options import How, Options, targets_of
 from .reading import Reading
-from .recording import Rights, Tool, find_perf, rights, start
+from .recording import LOWER, Rights, Tool, find_perf, rights, start
 from .threads import Filter, Threads
 
 _PYTHON = "_PyEval_EvalFrame"
@@ -72,7 +74,8 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
     if not may.kernel and any(isinstance(measure, OffCpu) for measure in measures):
         raise EngineUnavailable(
             f"perf shows waits only to root here: kernel.perf_event_paranoid is {may.level}",
-            "sysctl kernel.perf_event_paranoid=1, run it as root, or use trace-wall --engine eu-stack",
+            f"{LOWER}, run it as root, or use trace-wall --engine eu-stack",
+            needs=LOWER,
         )
     for measure in measures:
         if isinstance(measure, OnCpu):
@@ -97,13 +100,15 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
                 if letter != "R" and options.waits:
                     asleep.look(pid, tid)
                 threads.names[tid] = name
-        if launch and not interrupts.requested:
-            launch.go()
         with Progress(request.duration) as progress:
             reading = Reading(recording, threads, progress, options.targets.only)
+            reading.look()
+            if launch and not interrupts.requested:
+                launch.go()
             reading.conditions.look_soon(threads.pids())
             reading.follow(ends, interrupts, request.duration)
             ended = threads.ended = recording.stop(is_over=reading.is_over)
+            reading.look(ended)
             found = reading.conditions.finish(threads.pids())
             reading.drain()
         if error := recording.failure():
@@ -126,13 +131,39 @@ def _cut(threads: Threads, how: str, ended: int) -> int:
     return threads.last
 
 
-def _lossy(lost: int, taken: int) -> str:
+def _lossy(lost: int, taken: int, options: Options) -> str:
     """What losses mean, and what to do."""
-    help_ = "trace fewer processes, a lower -F, or raise --buffer (as root)"
+    rate = ", a lower -F" if options.samples else ""
+    help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
     if not lost:
         return f"perf lost events: {help_}"
     share = 100 * lost / (lost + taken)
     return f"perf lost {share:.1f} % of the events: a thread that ran in between is shown as waiting; {help_}"
+
+
+def _of_delays(options: Options, threads: Threads) -> list[str]:
+    """How well it is known what threads waited for a core after waits."""
+    if not options.waits:
+        return []
+    if unknown := threads.without_delays():
+        whose = f"of {plural(unknown, 'thread')}"
+        return [f"waits {whose} include what came after they were woken, until they got a core: it could not be read"]
+    return ["how long threads waited for a core after they were woken is exact for each, and divided among its waits"]
+
+
+def _of_stacks(options: Options, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
+    """How complete stacks are."""
+    if options.waits and options.samples and options.samples.event != CLOCK:
+        rows = {options.waits.name: rows[options.waits.name]}  # events are no time
+    of = "the time" if options.waits or not options.samples or options.samples.event == CLOCK else "the events"
+    return whole_stacks.remarks(rows.values(), options.how, of)
+
+
+def _of_python(has_names: bool) -> str:
+    """The code that python3 -X perf makes for each function has no unwind tables: stacks end there."""
+    if has_names:
+        return "of Python functions only the innermost of each stack is shown: --engine libbpf shows all, as root"
+    return without_python("perf", "; of those that run with python3 -X perf (3.12 and newer) it shows the innermost")
 
 
 def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
@@ -144,13 +175,20 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     if samples := options.samples:
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
         rows[samples.name] = threads.running(period) if samples.event == CLOCK else threads.counted()
-    remarks = [*options.remarks(), *options.request.scope.remarks({account.pid for account in accounts})]
+    scope = options.request.scope
+    remarks = [
+        *_of_delays(options, threads),
+        *options.remarks(),
+        *_of_stacks(options, rows),
+        *scope.remarks({account.pid for account in accounts}),
+    ]
     if cut:
         remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
-    if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):
-        remarks.append("there are Python functions, which the engine perf does not show")
+    frames = {frame for each in rows.values() for place in each for frame in place.stack}
+    if any(frame.name.startswith(_PYTHON) for frame in frames):
+        remarks.append(_of_python(any(frame.kind == "python" for frame in frames)))
     lost = {**threads.lost, "stacks": threads.lost["stacks"] + reading.records.left_out}
     if lost["events"] or threads.lost["stacks"]:
-        remarks.append(_lossy(lost["events"], threads.taken))
+        remarks.append(_lossy(lost["events"], threads.taken, options))
     processes = {pid: threads.names.get(pid, "") for pid in {account.pid for account in accounts}}
     return Taken(wall, ended - threads.began, rows, accounts, threads.names, processes, lost, remarks)

@@ -15,6 +15,8 @@ from .recording import ANY_SWITCH, SWITCH, Rights
 
 _MOST_TARGETS = 1 << 12
 """Processes in one command line of perf."""
+STACK, MOST_STACK = 8192, 65528
+"""Bytes of stack that are copied for each sample: perf's own default, and the most that the kernel copies."""
 _FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
 
 
@@ -25,9 +27,11 @@ class How:
     user_stacks: bool = True
     kernel_stacks: bool = True
     dwarf: bool = True
-    """User stacks by programs' tables: 8 KB of stack are copied for each sample; else by frame pointers."""
+    """User stacks by programs' tables: stack is copied for each sample; else by frame pointers."""
     buffer_bytes: int = 8 << 20
     """Per core; root's."""
+    stack_bytes: int = STACK
+    """How much stack is copied."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Options:
         words = ["-e", self.switch] if self.waits else []
         if self.samples:
             words += ["-e", f"{self.samples.event}/freq={self.samples.frequency}/{'' if may.kernel else 'u'}"]
-        words += ["--call-graph", "dwarf,8192" if how.dwarf and how.user_stacks else "fp"]
+        words += ["--call-graph", f"dwarf,{how.stack_bytes}" if how.dwarf and how.user_stacks else "fp"]
         if not how.user_stacks:
             words.append("--kernel-callchains")
         if not how.kernel_stacks:
@@ -75,8 +79,6 @@ class Options:
     def remarks(self) -> list[str]:
         """What the reader should know."""
         said = []
-        if self.waits:
-            said.append("waits include what threads waited for a core after they were woken: perf does not report that")
         if self.waits and self.switch != SWITCH:
             said.append("whether a wait was interruptible is not known: this user may not read tracepoints")
         if self.samples and not self.may.kernel:

@@ -10,6 +10,7 @@ from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
 from ...base.progress import Progress
 from ..ends import Ends
+from .delays import Looks
 from .recording import Recording
 from .records import BAD, DROPPED, EXEC, FORK, Record, Records
 from .threads import Threads
@@ -27,6 +28,7 @@ class Reading:
         self.threads = threads
         self._recording, self._progress, self._only = recording, progress, only
         self._goes_on = True
+        self._looks = Looks()
 
     @property
     def is_over(self) -> bool:
@@ -44,9 +46,16 @@ class Reading:
             if select.select([self._recording.text], [], [], 0)[0]:
                 self._read()
             self.conditions.poll()
+            if self._looks.is_due:
+                self.look()
             self._progress.update(
                 threads=len(self.threads.names), stacks=len(self.records.stacks), lost=self.threads.lost["intervals"]
             )
+
+    def look(self, now: int | None = None) -> None:
+        """Reads how long the threads have waited for a core; ``now``: ns, if it is to count for another moment."""
+        when = time.monotonic_ns() if now is None else now
+        self.threads.look(when, self._looks.look(self.threads.living()))
 
     def drain(self) -> None:
         """What is left, until perf script ends."""

@@ -24,6 +24,8 @@ from ..protocol import EngineUnavailable
 from . import passing
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+LOWER = "sysctl kernel.perf_event_paranoid=1"
+"""What lets ordinary users take all that perf can of their own processes."""
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _NOISE = ("[ perf record", "Error:", "WARNING:", "Warning:", "Usage:", "Events disabled", "Events enabled")
 _PATIENCE = 60.0
@@ -75,7 +77,8 @@ def rights() -> Rights:
     if not found.all and level > 2:
         raise EngineUnavailable(
             f"kernel.perf_event_paranoid is {level}: this system's users may not use perf",
-            "sysctl kernel.perf_event_paranoid=1, or run it as root",
+            f"{LOWER}, or run it as root",
+            needs=LOWER,
         )
     return found
 

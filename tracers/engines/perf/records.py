@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ....converters.model import Frame, Stack
 from ....converters.readers.perf.lines import parse_frames
 from ....converters.readers.perf.sched_events import parse as parse_sched
+from ...symbols.perfmap import jit_frame
 from ..taken import OTHER_STACKS
 
 SAMPLE, SWITCH, IN, OUT, PREEMPTED, FORK, EXEC, EXIT, DROPPED, BAD = range(10)
@@ -39,6 +40,8 @@ _LONGEST_SWITCH = 512
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 _IDS = re.compile(rb"\((\d{1,10}):(\d{1,10})\)")
 _PERIOD = re.compile(rb"(\d{1,18})\s+(\S+):\s*(.*)\Z", re.DOTALL)
+_NO_MAP = re.compile(r"\[perf-\d+\.map\]")
+ANONYMOUS = "[anon]"
 _SWITCHES = (b"context-switches", b"sched:sched_switch")
 _RECORDS = {
     b"PERF_RECORD_SWITCH IN": IN,
@@ -198,8 +201,16 @@ class Records:
     def _frames(self, line: bytes) -> tuple[Frame, ...]:
         found = self._lines.get(line)
         if found is None:
-            found = parse_frames(line, addrs=False, java=False) or ()
+            found = tuple(map(_made, parse_frames(line, addrs=False, java=False) or ()))
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
             self._lines[line] = found
         return found
+
+
+def _made(frame: Frame) -> Frame:
+    """The frame, if it is of code that was made at run time named as libbpf names it: perf takes all such code to be
+    of a file /tmp/perf-PID.map, even if there is none."""
+    if frame.kind != "jit":
+        return frame
+    return Frame(ANONYMOUS, "native") if _NO_MAP.fullmatch(frame.name) else jit_frame(frame.name, 0)

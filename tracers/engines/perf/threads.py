@@ -1,22 +1,23 @@
 """The threads of a trace with perf: their switches, added up to waits by stack, and to accounts that fill their time.
 
 A thread's own switches are reported, the moments in which others wake it are not: a wait ends when the thread runs
-again, so that it includes what the thread waited for a core after it was woken.
+again. What it waited for a core after it was woken is taken out of its waits at the end (`delays`).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....converters.model import Frame, Stack
-from ....converters.model.states import BY_LETTER, OTHER, RUNNABLE_STATES, RUNNING
+from ....converters.model.states import BY_LETTER, OTHER, RUNNABLE_STATES, RUNNING, WOKEN
 from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
 from ..asleep import Asleep
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 from . import records
+from .delays import Delay
 from .records import Record
 
 _ON, _OFF = "on", "off"
@@ -46,6 +47,7 @@ class _Thread:
     """The sample of the switch has come, the switch itself has not."""
     samples: Counter[Stack] = field(default_factory=Counter)
     events: Counter[Stack] = field(default_factory=Counter)
+    delay: Delay = field(default_factory=Delay)
 
 
 class Filter(NamedTuple):
@@ -79,6 +81,8 @@ class Threads:
         self._waits: dict[tuple[int, int, str, Stack, bool], list[int]] = {}
         self._filter = Filter(0, 1 << 64, None)
         self._has_stacks = False
+        self._looks: deque[tuple[int, Mapping[int, int]]] = deque()
+        """Those at times to which the records have not come: they are read later."""
 
     def wanted(self, waits: Filter) -> None:
         """Only these waits become rows; switches are sampled."""
@@ -90,6 +94,20 @@ class Threads:
         state = PREEMPTED_STATE if runs else BY_LETTER.get(letter, OTHER)
         phase, stack = (_ON, _NO_STACK) if runs else (_OFF, _ASLEEP)
         self._threads[tid] = _Thread(Account(pid, tid, self.began), phase, self.began, stack, state)
+
+    def look(self, time: int, delays: Mapping[int, int]) -> None:
+        """At this time the kernel had counted so many ns in which these threads, by tid, waited for a core."""
+        self._looks.append((time, delays))
+
+    def _take_looks(self, until: int) -> None:
+        while self._looks and self._looks[0][0] <= until:
+            for tid, counted in self._looks.popleft()[1].items():
+                if thread := self._threads.get(tid):
+                    thread.delay.seen(counted)
+
+    def living(self) -> list[tuple[int, int]]:
+        """(pid, tid) of those of whom no end was reported so far."""
+        return [(thread.account.pid, tid) for tid, thread in self._threads.items()]
 
     def pids(self) -> set[int]:
         """Of all processes so far."""
@@ -105,6 +123,7 @@ class Threads:
         if not self.began <= record.time <= self.ended or record.tid <= 0:
             return  # perf describes what is there already; or the thread has no id any more
         self.last = max(self.last, record.time)
+        self._take_looks(record.time)
         if kind in (records.EXEC, records.FORK):
             self._take_beginning(record)
             return
@@ -137,14 +156,16 @@ class Threads:
         if record.kind == records.FORK and record.tid not in self._threads:
             thread = self._begin(record, _OFF)
             thread.stack, thread.account.created = _NOT_STARTED, True
+            thread.delay.first = 0
         elif record.kind == records.EXEC and record.tid == self._launched:
             self._restart(record)
 
     def _restart(self, record: Record) -> None:
         """The command begins."""
-        self._threads.pop(record.tid, None)
+        before = self._threads.pop(record.tid, None)
         self._waits = {place: values for place, values in self._waits.items() if place[1] != record.tid}
-        self._begin(record, _ON)
+        made = self._begin(record, _ON)
+        made.delay.first = before.delay.last if before else None
 
     def _switched_in(self, thread: _Thread, time: int) -> None:
         if thread.phase == _ON and thread.is_new:
@@ -195,8 +216,11 @@ class Threads:
             thread.stack = _NO_STACK
         if thread.state in RUNNABLE_STATES:
             account.runnable += length
+            thread.delay.preempted += 0 if is_open else length
         else:
             account.blocked[thread.state] += length
+            if not is_open:
+                thread.delay.waited(thread.state, thread.stack, length)
         wanted = self._filter
         if not wanted.shortest <= length <= wanted.longest or (wanted.states and thread.state not in wanted.states):
             return
@@ -220,6 +244,7 @@ class Threads:
 
     def finish(self, ended: int) -> list[Account]:
         """The trace ends; returns the accounts of all threads."""
+        self._take_looks(ended)
         for thread in self._threads.values():
             if thread.phase == _ON:
                 thread.account.on_cpu += max(ended - thread.since, 0)
@@ -229,7 +254,35 @@ class Threads:
             else:
                 self._waited(thread, ended, is_open=True)
             thread.account.ended = max(ended, thread.since)
+        for thread in self._all():
+            for (state, stack), part in thread.delay.parts().items():
+                thread.account.blocked[state] -= part
+                thread.account.runnable += part
+                self._waited_for_core(thread, state, stack, part)
         return [thread.account for thread in self._all()]
+
+    def _waited_for_core(self, thread: _Thread, state: str, stack: Stack, part: int) -> None:
+        """``part`` ns of the thread's waits in this place become waits for a core, in its rows."""
+        account, states = thread.account, self._filter.states
+        row = self._waits.get((account.pid, account.tid, state, stack, False))
+        number = all_ = thread.delay.waits[state, stack][1]
+        if row:
+            number = min(row[1], all_)  # others were too short, or too long
+            part = min(part * number // all_, row[0])
+            row[0] -= part
+            row[2] = min(row[2], row[0] // row[1])
+        elif not states or state in states:
+            return
+        if part and (not states or WOKEN in states):
+            mean = part // number
+            new = self._waits.setdefault((account.pid, account.tid, WOKEN, stack, False), [0, 0, mean, mean])
+            new[0] += part
+            new[1] += number
+            new[2], new[3] = min(new[2], mean), max(new[3], mean)
+
+    def without_delays(self) -> int:
+        """Number of threads of which it is not known how long they waited for a core after waits."""
+        return sum(bool(thread.delay.waits) and not thread.delay.is_known for thread in self._all())
 
     def _all(self) -> list[_Thread]:
         return [*self._ended, *self._threads.values()]

@@ -28,7 +28,7 @@ from ...symbols.kallsyms import Kallsyms
 from ...unwind.walking import Registers
 from ..asleep import Asleep
 from ..protocol import Request
-from ..taken import Place, Taken, all_conditions
+from ..taken import Place, Taken, all_conditions, without_python
 from ..timed import calls_by_process, parts_by_process
 from . import missing_tables
 from .calls import Calls
@@ -221,7 +221,7 @@ def _remarks(lines: Lines, rows: Mapping[str, Mapping[Place, Sequence[int]]], wo
     if longest >= MOST_FRAMES:
         remarks.append(f"stacks of more than {MOST_FRAMES} frames are cut: what called the rest is missing")
     if any(_PYTHON in frame.name for row in rows.values() for place in row for frame in place.stack):
-        remarks.append("there are Python functions, which the engine stap does not show")
+        remarks.append(without_python("stap"))
     return remarks
 
 

@@ -9,7 +9,7 @@ import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.eu_stack import threads as module
-from stallscope.tracers.engines.eu_stack.threads import Threads, schedstat, started
+from stallscope.tracers.engines.eu_stack.threads import Threads, started
 from stallscope.tracers.engines.taken import Account
 
 F: Stack = (Frame("f"),)
@@ -21,7 +21,7 @@ MINUTE = 60_000_000_000
 def clock(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
     """What schedstat says, by tid; threads that are missing are gone."""
     times: dict[int, tuple[int, int]] = {2: (1000, 500)}
-    monkeypatch.setattr(module, "schedstat", lambda _pid, tid: times.get(tid))
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: times.get(tid))
     monkeypatch.setattr(module, "started", lambda _pid, _tid: -MINUTE)
     monkeypatch.setattr(procfs, "tids", lambda _pid: list(times))
     monkeypatch.setattr(procfs, "comm", lambda _pid, tid: f"thread {tid}")
@@ -250,17 +250,6 @@ def test_too_many_threads_are_counted(clock: dict[int, tuple[int, int]], monkeyp
     threads = Threads(0)
     threads.look(1, 0)
     assert threads.left_out == 1
-
-
-def test_schedstat() -> None:
-    before = after = schedstat(os.getpid(), os.getpid())
-    assert before is not None
-    until = time.monotonic() + 30
-    while after == before and time.monotonic() < until:
-        after = schedstat(os.getpid(), os.getpid())
-    assert after is not None
-    assert after[0] > before[0] > 0
-    assert schedstat(1 << 22, 1 << 22) is None
 
 
 def test_threads_that_come_later_were_created(clock: dict[int, tuple[int, int]]) -> None:

@@ -60,6 +60,11 @@ def test_stacks(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     assert walk.seconds > 0
 
 
+def test_one_thread(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    walk = Walker(str(fake_eu_stack("echo $* >&2; exit 1"))).walk(sleeper.pid, only=sleeper.pid)
+    assert walk.problem == f"-1 -p {sleeper.pid} -m"
+
+
 def test_something_is_done_meanwhile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     calls: list[float] = []
     Walker(str(fake_eu_stack("sleep 0.5"))).walk(sleeper.pid, lambda: calls.append(time.monotonic()))

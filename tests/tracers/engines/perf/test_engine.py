@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
+from stallscope.tracers.base import procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine
 from stallscope.tracers.engines.perf.engine import Perf
@@ -44,6 +46,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch, fake_perf: Path) -> None:
     """A perf that may do everything, and waits in its text."""
     monkeypatch.setattr(engine, "rights", lambda: Rights(2, True))
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, _tid: (9, 9))
 
 
 def request(*measures: Measure, scope: Scope | None = None, duration: float | None = 0.1) -> Request:
@@ -59,8 +62,13 @@ def test_a_profile() -> None:
     assert (wait.values[0], wait.values[1], wait.label("state")) == (2_000_000, 1, "other")
     assert [s.values[4] for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"] == [1]
     assert profile.lost["events"] == 17
-    assert any("perf lost 77.3 % of the events" in comment for comment in profile.comments)
-    assert any("Python functions" in comment for comment in profile.comments)
+    (lossy,) = [comment for comment in profile.comments if "perf lost 77.3 % of the events" in comment]
+    assert "a lower -F" in lossy
+    (python,) = [comment for comment in profile.comments if "Python functions" in comment]
+    assert python == (
+        "there are Python functions, which the engine perf does not show; of those that run with python3 -X perf (3.12 "
+        "and newer) it shows the innermost: --engine libbpf does, as root"
+    )
     assert {times.pid for times in profile.threads} >= {PID, OTHER}
     for times in profile.threads:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == times.wall
@@ -73,6 +81,8 @@ def test_a_profile() -> None:
 def test_children_are_left_out() -> None:
     profile = Perf().trace(request(OffCpu(), scope=Scope(pids=[PID], children=False))).profile
     assert {times.pid for times in profile.threads} == {PID}
+    assert [c for c in profile.comments if "perf lost" in c]
+    assert not any("-F" in comment for comment in profile.comments), "trace-offcpu has no -F"
 
 
 def test_measures() -> None:
@@ -146,3 +156,27 @@ def test_an_event_that_is_not_counted_here(monkeypatch: pytest.MonkeyPatch) -> N
     assert not isinstance(raised.value, EngineUnavailable), "no other engine is tried"
     assert "does not count cycles" in str(Perf().missing([OnCpu(event="cycles")]))
     Perf().trace(request(OnCpu()))
+
+
+def test_waits_for_a_core_after_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is asked when perf has begun, and until it ends. The wait is from 0.6 to 0.8 s."""
+    counted = itertools.chain([1_000_000], itertools.repeat(1_500_000))
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: (9, next(counted)) if tid == PID else None)
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("{1000}", "{600000}").replace("{3000}", "{800000}"))
+    profile = Perf().trace(request(OffCpu(), scope=Scope(threads=[PID], children=False), duration=1.2)).profile
+    found = {str(s.label("state")): s.values[0] for s in profile.samples if s.stack[-1].name == "schedule"}
+    assert found == {"other": 199_500_000, "runnable-woken": 500_000}
+    (remark,) = [each for each in profile.comments if "waited for a core" in each]
+    assert "exact for each" in remark
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, _tid: None)
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
+    comments = Perf().trace(request(OffCpu())).profile.comments
+    assert any(each.startswith("waits of 1 thread include what came after they were woken") for each in comments)
+
+
+def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = "\t 15 py::work:/x/y.py (/tmp/perf-1.map)\n\t            1543 _PyEval"
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("\t            1543 _PyEval", python))
+    profile = Perf().trace(request(OnCpu())).profile
+    assert any(comment.startswith("of Python functions only the innermost") for comment in profile.comments)
+    assert ("work", "python", "/x/y.py") in {(f.name, f.kind, f.file) for s in profile.samples for f in s.stack}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.summary.ownership import is_own
 from stallscope.tracers.engines.perf import records
 from stallscope.tracers.engines.perf.records import (
     BAD,
@@ -136,3 +137,17 @@ def test_a_line_without_an_end_is_not_kept() -> None:
     reader = Records()
     found = [record for _ in range(4) for record in reader.feed(b"x" * (1 << 15))]
     assert [record.kind for record in found] == [BAD]
+
+
+def test_code_made_at_run_time() -> None:
+    """perf takes code in anonymous memory to be of a map, even where there is none."""
+    text = TEXT[TEXT.index(b"a b (c)") : TEXT.index(b"shares 31/31 62699.040000000")]
+    for line, name, kind in (
+        (b"\t 1543 [unknown] (/tmp/perf-31.map)", "[anon]", "native"),
+        (b"\t 1543 LazyCompile:*f /x/y.js:1 (/tmp/perf-31.map)", "LazyCompile:*f /x/y.js:1", "jit"),
+        (b"\t 1543 py::f:/x/y.py (/tmp/perf-31.map)", "f", "python"),
+    ):
+        (sample,) = read(text.replace(b"\t            1543 burn (/x/shares)", line))
+        (frame,) = sample.stack
+        assert (frame.name, frame.kind) == (name, kind)
+        assert is_own(frame) is (name != "[anon]")

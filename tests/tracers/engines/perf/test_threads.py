@@ -217,3 +217,103 @@ def test_names() -> None:
     for tid in (2, 3):
         threads.take(at(300, SWITCH, F)._replace(tid=tid, comm="later"))
     assert threads.names == {2: "later", 3: "later"}
+
+
+def delayed(*records: Record, looks: dict[int, int], waits: Filter | None = None, letter: str = "R") -> Threads:
+    """Like `taken`, with what the kernel had counted at these times."""
+    threads = Threads(100)
+    if waits:
+        threads.wanted(waits)
+    threads.known(1, 2, letter)
+    for time, counted in looks.items():
+        threads.look(time, {2: counted, 77: 5})
+    for record in records:
+        threads.take(record)
+    (account,) = threads.finish(1000)
+    assert account.on_cpu + account.runnable + account.blocked.total() == 900
+    if not waits:
+        assert sum(row[0] for row in threads.waits().values()) == account.runnable + account.blocked.total()
+        assert sum(row[0] for place, row in threads.waits().items() if "runnable" in place.state) == account.runnable
+    return threads
+
+
+WAITS = (
+    at(200, SWITCH, F, "interruptible"), at(300, IN), at(310, SWITCH, F, "interruptible"), at(400, IN),
+    at(410, SWITCH, G, "uninterruptible"), at(420, IN), at(500, SWITCH, F, ""), at(550, IN),
+    at(900, SWITCH, F, "interruptible"),
+)  # fmt: skip
+
+
+def test_waits_for_a_core_after_waits() -> None:
+    """90 ns of them, 30 after each wait: but one took only 10. What is preempted is known, and what is open goes on."""
+    assert waits_of(delayed(*WAITS, looks={100: 1000, 1000: 1140})) == {
+        ("interruptible", "f", False): [110, 2, 55, 100],
+        ("runnable-woken", "f", False): [80, 2, 40, 40],
+        ("uninterruptible", "g", False): [0, 1, 0, 10],
+        ("runnable-woken", "g", False): [10, 1, 10, 10],
+        ("runnable-preempted", "f", False): [50, 1, 50, 50],
+        ("interruptible", "f", True): [100, 1, 100, 100],
+    }
+
+
+@pytest.mark.parametrize("looks", [{}, {100: 7}, {100: 7, 1000: 57}, {100: 7, 1000: 7}])
+def test_nothing_was_waited_for_or_nothing_is_known(looks: dict[int, int]) -> None:
+    found = waits_of(delayed(*WAITS, looks=looks))
+    assert found == waits_of(delayed(*WAITS, looks={}))
+    assert ("runnable-woken", "f", False) not in found
+
+
+def test_the_last_look_at_a_thread_counts() -> None:
+    """Of what came later nothing is known: preemptions after it are not in it."""
+    found = waits_of(delayed(*WAITS, looks={100: 0, 450: 40}))
+    assert (found["runnable-woken", "f", False][0], found["runnable-woken", "g", False][0]) == (30, 10)
+
+
+def test_no_more_than_the_waits_took() -> None:
+    found = waits_of(delayed(*WAITS, looks={100: 0, 1000: 5000}))
+    assert found["runnable-woken", "f", False][0] == 190
+    assert found["interruptible", "f", True][0] == 100
+
+
+def test_filters_and_waits_for_a_core() -> None:
+    looks = {100: 0, 1000: 140}
+    long = waits_of(delayed(*WAITS, looks=looks, waits=Filter(95, 1000, None)))
+    assert long["interruptible", "f", False] == [60, 1, 60, 100], "half of the place's waits, and of what they waited"
+    assert long["runnable-woken", "f", False] == [40, 1, 40, 40]
+    only = waits_of(delayed(*WAITS, looks=looks, waits=Filter(0, 1000, {"runnable-woken"})))
+    assert only == {
+        ("runnable-woken", "f", False): [80, 2, 40, 40],
+        ("runnable-woken", "g", False): [10, 1, 10, 10],
+    }
+    none = waits_of(delayed(*WAITS, looks=looks, waits=Filter(0, 1000, {"interruptible"})))
+    assert {state for state, *_ in none} == {"interruptible"}
+    assert none["interruptible", "f", False][0] == 110
+
+
+def test_of_which_threads_it_is_known() -> None:
+    assert delayed(*WAITS, looks={100: 0}).without_delays() == 0
+    assert delayed(*WAITS, looks={}).without_delays() == 1
+    assert delayed(looks={}, letter="S").without_delays() == 0, "no wait has ended"
+
+
+def test_a_new_thread_has_waited_for_nothing_before() -> None:
+    """Its first wait for a core, which is known, is among what the kernel counts."""
+    threads = Threads(100)
+    threads.look(450, {2: 90})
+    records = at(150, FORK), at(200, IN), at(300, SWITCH, F, "interruptible"), at(400, IN), at(500, EXIT)
+    for record in records:
+        threads.take(record)
+    (account,) = threads.finish(1000)
+    assert (account.runnable, account.blocked.total(), account.on_cpu) == (90, 60, 200)
+    assert waits_of(threads)["runnable-woken", "f", False] == [40, 1, 40, 40]
+
+
+def test_a_command_begins_with_what_it_had_waited_for() -> None:
+    threads = Threads(100, launched=2)
+    threads.known(1, 2, "S")
+    threads.look(100, {2: 500})
+    threads.look(1000, {2: 530})
+    for record in (at(200, IN), at(300, EXEC), at(400, SWITCH, F, "interruptible"), at(500, IN)):
+        threads.take(record)
+    (account,) = threads.finish(1000)
+    assert (account.runnable, account.blocked.total()) == (30, 70)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from stallscope.tracers.base import procfs
+from stallscope.tracers.engines.perf import delays
+from stallscope.tracers.engines.perf.delays import Looks
+
+
+def test_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that are gone are left out, as are those for which the kernel counts nothing."""
+    times = {2: (5, 7), 3: (0, 0), 4: (9, 0)}
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: times.get(tid))
+    assert Looks().look([(1, 2), (1, 3), (1, 4), (1, 5)]) == {2: 7, 4: 0}
+
+
+def test_what_the_kernel_counts_here() -> None:
+    (found,) = Looks().look([(os.getpid(), os.getpid())]).values()
+    assert found >= 0
+
+
+def test_long_looks_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+
+    def slow(_pid: int, _tid: int) -> tuple[int, int]:
+        now[0] += 1
+        return 1, 1
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    looks = Looks()
+    assert looks.is_due
+    looks.look([])
+    now[0] += delays._OFTEN - 0.1
+    assert not looks.is_due
+    now[0] += 0.1
+    assert looks.is_due
+    monkeypatch.setattr(procfs, "schedstat", slow)
+    looks.look([(1, 2), (1, 3)])
+    now[0] += 2 * delays._SELDOM - 1
+    assert not looks.is_due
+    now[0] += 1
+    assert looks.is_due

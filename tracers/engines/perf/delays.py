@@ -1,0 +1,93 @@
+"""How long threads waited for a core after they were woken.
+
+perf reports that a thread runs again, not that it was woken: the time in between is part of the wait before it. The
+kernel counts for each thread how long it had to wait for a core, after waits and after preemptions (the second number
+of /proc/PID/task/TID/schedstat); it adds to that when the thread gets the core. What exceeds the preemptions, which
+perf reports, was waited after a wake-up: known for a thread, not for each of its waits, among which it is divided.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ....converters.model import Stack
+from ...base import procfs
+from ..taken import shared_out
+
+_OFTEN, _SELDOM = 1.0, 20
+"""Seconds between two looks; at least so many times what a look takes."""
+
+
+@dataclass
+class Delay:
+    """Of one thread. Times are in ns."""
+
+    first: int | None = None
+    """What the kernel had counted as the trace began; None: not known."""
+    last: int | None = None
+    """The same at the last look."""
+    preempted: int = 0
+    """Waits for a core that perf has reported, and that have ended."""
+    at_first: int = 0
+    at_last: int = 0
+    """``preempted`` at these looks."""
+    waits: dict[tuple[str, Stack], list[int]] = field(default_factory=dict)
+    """Time and number of the waits that have ended, by state and stack."""
+
+    @property
+    def is_known(self) -> bool:
+        return self.first is not None and self.last is not None
+
+    def waited(self, state: str, stack: Stack, ns: int) -> None:
+        """A wait has ended."""
+        total = self.waits.setdefault((state, stack), [0, 0])
+        total[0] += ns
+        total[1] += 1
+
+    def seen(self, counted: int) -> None:
+        """A look has shown what the kernel had counted."""
+        if self.first is None:
+            self.first, self.at_first = counted, self.preempted
+        self.last, self.at_last = counted, self.preempted
+
+    def parts(self) -> dict[tuple[str, Stack], int]:
+        """How much of the waits in each place was for a core: in the ratio of their numbers, since each was followed by
+        one such wait; no more than they took."""
+        if self.first is None or self.last is None:
+            return {}
+        left = (self.last - self.first) - (self.at_last - self.at_first)
+        return _poured(left, self.waits) if left > 0 else {}
+
+
+def _poured(left: int, waits: dict[tuple[str, Stack], list[int]]) -> dict[tuple[str, Stack], int]:
+    """``left`` divided in the ratio of the numbers; what a place has no room for goes to the others."""
+    parts = dict.fromkeys(waits, 0)
+    while left > 0 and (open_ := [place for place in waits if parts[place] < waits[place][0]]):
+        shares = shared_out(left, [waits[place][1] for place in open_])
+        for place, share in zip(open_, shares, strict=True):
+            given = min(share, waits[place][0] - parts[place])
+            parts[place] += given
+            left -= given
+    return {place: part for place, part in parts.items() if part}
+
+
+class Looks:
+    """Reads what the kernel counts, again and again: of a thread that has ended nothing can be read."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def look(self, threads: Iterable[tuple[int, int]]) -> dict[int, int]:
+        """ns by tid, of those (pid, tid) that are there."""
+        began = time.monotonic()
+        times = {tid: procfs.schedstat(pid, tid) for pid, tid in threads}
+        ended = time.monotonic()
+        self._next = ended + max(_OFTEN, _SELDOM * (ended - began))
+        # Of a thread that has run, a kernel that does not count says 0 and 0.
+        return {tid: found[1] for tid, found in times.items() if found and any(found)}
