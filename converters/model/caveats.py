@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _BEGIN = "Careful: "
+TOO_SLOW = "took longer than -F allows"
+"""In a comment of an engine that cannot sample more often."""
 
 
 def caveat(text: str) -> str:

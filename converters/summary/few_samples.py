@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 from ..base.units import plural, share
 from ..model import Profile
+from ..model.caveats import TOO_SLOW
 from ..model.states import RUNNABLE, RUNNING
 from .adding_up import Thread
 from .figures import Running, Summary
 
 FEW = 10
 """Fewer samples show next to nothing."""
-TOO_SLOW = "took longer than -F allows"
-"""In a comment of an engine that cannot sample more often."""
 _ROUGH = 0.02
 """Standard error from which a share is told without decimals."""
 _NOT_SAMPLED = "[not sampled]"

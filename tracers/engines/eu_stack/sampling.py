@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.units import duration, plural
+from ....converters.model.caveats import TOO_SLOW
 from ....converters.model.states import TRACED
-from ....converters.summary.few_samples import TOO_SLOW
 from ...base import procfs
 from ...base.conditions import Condition, Conditions
 from ...base.interrupts import Interrupts

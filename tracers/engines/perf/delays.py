@@ -9,15 +9,47 @@ perf reports, was waited after a wake-up: known for a thread, not for each of it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....converters.model import Stack
 from ...base import procfs
 from ..taken import shared_out
 
+_TOGETHER = 64
+"""Threads that are looked at in one go: what the last one does meanwhile counts as if it was after the look."""
 _OFTEN, _SELDOM = 1.0, 20
 """Seconds between two looks; at least so many times what a look takes."""
+
+
+Counts = Mapping[int, tuple[int, int]]
+"""ns on a core, and waiting for one, by tid."""
+
+
+@dataclass
+class OnCore:
+    """What the kernel counted of one thread's time on a core, and what perf had reported, at the same times. In ns."""
+
+    first: int | None = None
+    last: int | None = None
+    own_first: int = 0
+    own_last: int = 0
+    is_late: bool = False
+    """It ran at a look: the kernel's count is then as old as its last tick."""
+
+    def seen(self, counted: int, own: int, *, runs: bool) -> None:
+        """A look has shown what the kernel had counted, when perf had reported ``own``."""
+        self.is_late |= runs
+        if self.first is None:
+            self.first, self.own_first = counted, own
+        self.last, self.own_last = counted, own
+
+    @property
+    def too_much(self) -> int:
+        """By how much perf's reports exceed the kernel's count; less than 0: they fall short of it."""
+        if self.first is None or self.last is None:
+            return 0
+        return (self.own_last - self.own_first) - (self.last - self.first)
 
 
 @dataclass
@@ -52,6 +84,13 @@ class Delay:
             self.first, self.at_first = counted, self.preempted
         self.last, self.at_last = counted, self.preempted
 
+    @property
+    def too_much(self) -> int:
+        """By how much perf's reports of waits for a core exceed the kernel's count."""
+        if self.first is None or self.last is None:
+            return 0
+        return max((self.at_last - self.at_first) - (self.last - self.first), 0)
+
     def parts(self) -> dict[tuple[str, Stack], int]:
         """How much of the waits in each place was for a core: in the ratio of their numbers, since each was followed by
         one such wait; no more than they took."""
@@ -83,11 +122,16 @@ class Looks:
     def is_due(self) -> bool:
         return time.monotonic() >= self._next
 
-    def look(self, threads: Iterable[tuple[int, int]]) -> dict[int, int]:
-        """ns by tid, of those (pid, tid) that are there."""
+    def look(self, threads: Sequence[tuple[int, int]], now: int | None = None) -> list[tuple[int, Counts]]:
+        """Of those (pid, tid) that are there, and when they were looked at, ns; ``now``: if it is to count for another
+        moment."""
         began = time.monotonic()
-        times = {tid: procfs.schedstat(pid, tid) for pid, tid in threads}
+        looks: list[tuple[int, Counts]] = []
+        for i in range(0, len(threads), _TOGETHER):
+            when = time.monotonic_ns() if now is None else now
+            times = {tid: procfs.schedstat(pid, tid) for pid, tid in threads[i : i + _TOGETHER]}
+            # Of a thread that has run, a kernel that does not count says 0 and 0.
+            looks.append((when, {tid: found for tid, found in times.items() if found and any(found)}))
         ended = time.monotonic()
         self._next = ended + max(_OFTEN, _SELDOM * (ended - began))
-        # Of a thread that has run, a kernel that does not count says 0 and 0.
-        return {tid: found[1] for tid, found in times.items() if found and any(found)}
+        return looks

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....converters.base.errors import StallscopeError
-from ....converters.base.units import plural
+from ....converters.base.units import plural, share
+from ....converters.model.caveats import caveat
 from ...base import procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
@@ -25,6 +26,8 @@ from .reading import Reading
 from .recording import LOWER, Rights, Tool, find_perf, rights, start
 from .threads import Filter, Threads
 
+_MUCH = 0.1
+"""Share of lost events that is told before all else."""
 _PYTHON = "_PyEval_EvalFrame"
 """How the names of the functions of CPython's interpreter loop begin."""
 
@@ -137,8 +140,10 @@ def _lossy(lost: int, taken: int, options: Options) -> str:
     help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
     if not lost:
         return f"perf lost events: {help_}"
-    share = 100 * lost / (lost + taken)
-    return f"perf lost {share:.1f} % of the events: a thread that ran in between is shown as waiting; {help_}"
+    told = (
+        f"perf lost {share(lost, lost + taken)} of the events: numbers of waits are too low, and places rough; {help_}"
+    )
+    return caveat(told) if lost >= _MUCH * (lost + taken) else told
 
 
 def _of_delays(options: Options, threads: Threads) -> list[str]:

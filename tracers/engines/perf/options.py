@@ -80,7 +80,10 @@ class Options:
         """What the reader should know."""
         said = []
         if self.waits and self.switch != SWITCH:
-            said.append("whether a wait was interruptible is not known: this user may not read tracepoints")
+            why = "this user may not read tracepoints"
+            if self.may.all:
+                why = "tracefs is not mounted (mount -t tracefs tracefs /sys/kernel/tracing)"
+            said.append(f"whether a wait was interruptible is not known: {why}")
         if self.samples and not self.may.kernel:
             level = self.may.level
             said.append(f"{NOT_SAMPLED}: mostly in the kernel, which perf_event_paranoid={level} hides; 1 shows it")

@@ -54,8 +54,8 @@ class Reading:
 
     def look(self, now: int | None = None) -> None:
         """Reads how long the threads have waited for a core; ``now``: ns, if it is to count for another moment."""
-        when = time.monotonic_ns() if now is None else now
-        self.threads.look(when, self._looks.look(self.threads.living()))
+        for when, counted in self._looks.look(self.threads.living(), now):
+            self.threads.look(when, counted)
 
     def drain(self) -> None:
         """What is left, until perf script ends."""

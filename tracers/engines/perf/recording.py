@@ -22,12 +22,12 @@ from ...base import privilege
 from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
 from . import passing
+from .reasons import first_line, reason
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 LOWER = "sysctl kernel.perf_event_paranoid=1"
 """What lets ordinary users take all that perf can of their own processes."""
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-_NOISE = ("[ perf record", "Error:", "WARNING:", "Warning:", "Usage:", "Events disabled", "Events enabled")
 _PATIENCE = 60.0
 """Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
 _END_WITH_THIS = end_with_parent(signal.SIGKILL)
@@ -101,7 +101,7 @@ def find_perf() -> Tool:
         raise EngineUnavailable(f"perf does not run: {printable(str(error))}", _NO_PERF) from None
     said = (found.stdout + found.stderr).decode(errors="replace")
     if "Usage: perf record" not in said and "usage: perf record" not in said:
-        raise EngineUnavailable(f"perf does not run: {_first_line(said)}", _NO_PERF)
+        raise EngineUnavailable(f"perf does not run: {first_line(said)}", _NO_PERF)
     if lacking := [option for option in _NEEDED if option not in said]:
         raise EngineUnavailable(f"this perf is too old: it has no {lacking[0]}", "use perf of Linux 5.10 or newer")
     return Tool(path, _BUILD_IDS in said)
@@ -180,15 +180,13 @@ class Recording:
     def ready(self) -> None:
         """Waits until perf has opened its events. EngineUnavailable with what perf says if it does not."""
         if not self._tell(b"disable\n"):
-            raise EngineUnavailable(
-                f"perf record failed: {self._words()}", "trace your own processes, or run it as root; see trace-doctor"
-            )
+            raise self._failed("trace your own processes, or run it as root; see trace-doctor")
 
     def enable(self) -> int:
         """Begins to record; returns when: CLOCK_MONOTONIC ns. EngineUnavailable like `ready`."""
         began = time.monotonic_ns()
         if not self._tell(b"enable\n"):
-            raise EngineUnavailable(f"perf record failed: {self._words()}", "trace-doctor says what perf needs")
+            raise self._failed("trace-doctor says what perf needs")
         return began
 
     def stop(self, *, is_over: bool = False) -> int:
@@ -220,15 +218,18 @@ class Recording:
             self._is_late = True
         return False
 
-    def _words(self) -> str:
-        """Why it did not do what it was told."""
+    def _failed(self, otherwise: str) -> EngineUnavailable:
+        """Why it did not do what it was told. ``otherwise``: the remedy for what is not known."""
         if self._is_late:
-            return f"it did not answer within {_PATIENCE:g} s"
-        return self._said_first()
+            return EngineUnavailable(f"perf record did not answer within {_PATIENCE:g} s", "trace-doctor says more")
+        if (status := self._record.poll()) is not None and status < 0:
+            how = _signal(-status)
+            return EngineUnavailable(f"perf record was ended by {how} before the trace began", "trace again")
+        return EngineUnavailable(*reason(self._words(), otherwise))
 
-    def _said_first(self) -> str:
+    def _words(self) -> str:
         self._said.seek(0)
-        return _first_line(self._said.read(1 << 14).decode(errors="replace"))
+        return self._said.read(1 << 14).decode(errors="replace")
 
     def failure(self) -> StallscopeError | None:
         """What perf script ended with, if it is an error. After the end of `text`."""
@@ -239,7 +240,7 @@ class Recording:
         others = (self._record.wait(), self._reap())
         if not status or (any(each < 0 and each != -signal.SIGPIPE for each in others) and self.cut()):
             return None  # `cut` tells it; perf script complains of what was left unfinished
-        return StallscopeError(f"perf script failed with status {status}: {self._said_first()}")
+        return StallscopeError(f"perf script failed with status {status}: {first_line(self._words())}")
 
     def cut(self) -> str:
         """How perf record, or the process behind it, ended, if neither we nor the end of its targets ended it; ""
@@ -280,10 +281,3 @@ def _signal(number: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
     return f"signal {number}"
-
-
-def _first_line(said: str) -> str:
-    """The first line that says something, printable, without perf's own decoration."""
-    lines = [line.strip() for line in said.splitlines()]
-    told = [line for line in lines if line and not line.startswith(_NOISE) and "not valid for" not in line]
-    return printable((told or lines or ["it said nothing"])[0])[:200] or "it said nothing"

@@ -17,7 +17,8 @@ from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
 from ..asleep import Asleep
 from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 from . import records
-from .delays import Delay
+from .corrections import Counted, correct
+from .delays import Counts, Delay, OnCore
 from .records import Record
 
 _ON, _OFF = "on", "off"
@@ -48,6 +49,7 @@ class _Thread:
     samples: Counter[Stack] = field(default_factory=Counter)
     events: Counter[Stack] = field(default_factory=Counter)
     delay: Delay = field(default_factory=Delay)
+    on_core: OnCore = field(default_factory=OnCore)
 
 
 class Filter(NamedTuple):
@@ -81,7 +83,7 @@ class Threads:
         self._waits: dict[tuple[int, int, str, Stack, bool], list[int]] = {}
         self._filter = Filter(0, 1 << 64, None)
         self._has_stacks = False
-        self._looks: deque[tuple[int, Mapping[int, int]]] = deque()
+        self._looks: deque[tuple[int, Counts]] = deque()
         """Those at times to which the records have not come: they are read later."""
 
     def wanted(self, waits: Filter) -> None:
@@ -95,15 +97,20 @@ class Threads:
         phase, stack = (_ON, _NO_STACK) if runs else (_OFF, _ASLEEP)
         self._threads[tid] = _Thread(Account(pid, tid, self.began), phase, self.began, stack, state)
 
-    def look(self, time: int, delays: Mapping[int, int]) -> None:
-        """At this time the kernel had counted so many ns in which these threads, by tid, waited for a core."""
-        self._looks.append((time, delays))
+    def look(self, time: int, counted: Counts) -> None:
+        """At this time the kernel had counted so many ns in which these threads, by tid, were on a core, and waited for
+        one."""
+        self._looks.append((time, counted))
 
     def _take_looks(self, until: int) -> None:
         while self._looks and self._looks[0][0] <= until:
-            for tid, counted in self._looks.popleft()[1].items():
+            when, counted = self._looks.popleft()
+            for tid, (on_core, waiting) in counted.items():
                 if thread := self._threads.get(tid):
-                    thread.delay.seen(counted)
+                    is_on = thread.phase == _ON
+                    runs = max(when - thread.since, 0) if is_on else 0
+                    thread.on_core.seen(on_core, thread.account.on_cpu + runs, runs=is_on)
+                    thread.delay.seen(waiting)
 
     def living(self) -> list[tuple[int, int]]:
         """(pid, tid) of those of whom no end was reported so far."""
@@ -259,6 +266,8 @@ class Threads:
                 thread.account.blocked[state] -= part
                 thread.account.runnable += part
                 self._waited_for_core(thread, state, stack, part)
+        if self.lost["events"] or self.lost["intervals"]:
+            correct([Counted(each.account, each.on_core, each.delay.too_much) for each in self._all()], self._waits)
         return [thread.account for thread in self._all()]
 
     def _waited_for_core(self, thread: _Thread, state: str, stack: Stack, part: int) -> None:

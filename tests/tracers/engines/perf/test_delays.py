@@ -13,12 +13,17 @@ def test_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that are gone are left out, as are those for which the kernel counts nothing."""
     times = {2: (5, 7), 3: (0, 0), 4: (9, 0)}
     monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: times.get(tid))
-    assert Looks().look([(1, 2), (1, 3), (1, 4), (1, 5)]) == {2: 7, 4: 0}
+    ((when, found),) = Looks().look([(1, 2), (1, 3), (1, 4), (1, 5)], 77)
+    assert (when, found) == (77, {2: (5, 7), 4: (9, 0)})
 
 
 def test_what_the_kernel_counts_here() -> None:
-    (found,) = Looks().look([(os.getpid(), os.getpid())]).values()
-    assert found >= 0
+    before = time.monotonic_ns()
+    ((when, counted),) = Looks().look([(os.getpid(), os.getpid())])
+    assert before <= when <= time.monotonic_ns()
+    (found,) = counted.values()
+    assert found[0] > 0
+    assert found[1] >= 0
 
 
 def test_long_looks_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +47,10 @@ def test_long_looks_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not looks.is_due
     now[0] += 1
     assert looks.is_due
+
+
+def test_many_threads_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the last one does meanwhile would count as if it was after the look."""
+    monkeypatch.setattr(delays, "_TOGETHER", 2)
+    monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: (tid, tid))
+    assert [list(found) for _, found in Looks().look([(1, tid) for tid in range(1, 6)])] == [[1, 2], [3, 4], [5]]

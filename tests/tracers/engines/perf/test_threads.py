@@ -226,7 +226,7 @@ def delayed(*records: Record, looks: dict[int, int], waits: Filter | None = None
         threads.wanted(waits)
     threads.known(1, 2, letter)
     for time, counted in looks.items():
-        threads.look(time, {2: counted, 77: 5})
+        threads.look(time, {2: (0, counted), 77: (0, 5)})
     for record in records:
         threads.take(record)
     (account,) = threads.finish(1000)
@@ -299,7 +299,7 @@ def test_of_which_threads_it_is_known() -> None:
 def test_a_new_thread_has_waited_for_nothing_before() -> None:
     """Its first wait for a core, which is known, is among what the kernel counts."""
     threads = Threads(100)
-    threads.look(450, {2: 90})
+    threads.look(450, {2: (0, 90)})
     records = at(150, FORK), at(200, IN), at(300, SWITCH, F, "interruptible"), at(400, IN), at(500, EXIT)
     for record in records:
         threads.take(record)
@@ -311,8 +311,8 @@ def test_a_new_thread_has_waited_for_nothing_before() -> None:
 def test_a_command_begins_with_what_it_had_waited_for() -> None:
     threads = Threads(100, launched=2)
     threads.known(1, 2, "S")
-    threads.look(100, {2: 500})
-    threads.look(1000, {2: 530})
+    threads.look(100, {2: (0, 500)})
+    threads.look(1000, {2: (0, 530)})
     for record in (at(200, IN), at(300, EXEC), at(400, SWITCH, F, "interruptible"), at(500, IN)):
         threads.take(record)
     (account,) = threads.finish(1000)
