@@ -21,7 +21,7 @@ from ..engines.protocol import Engine
 from ..engines.stap.engine import How as StapHow
 from ..engines.stap.engine import Stap
 from .options import Decorator, apply
-from .stap_options import stap_options
+from .stap_options import require_elf, stap_options
 
 if TYPE_CHECKING:
     _Mode = click.ParamType[str]
@@ -178,6 +178,7 @@ def _perf(given: Mapping[str, Any]) -> Engine:
 
 
 def _stap(given: Mapping[str, Any]) -> Engine:
+    require_elf(given["stap_files"])
     return Stap(
         StapHow(
             user_stacks=not given["kernel_only"],

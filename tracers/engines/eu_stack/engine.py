@@ -13,7 +13,7 @@ from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import refuse
-from .following import require_access
+from .access import require_access
 from .sampling import Sampling
 from .walker import Walker, find_eu_stack
 

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
-from ..protocol import EngineUnavailable
 
 
 class Following:
@@ -65,26 +64,3 @@ class Following:
 def _is_same(one: procfs.Origin | None, other: procfs.Origin) -> bool:
     """Whether they are of one process: parents can change."""
     return one is not None and one.began == other.began
-
-
-def require_access(scope: Scope) -> None:
-    """EngineUnavailable if this user may not look into one of the processes that are there."""
-    processes = scope.tgids | {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid)) is not None}
-    closed = [pid for pid in sorted(processes) if not _is_open(pid)]
-    if closed:
-        more = f", and {len(closed) - 1:,} more" if len(closed) > 1 else ""
-        raise EngineUnavailable(
-            f"this user may not look into process {closed[0]} ({procfs.comm(closed[0])}){more}",
-            "trace your own processes, or run it as root",
-        )
-
-
-def _is_open(pid: int) -> bool:
-    """Whether ptrace(2) may be used on it: the kernel applies the same rules to its memory."""
-    try:
-        os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC))
-    except PermissionError:
-        return False
-    except OSError:  # gone
-        return True
-    return True

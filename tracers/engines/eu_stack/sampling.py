@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Sequence
 
-from ....converters.base.errors import StallscopeError
 from ....converters.base.units import duration, plural
 from ....converters.model.caveats import TOO_SLOW
 from ....converters.model.states import TRACED
@@ -20,6 +19,7 @@ from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
 from ..taken import Account, Taken, all_conditions, without_python
+from .access import obstacle, unavailable
 from .following import Following
 from .threads import Threads
 from .walker import Walker
@@ -125,7 +125,7 @@ class Sampling:
             if not _lives(pid):
                 return  # it has ended meanwhile
             self._failed += 1
-            self._problem = walk.problem
+            self._problem = obstacle(pid) or walk.problem
             return
         self._walks += 1
         weight = now - self._last.get(pid, self._began)
@@ -138,7 +138,7 @@ class Sampling:
         self._look_at_times()
         now = time.monotonic_ns()
         if not self._walks and self._problem:
-            raise StallscopeError(f"eu-stack failed: {self._problem}", "trace your own processes, or run it as root")
+            raise unavailable(f"eu-stack failed: {self._problem}")
         accounts, rows = self._threads.finish(now)
         if self._scope.tids:
             accounts = [account for account in accounts if account.tid in self._scope.tids]
