@@ -139,7 +139,8 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     if samples := options.samples:
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
         rows[samples.name] = threads.running(period) if samples.event == CLOCK else threads.counted()
-    remarks = [*options.remarks(), *options.request.scope.remarks({account.pid for account in accounts})]
+    on_cpu = sum(account.on_cpu for account in accounts)
+    remarks = [*options.remarks(on_cpu), *options.request.scope.remarks({account.pid for account in accounts})]
     if cut:
         remarks.insert(0, f"{cut}: what came after {(ended - threads.began) / 1e9:.1f} s is not known")
     if any(frame.name.startswith(_PYTHON) for each in rows.values() for place in each for frame in place.stack):
