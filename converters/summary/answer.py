@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..base.units import plural, share
-from .few_samples import are_few, few_of_work, hidden_part
+from .few_samples import are_few, few_of_work, hidden_part, shown_share
 from .figures import Running, Summary
 from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
@@ -41,6 +41,8 @@ _PLACES = 3
 """Maximum of still processes' places; beyond it, only names."""
 _IDLY = 20
 """Nothing but idle threads is to be seen if other waits have at most 1/this of their time."""
+_TELLS_THE_REST = "tells where the rest goes"
+"""The end of a comment in which an engine names the command for waits that this user may run."""
 _UNKNOWN = 0.2
 """Weight of a wait that lasts the whole trace and has no traced cause, or of one in a process that does little."""
 
@@ -312,8 +314,14 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     everyone = _everyone(times.threads)
     if times.on_cpu * 2 < times.wall:
         rest = f"{share(times.on_cpu, times.wall)} of the time of {everyone} is on a core"
-        return work, f"{rest}: trace-wall or trace-offcpu tells where the rest goes."
+        return work, f"{rest}: {_who_tells_the_rest(summary)} {_TELLS_THE_REST}."
     return work, f"{on_cores(everyone, times.on_cpu, times.runnable, times.wall)}."
+
+
+def _who_tells_the_rest(summary: Summary) -> str:
+    """A command, the one that the engine names if it does not show waits to this user."""
+    named = (comment.removesuffix(_TELLS_THE_REST) for comment in summary.comments if comment.endswith(_TELLS_THE_REST))
+    return next(named, "trace-wall or trace-offcpu").rpartition(": ")[2].strip()
 
 
 def _work_sentence(summary: Summary) -> str:
@@ -329,11 +337,12 @@ def _work_sentence(summary: Summary) -> str:
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"
-    much = share(top.weight, top.whose.threads_weight)
+    much = shown_share(top.samples, top.weight, top.whose.threads_weight)
     details = plural(top.samples, "sample")
     if top.mostly:
-        details += f"; {share(top.mostly_weight, top.weight)} of it in {top.mostly}"
-    return f"{much} of the {what} of {_subject(top.whose)} is in {where} ({details})."
+        samples = top.samples * top.mostly_weight // top.weight
+        details += f"; {shown_share(samples, top.mostly_weight, top.weight)} of it in {top.mostly}"
+    return f"{much[:1].upper()}{much[1:]} of the {what} of {_subject(top.whose)} is in {where} ({details})."
 
 
 def _everyone(threads: int) -> str:

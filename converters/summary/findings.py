@@ -11,10 +11,24 @@ from .adding_up import Place, Sum, Sums, Thread
 from .causes import Key, effect_cause, held_cause
 from .coordinators import coordinators
 from .finding import CPU, Finding
-from .standing import Standing
+from .standing import Standing, only_waits
 from .stragglers import CAUSE, last_of_all, own_kinds
 from .thread_names import thread_pattern
-from .wait_kinds import CHILD, CORE, EVENTS, FEW_EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, user_lock
+from .wait_kinds import (
+    CHILD,
+    CORE,
+    EVENTS,
+    HALTED,
+    HELD,
+    LOCK,
+    PEER,
+    SLEEP,
+    THREAD,
+    UNKNOWN,
+    is_nowhere,
+    user_lock,
+    waits_for_few,
+)
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
@@ -53,9 +67,8 @@ class Findings:
 
     def is_quiet(self, thread: Thread) -> bool:
         """Whether it spends nearly all its time in one wait that others end."""
-        wall = self.threads[thread].wall
-        spent = sum(self._sums[thread][place].time for place in self._standing.quiet.get(thread, ()))
-        return 0 < wall * 99 <= spent * 100
+        places = self._standing.quiet.get(thread, ())
+        return bool(places) and only_waits(self.threads[thread], self._sums[thread], places)
 
     def _waits_at_work(self, thread: Thread) -> bool:
         """Whether it mostly waits, but not always in one place."""
@@ -106,7 +119,7 @@ class Findings:
         """Whether it is no wait of an event loop, as far as known: not epoll, and its threads also run themselves."""
         on_cpu = sum(self.threads[thread].on_cpu for thread in effect.threads)
         return on_cpu >= SIGNIFICANT * effect.wall > 0 and all(
-            place.site.kernel in FEW_EVENTS for place in effect.places
+            waits_for_few(place.site.frames, place.site.kernel) for place in effect.places
         )
 
     def are_still(self, threads: Iterable[Thread]) -> bool:
@@ -124,6 +137,8 @@ class Findings:
         if not places:
             return self._process(thread)
         place = max(places, key=lambda place: (places[place].time, place))
+        if is_nowhere(*place.site):
+            return self._process(thread)
         where = "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
         return f"{self._process(thread)} ({where})"
 
@@ -211,7 +226,8 @@ class Findings:
         groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
-                if place.kind not in (CORE, UNKNOWN) and thread not in self._standing.idle:
+                told = place.kind not in (CORE, UNKNOWN) and (place.kind == HALTED or not is_nowhere(*place.site))
+                if told and thread not in self._standing.idle:
                     key = self._process(thread), place.kind, place.site.frames
                     groups[key].setdefault(thread, []).append(place)
         found = [self._finding(str(key[1]), members, least=0) for key, members in groups.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import contention_table
@@ -22,18 +23,24 @@ TOP = 15
 """How many waits are shown where there is room."""
 _MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
 """Most and fewest waits on the smaller screen, and how many are more important than the table of processes."""
+_WORK = 8
+"""Rows of what runs."""
+_MUCH = 10
+"""Where lines are few, running threads have a table from 1/this of all time on."""
 
 
 class Parts(NamedTuple):
     """What of a summary is printed."""
 
     top: int = TOP
-    """How many waits."""
+    """How many waits; 0: the longest one, without those of main threads."""
     processes: bool = True
     """The table of the processes' threads and cores."""
     notes: bool = True
     running: bool = True
     """Running threads, even if they take little time."""
+    work: int = _WORK
+    """Rows of what runs beside waits; 0: not even if that takes much time."""
     blocking: int = 6
     """Rows of who blocks whom."""
     matrix: bool = True
@@ -65,7 +72,8 @@ def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:
     if several:
         made += [Parts(top, processes=False, blocking=0) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
     least = [Parts(top, processes=False, notes=False, blocking=0, path=4) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    return [*made, *least, *(each._replace(running=False) for each in least)]
+    some_of_each = least[-1]._replace(top=0, work=1)
+    return [*made, *least, some_of_each, *(each._replace(running=False) for each in least)]
 
 
 def for_many() -> list[Parts]:
@@ -96,7 +104,8 @@ def in_height(lines: int, steps: list[Parts]) -> list[tuple[Parts, int]]:
     room = min(max(lines, SMALLEST), LARGEST) - 1
     last = for_many()[-1]._replace(path=0, names=2)
     longer = [Parts(), Parts(12), Parts(10)]
-    return [(parts, room) for parts in (*longer, *steps, last, last._replace(tables=False))]
+    least = last._replace(top=0, work=0)
+    return [(parts, room) for parts in (*longer, *steps, last, least, last._replace(tables=False))]
 
 
 def in_any(steps: list[Parts], room: int) -> list[tuple[Parts, int]]:
@@ -104,10 +113,39 @@ def in_any(steps: list[Parts], room: int) -> list[tuple[Parts, int]]:
     return [(parts, room) for parts in steps]
 
 
+def growth() -> tuple[Callable[[Parts], Parts], ...]:
+    """Steps that use what room is left, the most important one first: each may be taken several times."""
+
+    def waits(most: int) -> Callable[[Parts], Parts]:
+        return lambda parts: parts._replace(top=max(parts.top, min(parts.top + 1, most)))
+
+    return (
+        lambda parts: parts._replace(running=True, work=max(parts.work, 1)),
+        waits(_ENOUGH),
+        lambda parts: parts._replace(work=max(parts.work, min(parts.work + 1, _ENOUGH))),
+        lambda parts: parts._replace(notes=True, locks=max(parts.locks, 1)),
+        lambda parts: parts._replace(blocking=max(parts.blocking, 2)),
+        lambda parts: parts._replace(processes=True),
+        lambda parts: parts._replace(alike=True),
+        waits(_MOST_THAT_FIT),
+    )
+
+
+def shows_running(summary: Summary, parts: Parts) -> bool:
+    """Whether what runs has a table."""
+    if not summary.running or not parts.tables:
+        return False
+    much = summary.times.on_cpu * _MUCH >= summary.times.wall
+    if summary.waits and parts.top < TOP and not any(work.samples for work in summary.running):
+        return False  # only how much runs is known, which is above the tables
+    return not summary.waits or (parts.work > 0 and (parts.running or much))
+
+
 def left_out(summary: Summary, parts: Parts, *, with_processes: bool) -> list[str]:
     """Tables of ``summary`` of which nothing is printed. ``with_processes``: there is room for that of processes."""
     wall = summary.times.wall
     tables = (
+        (any(work.samples for work in summary.running), shows_running(summary, parts), "what runs"),
         (summary.waits, parts.tables, "waits"),
         (summary.blocking and summary.blocking.total, parts.blocking, "who blocks whom"),
         (shown_locks(summary.locks, wall), parts.notes, "locks"),

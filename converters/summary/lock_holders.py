@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..base.units import share
 from .finding import Finding
 from .findings import Findings
-from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER
+from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP, is_nowhere
 
 _AT_A_TIME = 0.2
 """Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
@@ -17,6 +17,9 @@ _MUCH = 0.25
 """A place of waits for a core is named if it has this share of them."""
 _CAUSES = (HELD, PEER, CHILD)
 """Waits inside a lock. Others are outside of it, as a rule, or effects of this wait."""
+_ALWAYS, _NO_MORE = 0.5, 1.05
+"""A sleep is inside of the lock if one thread at a time sleeps: for this share of the trace at least, and at most, all
+threads together. Threads that sleep outside of a lock do so at the same time."""
 
 
 def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
@@ -34,12 +37,18 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
             queued[place.site.frames] += time
     on_cpu = sum(findings.threads[thread].on_cpu for thread in lock.threads)
     found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
-    blocked: dict[str, int] = {}
+    blocked: dict[str, int] = defaultdict(int)
+    slept: dict[str, int] = defaultdict(int)
     for place, time in places.items():
-        if place.kind in _CAUSES and place.site.frames:
-            where = f"blocked in {' → '.join(place.site.frames)}"
-            blocked[where] = blocked.get(where, 0) + time
-    found += [(time, text, True) for text, time in blocked.items()]
+        if place.kind in (*_CAUSES, SLEEP) and place.site.frames and not is_nowhere(*place.site):
+            where = " → ".join(place.site.frames)
+            (slept if place.kind == SLEEP else blocked)[where] += time
+    found += [(time, f"blocked in {where}", True) for where, time in blocked.items()]
+    found += [
+        (time, f"sleeping in {where}", True)
+        for where, time in slept.items()
+        if _ALWAYS * duration <= time <= _NO_MORE * duration
+    ]
     told = [each for each in sorted(found, reverse=True) if each[0] >= _AT_A_TIME * duration][:_MOST]
     if not any(names_a_place for _, _, names_a_place in told):
         return ""
@@ -50,6 +59,6 @@ def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:
     """What is said, and whether it names a place. ``times``: by the functions where the cores were lost."""
     text, whole = "waiting for a core", sum(times.values())
     most = max(times, key=lambda frames: (times[frames], frames), default=())
-    if most and times[most] >= _MUCH * whole:
+    if most and not is_nowhere(most, "") and times[most] >= _MUCH * whole:
         return f"{text} ({share(times[most], whole)} of it in {' → '.join(most)})", True
     return text, False

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..base.text import printable
@@ -21,7 +21,20 @@ from .copies_table import copies_table
 from .critical_table import critical_table
 from .events_table import events_table
 from .figures import Process, Summary
-from .fitting import FEW, LINES, MORE_LINES, TOP, Parts, for_few, for_many, in_any, in_height, left_out
+from .fitting import (
+    FEW,
+    LINES,
+    MORE_LINES,
+    TOP,
+    Parts,
+    for_few,
+    for_many,
+    growth,
+    in_any,
+    in_height,
+    left_out,
+    shows_running,
+)
 from .identity import shown_id
 from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
@@ -33,12 +46,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_BESIDE_WAITS = 8
-"""Number of work rows shown when waits are shown, too."""
 _TELLING = 100
 """Unfinished waits are mentioned from 1/this of all time on."""
-_MUCH = 10
-"""Where lines are few, running threads have a table from 1/this of all time on."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _PIDS = 32
@@ -109,7 +118,15 @@ def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
     for parts, room in _parts_that_may_fit(summary, height):
         text = _rendered(summary, width, color, parts)
         if text.count("\n") < room:
-            break
+            return _grown(text, parts, room, lambda more: _rendered(summary, width, color, more))
+    return text
+
+
+def _grown(text: str, parts: Parts, room: int, rendered: Callable[[Parts], str]) -> str:
+    """``text``, or a longer one that fits, too: what is left of a screen is used."""
+    for step in growth() if parts.tables else ():
+        while (more := step(parts)) != parts and (longer := rendered(more)).count("\n") < room:
+            text, parts = longer, more
     return text
 
 
@@ -182,8 +199,8 @@ def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
         blocks.append(_times_line(summary))
     if not parts.tables:
         return [*blocks, *_last_lines(summary, width, parts)]
-    if summary.running and (parts.running or not summary.waits or _runs_much(summary)):
-        number = min(max(parts.top - 1, 1), _BESIDE_WAITS) if summary.waits else parts.top
+    if shows_running(summary, parts):
+        number = min(max(parts.top - 1, 1), parts.work) if summary.waits else parts.top
         blocks += [Text(), running_table(summary, width, number)]
     if summary.waits:
         blocks += [Text(), waits_table(summary, width, parts.top)]
@@ -333,10 +350,6 @@ def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
     made = table(*contention_table.headers(wide=wide), last="Process (Runnable: of its threads' time)")
     contention_table.contention_table(shown, made, wide=wide)
     return made
-
-
-def _runs_much(summary: Summary) -> bool:
-    return summary.times.on_cpu * _MUCH >= summary.times.wall
 
 
 def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:

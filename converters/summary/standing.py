@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..model import ThreadTimes
-from .adding_up import Place, Sums, Thread
-from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS
+from .adding_up import Place, Sum, Sums, Thread
+from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN
 
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""
@@ -25,7 +25,8 @@ class Standing:
     kernel: frozenset[Thread]
     """Kernel threads, if others were traced, too."""
     still: frozenset[Thread]
-    """Threads that never moved: one wait from the trace's beginning to its end."""
+    """Threads that never moved: one wait from the trace's beginning to its end. Where waits are known by samples only
+    there are none: being sampled moves a thread."""
     quiet: dict[Thread, frozenset[Place]]
     """Threads that do nothing but wait for others, in these places."""
     idle: frozenset[Thread]
@@ -48,6 +49,25 @@ def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
         quiet=quiet,
         idle=frozenset(thread for thread in quiet if thread in kernel) | _pools(sums, threads, quiet, still),
     )
+
+
+def time_unknown(places: Mapping[Place, Sum]) -> int:
+    """Time of which nobody knows where the thread was, and that in which an engine held it."""
+    return sum(total.time for place, total in places.items() if place.kind == UNKNOWN)
+
+
+def are_sampled(sums: Iterable[Sum]) -> bool:
+    """Whether these waits are known by samples only: nobody counted them."""
+    return any(total.samples and not total.count for total in sums)
+
+
+def only_waits(times: ThreadTimes, of: Mapping[Place, Sum], places: Iterable[Place]) -> bool:
+    """Whether a thread, whose waits are ``of``, spends nearly all its time in ``places``."""
+    sums = [of[place] for place in places]
+    wall = times.wall - time_unknown(of)
+    if are_sampled(sums):
+        wall -= times.runnable  # it waits for a core after each sample
+    return 0 < wall * QUIET_PERCENT <= 100 * sum(total.time for total in sums)
 
 
 def _in_kernel(places: Iterable[Place]) -> bool:
@@ -78,7 +98,7 @@ def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET
     told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
     if not in_kernel:
         # That it waits for a core once it is woken is not its own doing.
-        enough = (times.wall - times.runnable) * percent
+        enough = (times.wall - times.runnable - time_unknown(places)) * percent
         told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
     return frozenset(told)
 
@@ -87,12 +107,13 @@ def _pools(
     sums: Sums, threads: dict[Thread, ThreadTimes], quiet: dict[Thread, frozenset[Place]], still: frozenset[Thread]
 ) -> frozenset[Thread]:
     """Quiet threads of a process that progresses: several in one place, one that is woken now and then, or one that
-    never moved while the main thread waits for no other."""
+    never moved, as far as known, while the main thread waits for no other."""
     busy: dict[int, int] = defaultdict(int)
     longest: dict[int, int] = defaultdict(int)
     for thread, times in threads.items():
         longest[times.pid] = max(longest[times.pid], times.wall)
-        if thread not in quiet:
+        is_main = times.pid == times.tid
+        if thread not in quiet or (is_main and not _waits_for_threads(sums, threads, times.pid)):
             busy[times.pid] += times.on_cpu + times.runnable
     # Threads of a pool may have names of their own, so that only the place tells that they are alike.
     alike = Counter((threads[thread].process, place) for thread, places in quiet.items() for place in places)
@@ -102,7 +123,8 @@ def _pools(
         gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
         several = any(alike[times.process, place] > 1 for place in places)
         kinds = {place.kind for place in places}
-        unneeded = several or thread not in still or not _waits_for_threads(sums, threads, times.pid)
+        moved = thread not in still and not are_sampled(sums[thread][place] for place in places)
+        unneeded = several or moved or not _waits_for_threads(sums, threads, times.pid)
         # A thread that sleeps, or is sometimes woken through a pipe, may be what others wait for.
         for_work = kinds <= {THREAD, EVENTS} and unneeded
         parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still

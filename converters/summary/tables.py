@@ -50,7 +50,7 @@ def off_cpu_steps(times: Times, scale: Scale) -> list[int]:
 
 
 def waits_table(summary: Summary, width: int, top: int) -> RenderableType:
-    """Rows for the ``top`` waits; the others are counted in shared rows."""
+    """Rows for the ``top`` waits, and for 0 for the longest one alone; the others are counted in shared rows."""
     wide = width >= WIDE
     numbers = ("Time", "Share", "Count", "Mean", "Max") if wide else ("Time", "Share")
     made = table(*numbers, last="Where (Share: of all threads' time; after a name: of its own)")
@@ -83,7 +83,8 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     # The longest wait is the one that the answer is about, mostly, whoever waits.
     longest = _without(telling[:1], first)
     rest = _without(telling, [*longest, *first])
-    kept = set(map(id, [*longest, *first, *rest][: max(top, min(len(first) + len(longest), 2 * top))]))
+    most = max(top, min(len(first) + len(longest), 2 * top), 1)
+    kept = set(map(id, [*longest, *first, *rest][:most]))
     shown = [wait for wait in telling if id(wait) in kept]
     hidden = _without(others, shown)
     folded = []

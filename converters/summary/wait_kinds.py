@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
+from .call_kinds import BY_CHILD, BY_EVENTS, BY_FILE, BY_PEER, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
 from .frame_names import without_line
 from .runtimes import is_parked
 
@@ -76,8 +77,10 @@ _LIBPQ = re.compile(r"PQ[a-z]\w*|pq[A-Z]\w*")
 """Functions of PostgreSQL's client library, which waits with poll for its one server (interfaces/libpq/fe-misc.c)."""
 _SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
 """Functions of Python's multiprocessing and subprocess that do it with a selector."""
-FEW_EVENTS_CALLS = frozenset(("poll", "ppoll", "select", "pselect6"))
-"""The system calls that wait for one of a few files (`FEW_EVENTS`)."""
+_NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"))
+"""What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""
+_BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
+_BY_CALL = {BY_THREAD: THREAD, BY_TIMER: SLEEP, BY_CHILD: CHILD, BY_EVENTS: EVENTS, BY_PEER: PEER, BY_FILE: PEER}
 
 
 def is_of_peer(frame: str) -> bool:
@@ -92,14 +95,25 @@ def selects_for_peer(frame: str) -> bool:
 
 def is_placeholder(frame: str) -> bool:
     """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
-    return frame[:1] == "[" and " " in frame
+    return frame[:1] == "[" and (" " in frame or frame in _NO_PLACE)
+
+
+def is_nowhere(frames: Sequence[str], kernel: str) -> bool:
+    """Whether nothing is known of the place of a wait."""
+    return bool(frames) and not kernel and all(map(is_placeholder, frames))
+
+
+def waits_for_few(frames: Sequence[str], kernel: str) -> bool:
+    """Whether it waits for one of a few files: not with epoll."""
+    return kernel in FEW_EVENTS if kernel else bool(frames) and frames[-1] in FEW_EVENTS_CALLS
 
 
 def user_lock(frames: Sequence[str], kernel: str) -> str:
     """The function that waits for a lock of the program; "" if there is none."""
-    if kernel in _EVENTS:
+    by = ended_by(frames[-1]) if frames and not kernel else ""
+    if kernel in _EVENTS or by == BY_EVENTS:
         return next((frame for frame in frames if frame in _LOCKS_BY_EVENTS), "")
-    if kernel not in _THREADS:
+    if by not in ("", BY_THREAD) or (kernel and kernel not in _THREADS):
         return ""
     return next((frame for frame in frames if frame.startswith(_USER_LOCKS)), "")
 
@@ -109,15 +123,32 @@ def kind_of(state: str, frames: tuple[str, ...], kernel: str) -> str:
     """The kind of a wait in this state and place (`wait_sites.Site`)."""
     if state.startswith(RUNNABLE):
         return CORE
-    if state in (STOPPED, TRACED):
-        return HALTED
-    if state == IDLE:
-        return WORK
-    if state == OTHER and not kernel and all(map(is_placeholder, frames)):
+    if _is_unknown(state, frames, kernel):
         return UNKNOWN
+    if state in _BY_STATE:
+        return _BY_STATE[state]
     if user_lock(frames, kernel) or _KERNEL_LOCKS.match(kernel):
         return LOCK
-    return _told_by_others(frames, kernel) if state == INTERRUPTIBLE else HELD
+    if state == INTERRUPTIBLE or (state == OTHER and _tells(frames, kernel)):
+        return _told_by_others(frames, kernel)
+    return HELD
+
+
+def _is_unknown(state: str, frames: Sequence[str], kernel: str) -> bool:
+    if kernel:
+        return False
+    if frames and _NO_PLACE.issuperset(frames):
+        return True
+    # An interruptible wait without a stack is, as a rule, that of an idle thread.
+    is_told = state in _BY_STATE or state == INTERRUPTIBLE or not (frames or state == OTHER)
+    return not is_told and all(map(is_placeholder, frames))
+
+
+def _tells(frames: Sequence[str], kernel: str) -> bool:
+    """Whether the place alone shows that a wait, whose state is not known, is not for a disk."""
+    if kernel:
+        return kernel in _SLEEPS | _THREADS | _PEERS | _EVENTS | _CHILDREN
+    return bool(frames) and (is_parked(frames[0]) or ended_by(frames[-1]) not in ("", BY_FILE))
 
 
 def _told_by_others(frames: Sequence[str], kernel: str) -> str:
@@ -125,10 +156,12 @@ def _told_by_others(frames: Sequence[str], kernel: str) -> str:
         return WORK
     if frames and frames[-1] in _CONNECTIONS:
         return EVENTS
-    if kernel in FEW_EVENTS and any(map(is_of_peer, frames[-3:-1])):
+    if waits_for_few(frames, kernel) and any(map(is_of_peer, frames[-3:-1])):
         return PEER
     kinds = ((_SLEEPS, SLEEP), (_THREADS, THREAD), (_PEERS, PEER), (_EVENTS, EVENTS), (_CHILDREN, CHILD))
     for names, kind in kinds:
         if kernel in names:
             return kind
+    if not kernel and frames and (by := ended_by(frames[-1])):
+        return _BY_CALL[by]
     return HELD if any(not frame.startswith("[") for frame in frames) else WORK

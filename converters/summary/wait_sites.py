@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from ..model import Frame, Stack
 from ..model.sites import Site
+from .call_kinds import FEW_EVENTS_CALLS
 from .frame_names import bare, function_name, is_named, label, located
 from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
 from .runtimes import of_go_library
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
-from .wait_kinds import FEW_EVENTS_CALLS, is_of_peer, selects_for_peer
+from .wait_kinds import is_of_peer, selects_for_peer
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""

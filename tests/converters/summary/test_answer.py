@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary import answer
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
@@ -339,3 +340,20 @@ def test_one_other_thread_only_waits() -> None:
     waiter.wait(POOL, "interruptible", 10 * SECOND, 1)
     (told, *_) = sentences(profile)
     assert "1 of 2 threads (the other one only waits)" in told
+
+
+@pytest.mark.parametrize("name", ["[lost]", "[no stack]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"])
+@pytest.mark.parametrize("state", ["interruptible", "uninterruptible", "other"])
+def test_time_of_an_unknown_place_is_in_no_sentence(name: str, state: str) -> None:
+    profile = empty()
+    thread = Tracee(profile, 1, "p", 1, "p").run(SECOND)
+    thread.wait((Frame(name, "other"),), state, 5 * SECOND, 69).wait(POOL, "interruptible", 4 * SECOND, 20)
+    sentences = summarize(profile).answer
+    assert not any("[" in sentence for sentence in sentences)
+    assert "pool_main" in sentences[0]
+    alone = empty()
+    Tracee(alone, 1, "p", 1, "p").run(SECOND).wait((Frame(name, "other"),), state, 9 * SECOND, 69)
+    assert not any("[" in sentence for sentence in summarize(alone).answer)
+    still = empty()
+    Tracee(still, 1, "p", 1, "p").wait((Frame(name, "other"),), state, 10 * SECOND, 1)
+    assert not any("[" in sentence for sentence in summarize(still).answer)

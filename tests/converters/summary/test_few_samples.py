@@ -125,10 +125,29 @@ def test_what_one_sample_shows_is_not_told() -> None:
     assert summarize(slow).answer[0].endswith("what runs (9): trace for longer (-d).")
 
 
+def test_the_engine_names_who_tells_the_rest() -> None:
+    profile = on_cores(100, 0)
+    *_, rest = summarize(profile).answer
+    assert rest.endswith(": trace-wall or trace-offcpu tells where the rest goes.")
+    how = "trace-wall --engine eu-stack tells where the rest goes"
+    profile.comments.append(f"perf shows no waits to this user: {how}")
+    *_, rest = summarize(profile).answer
+    assert rest == f"10.0 % of the time of the thread is on a core: {how}."
+
+
+def test_shares_of_what_runs_are_rough_if_samples_are_few() -> None:
+    profile = on_cores(10, 0)
+    labels = profile.samples[0].labels
+    profile.samples[0] = Sample(LOOK, (592 * MS, 10), labels)
+    profile.samples.append(Sample(NAP, (408 * MS, 7), labels))
+    told, _ = summarize(profile).answer
+    assert told == "About 59 % of the time on cores of the main thread of p is in main → look (10 samples)."
+
+
 def test_what_enough_samples_show_comes_after_what_is_hidden() -> None:
     told, _ = summarize(on_cores(100, 720 * MS)).answer
     first, rest = told.split(". ", 1)
     assert first.startswith("72.0 % of the time on cores was not sampled")
-    assert rest == "28.0 % of the time on cores of the main thread of p is in main → look (100 samples)."
+    assert rest == "About 28 % of the time on cores of the main thread of p is in main → look (100 samples)."
     told, _ = summarize(on_cores(100, 0)).answer
     assert told.startswith("100.0 % of the time on cores")

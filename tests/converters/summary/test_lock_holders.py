@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from stallscope.converters.model import Frame
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, POOL, SECOND, Tracee, empty, kernel, user
 
@@ -15,6 +16,12 @@ LOCK = (
     *kernel("__x64_sys_futex", "do_futex", "futex_wait"),
 )
 FSYNC = (*WORKER, *user(EXE, "flush_log"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "ext4_sync_file"))
+NAP = (
+    *WORKER,
+    *user(EXE, "flush_log"),
+    *user(LIBC, "usleep", "clock_nanosleep"),
+    *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"),
+)
 PAUSE = (*WORKER, *user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
 
 
@@ -41,6 +48,17 @@ def test_a_holder_that_waits_for_a_core() -> None:
     states = ("runnable-preempted", "runnable-woken")
     told = second(lambda thread: [thread.wait(FSYNC, state, SECOND, 1000) for state in states])
     assert told == ("The rest of their time: 20.0 % waiting for a core (100.0 % of it in append → flush_log → fsync).")
+
+
+def test_a_holder_that_sleeps() -> None:
+    told = second(lambda thread: thread.wait(NAP, "interruptible", SECOND, 1000))
+    assert told == "The rest of their time: 11.1 % sleeping in append → flush_log → usleep → clock_nanosleep."
+
+
+def test_what_was_not_sampled_is_no_place() -> None:
+    nowhere = (Frame("[not sampled]", "other"),)
+    assert not second(lambda thread: thread.wait(nowhere, "runnable-woken", 2 * SECOND, 1000))
+    assert not second(lambda thread: thread.wait(nowhere, "uninterruptible", 2 * SECOND, 1000))
 
 
 @pytest.mark.parametrize(

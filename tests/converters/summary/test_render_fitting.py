@@ -111,6 +111,16 @@ def test_nothing_but_sentences_is_left_where_even_one_row_of_each_table_is_too_m
     assert "no room for waits, who blocks whom" in " ".join(text.split())
 
 
+@pytest.mark.parametrize("words", [30, 60, 90, 120, 150])
+def test_room_is_left_only_where_no_row_fits(words: int) -> None:
+    summary = replace(summarize(many_places(1)), answer=("A sentence of several lines: " + "word " * words + "end.",))
+    text = on_terminal(summary, 80, 24)
+    used = len(text.splitlines())
+    assert used <= 23
+    # A row has up to three lines; a table of one row, and of one for the others, five with the empty line before it.
+    assert used >= (20 if " │ " in text else 18)
+
+
 def test_many_notes_are_counted_where_they_do_not_fit() -> None:
     profile = many_places(3)
     profile.comments = [f"note {number}: " + "words " * 20 for number in range(6)]

@@ -81,7 +81,8 @@ def test_one_or_two_samples_tell_no_share() -> None:
 def test_other_events_are_counted() -> None:
     profile = on_cpu((8, SPIN, 123_456, 30), (8, SORT, 1_000, 2), event="cache-misses", unit="count")
     summary = summarize(profile)
-    assert summary.answer[0] == "99.2 % of the cache-misses of the w-* thread of train is in main → spin (30 samples)."
+    told = "About 99 % of the cache-misses of the w-* thread of train is in main → spin (30 samples)."
+    assert summary.answer[0] == told
     text = shown(profile)
     assert "123,456" in text
     assert "Share: of all cache-misses" in text

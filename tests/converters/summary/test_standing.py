@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from stallscope.converters.model import Frame, Profile, Stack
+from stallscope.converters.model import Frame, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.standing import Standing, standing
 from summary_profiles import EXE, LIBC, MS, POOL, SECOND, TOPK, Tracee, empty, kernel, user
@@ -145,3 +145,42 @@ def test_who_is_woken_and_waits_for_a_core_is_quiet_all_the_same() -> None:
     feeder = Tracee(profile, 1, "p", 2, "feeder").run(10 * MS).wait(POOL, "interruptible", 6_990 * MS, 9)
     feeder.wait(POOL, "runnable-woken", 3 * SECOND, 9)
     assert stands(profile).idle == {(1, 2)}
+
+
+SAMPLED = ("wall", "count", "min", "max", "samples")
+STOPPED = (Frame("[stopped by eu-stack]", "other"),)
+COND = (*user(LIBC, "start_thread"), *user(EXE, "worker_main"), *user(LIBC, "pthread_cond_wait"))
+JOIN = (*user(EXE, "main"), *user(LIBC, "pthread_join"))
+RECV = (*user(EXE, "main", "fetch"), *user(LIBC, "recv"))
+MUTEX = (*user(LIBC, "start_thread"), *user(EXE, "take"), *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"))
+
+
+def sampled(main: Stack, *others: Stack, main_runs: int = SECOND) -> Profile:
+    """Of an engine that does not count waits, and holds each thread for a while: 10 s of a main thread and others."""
+    profile = Profile([ValueType(name, "nanoseconds") for name in SAMPLED], duration_ns=10 * SECOND)
+    for tid, (stack, runs) in enumerate([(main, main_runs), *((stack, 5 * MS) for stack in others)], 1):
+        waits = 9_500 * MS - runs
+        for where, state, time in ((stack, "interruptible", waits), (STOPPED, "traced", 400 * MS)):
+            labels = ("pid", 1), ("process", "p"), ("state", state), ("thread", "t"), ("tid", tid)
+            profile.samples.append(Sample(where, (time, 0, 0, 0, 50 if where is stack else 0), labels))
+        blocked = {"interruptible": waits, "traced": 400 * MS}
+        profile.threads.append(ThreadTimes(1, "p", tid, "t", 10 * SECOND, runs, 100 * MS, blocked))
+    return profile
+
+
+def test_of_sampled_waits_the_stops_do_not_count() -> None:
+    assert stands(sampled(RECV, COND, COND)).idle == {(1, 2), (1, 3)}
+
+
+def test_one_that_waits_in_one_place_is_idle_only_if_the_main_thread_does_not_wait_for_it() -> None:
+    assert stands(sampled(RECV, COND)).idle == {(1, 2)}
+    assert stands(sampled(JOIN, COND)).idle == frozenset()
+
+
+def test_who_waits_for_a_lock_is_never_idle() -> None:
+    assert stands(sampled(RECV, MUTEX, MUTEX)).idle == frozenset()
+
+
+def test_a_quiet_main_thread_that_waits_for_no_thread_shows_progress() -> None:
+    assert stands(sampled(RECV, COND, COND, main_runs=20 * MS)).idle == {(1, 2), (1, 3)}
+    assert stands(sampled(JOIN, COND, COND, main_runs=20 * MS)).idle == frozenset()

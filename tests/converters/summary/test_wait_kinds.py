@@ -60,7 +60,8 @@ def in_libc(*names: str) -> Stack:
         (POOL, "uninterruptible", "held"),
         ((Frame("[switch not reported]", "other"),), "other", "unknown"),
         ((), "other", "unknown"),
-        (POOL, "other", "held"),
+        (POOL, "other", "thread"),
+        ((*in_libc("read"), *kernel("ksys_read", "vfs_read", "folio_wait_bit")), "other", "held"),
         (kernel("ret_from_fork", "kthread", "kjournald2"), "other", "held"),
         (POOL, "stopped", "stopped"),
         (POOL, "traced", "stopped"),
@@ -98,6 +99,45 @@ def test_a_client_of_postgres_waits_for_its_server(inner: tuple[str, ...]) -> No
     assert kind_of("interruptible", where.frames, where.kernel) == "peer"
 
 
+@pytest.mark.parametrize(
+    ("names", "state", "kind"),
+    [
+        (("pthread_cond_wait", "__futex_abstimed_wait_common"), "interruptible", "thread"),
+        (("__new_sem_wait_slow64.constprop.0", "__futex_abstimed_wait_common"), "interruptible", "thread"),
+        (("pthread_cond_wait",), "other", "thread"),
+        (("pthread_cond_wait",), "uninterruptible", "held"),
+        (("pthread_mutex_lock", "__lll_lock_wait"), "interruptible", "lock"),
+        (("usleep", "clock_nanosleep"), "interruptible", "sleep"),
+        (("wait4",), "interruptible", "child"),
+        (("epoll_pwait",), "interruptible", "events"),
+        (("poll",), "interruptible", "events"),
+        (("recvmsg",), "interruptible", "peer"),
+        (("read",), "interruptible", "peer"),
+        (("read",), "uninterruptible", "held"),
+        (("read",), "other", "held"),
+        (("ioctl",), "interruptible", "held"),
+    ],
+)
+def test_kinds_without_kernel_stacks(names: tuple[str, ...], state: str, kind: str) -> None:
+    where = site(in_libc(*names))
+    assert where.kernel == ""
+    assert kind_of(state, where.frames, "") == kind
+
+
+@pytest.mark.parametrize("name", ["[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"])
+@pytest.mark.parametrize("state", ["interruptible", "uninterruptible", "traced", "other"])
+def test_time_of_an_unknown_place_is_no_wait(name: str, state: str) -> None:
+    where = site((Frame(name, "other"),))
+    assert kind_of(state, where.frames, where.kernel) == "unknown"
+
+
+def test_without_a_stack_the_state_alone_tells_little() -> None:
+    where = site((Frame("[no stack]", "other"),))
+    assert kind_of("uninterruptible", where.frames, "") == "unknown"
+    assert kind_of("stopped", where.frames, "") == "stopped"
+    assert kind_of("interruptible", site((Frame("[bash]", "other"),)).frames, "") == "work"
+
+
 def test_who_ends_a_wait() -> None:
     assert "lock" not in TOLD_BY_OTHERS
     assert "held" not in TOLD_BY_OTHERS
@@ -109,10 +149,12 @@ def test_the_lock_is_named() -> None:
     assert user_lock(where.frames, where.kernel) == "pthread_rwlock_rdlock"
     assert user_lock(where.frames, "ep_poll") == ""
     assert user_lock(("main", "pthread_cond_wait"), "futex_wait") == ""
+    for below in ("futex_wait", ""):
+        assert user_lock(("ObjectMonitor::EnterI", "…", "pthread_cond_wait"), below) == "ObjectMonitor::EnterI"
 
 
 def test_a_lock_of_a_database_is_a_lock() -> None:
     frames = ("XactLockTableWait", "…", "ProcSleep", "…", "epoll_wait")
     assert kind_of("interruptible", frames, "do_epoll_wait") == "lock"
-    assert user_lock(frames, "do_epoll_wait") == "ProcSleep"
+    assert user_lock(frames, "do_epoll_wait") == user_lock(frames, "") == "ProcSleep"
     assert kind_of("interruptible", ("secure_read", "…", "epoll_wait"), "do_epoll_wait") == "events"

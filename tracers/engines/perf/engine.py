@@ -183,7 +183,7 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     scope = options.request.scope
     remarks = [
         *_of_delays(options, threads),
-        *options.remarks(),
+        *options.remarks(sum(account.on_cpu for account in accounts)),
         *_of_stacks(options, rows),
         *scope.remarks({account.pid for account in accounts}),
     ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 
+from ....converters.base.units import duration, plural
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
 from ...measures.offcpu import OffCpu
-from ...measures.oncpu import OnCpu
+from ...measures.oncpu import CLOCK, OnCpu
 from ..protocol import EngineUnavailable, Request
 from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights
@@ -17,6 +19,10 @@ _MOST_TARGETS = 1 << 12
 """Processes in one command line of perf."""
 STACK, MOST_STACK = 8192, 65528
 """Bytes of stack that are copied for each sample: perf's own default, and the most that the kernel copies."""
+_FEW = 10
+"""Fewer expected samples explain by themselves that there are none."""
+_TELLS_THE_REST = "tells where the rest goes"
+"""The end of a remark that names a command for waits: the summary recommends that one."""
 _FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
 
 
@@ -76,8 +82,8 @@ class Options:
         """What perf script prints."""
         return f"{_FIELDS},trace" if self.waits and self.switch == SWITCH else _FIELDS
 
-    def remarks(self) -> list[str]:
-        """What the reader should know."""
+    def remarks(self, on_cpu: int) -> list[str]:
+        """What the reader should know. ``on_cpu``: of all threads, in ns."""
         said = []
         if self.waits and self.switch != SWITCH:
             why = "this user may not read tracepoints"
@@ -85,11 +91,19 @@ class Options:
                 why = "tracefs is not mounted (mount -t tracefs tracefs /sys/kernel/tracing)"
             said.append(f"whether a wait was interruptible is not known: {why}")
         if self.samples and not self.may.kernel:
-            level = self.may.level
-            said.append(f"{NOT_SAMPLED}: mostly in the kernel, which perf_event_paranoid={level} hides; 1 shows it")
+            said.append(f"{NOT_SAMPLED}: {self._why_not_sampled(self.samples, on_cpu)}")
+            how = "trace-wall --engine eu-stack" if shutil.which("eu-stack") else "sudo trace-wall"
+            said.append(f"perf shows no waits to this user: {how} {_TELLS_THE_REST}")
         if self.request.scope.grows:
             said.append("processes that begin later and belong to the scope are not traced: perf cannot follow them")
         return said
+
+    def _why_not_sampled(self, samples: OnCpu, on_cpu: int) -> str:
+        expected = on_cpu * samples.frequency // 1_000_000_000
+        if samples.event == CLOCK and expected < _FEW:
+            times = f"{duration(on_cpu)} on cores at {samples.frequency} Hz"
+            return f"{times} are {'only ' + plural(expected, 'sample') if expected else 'less than one sample'}"
+        return f"mostly in the kernel, which perf_event_paranoid={self.may.level} hides; 1 shows it"
 
 
 @dataclass(frozen=True)

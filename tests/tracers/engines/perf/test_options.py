@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,12 +65,30 @@ def test_words(made: Options, words: str, fields: str) -> None:
 
 
 def test_remarks() -> None:
-    assert asked(ROOT, OffCpu(), OnCpu()).remarks() == []
-    assert any("interruptible is not known" in remark for remark in asked(CURIOUS, OffCpu()).remarks())
-    (hidden,) = asked(USER, OnCpu()).remarks()
+    assert asked(ROOT, OffCpu(), OnCpu()).remarks(0) == []
+    assert any("interruptible is not known" in remark for remark in asked(CURIOUS, OffCpu()).remarks(0))
+    (hidden, _) = asked(USER, OnCpu()).remarks(10**9)
     assert "perf_event_paranoid=2 hides" in hidden
-    (later,) = asked(ROOT, OnCpu(), scope=Scope(cgroup=Path("/x"))).remarks()
+    (later,) = asked(ROOT, OnCpu(), scope=Scope(cgroup=Path("/x"))).remarks(0)
     assert "begin later" in later
+
+
+def test_too_little_time_for_samples_is_not_told_as_hidden() -> None:
+    (few, _) = asked(USER, OnCpu()).remarks(65_000_000)
+    assert few == "[not sampled]: 65.0 ms on cores at 99 Hz are only 6 samples"
+    (few, _) = asked(USER, OnCpu()).remarks(1_000_000)
+    assert few.endswith("less than one sample")
+
+
+@pytest.mark.parametrize(
+    ("eu_stack", "how"), [("/usr/bin/eu-stack", "trace-wall --engine eu-stack"), (None, "sudo trace-wall")]
+)
+def test_waits_are_asked_of_what_this_user_may_run(
+    eu_stack: str | None, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: eu_stack)
+    (_, waits) = asked(USER, OnCpu()).remarks(0)
+    assert waits == f"perf shows no waits to this user: {how} tells where the rest goes"
 
 
 def test_targets() -> None:
