@@ -72,8 +72,7 @@ def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:
     if several:
         made += [Parts(top, processes=False, blocking=0) for top in range(_MOST_THAT_FIT, _LEAST - 1, -1)]
     least = [Parts(top, processes=False, notes=False, blocking=0, path=4) for top in range(_ENOUGH, _LEAST - 1, -1)]
-    some_of_each = least[-1]._replace(top=0, work=1)
-    return [*made, *least, some_of_each, *(each._replace(running=False) for each in least)]
+    return [*made, *least, *(each._replace(running=False) for each in least)]
 
 
 def for_many() -> list[Parts]:
@@ -105,12 +104,19 @@ def in_height(lines: int, steps: list[Parts]) -> list[tuple[Parts, int]]:
     last = for_many()[-1]._replace(path=0, names=2)
     longer = [Parts(), Parts(12), Parts(10)]
     least = last._replace(top=0, work=0)
-    return [(parts, room) for parts in (*longer, *steps, last, least, last._replace(tables=False))]
+    return [(parts, room) for parts in (*longer, *_some_of_each(steps), last, least, last._replace(tables=False))]
 
 
 def in_any(steps: list[Parts], room: int) -> list[tuple[Parts, int]]:
     """The same for a screen whose height is not known."""
-    return [(parts, room) for parts in steps]
+    return [(parts, room) for parts in _some_of_each(steps)]
+
+
+def _some_of_each(steps: list[Parts]) -> list[Parts]:
+    """``steps``, and before what runs is left out a row of it and one of the waits."""
+    without = next((i for i, parts in enumerate(steps) if i and not parts.running), len(steps))
+    row_each = [parts._replace(top=0, work=1) for parts in steps[:without][-1:]] if without < len(steps) else []
+    return [*steps[:without], *row_each, *steps[without:]]
 
 
 def growth() -> tuple[Callable[[Parts], Parts], ...]:

@@ -7,7 +7,17 @@ from itertools import pairwise
 import pytest
 from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.summary.figures import Summary
-from stallscope.converters.summary.fitting import Parts, for_few, for_many, growth, left_out, shows_running
+from stallscope.converters.summary.fitting import (
+    LINES,
+    Parts,
+    for_few,
+    for_many,
+    growth,
+    in_any,
+    in_height,
+    left_out,
+    shows_running,
+)
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import MS, POOL, SPIN
 
@@ -54,6 +64,14 @@ def test_what_room_is_left_is_used_by_what_tells_most() -> None:
     assert parts.notes
     assert parts.processes
     assert parts.alike
+
+
+@pytest.mark.parametrize("steps", [for_many(), for_few(several=True, blocking=True, calls=False)])
+def test_a_row_of_each_table_comes_before_none_of_what_runs(steps: list[Parts]) -> None:
+    for tried in (in_any(steps, LINES), in_height(24, steps)):
+        parts = [each for each, _ in tried]
+        first = next(i for i, each in enumerate(parts) if not each.running)
+        assert (parts[first - 1].top, parts[first - 1].work) == (0, 1)
 
 
 def test_what_runs_has_a_table_if_something_was_sampled() -> None:
