@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ import pytest
 from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
+from stallscope.tracers.base import procfs
 
 TRACE_WALL, TRACE_OFFCPU, TRACE_ONCPU = (
     str(Path(sys.executable).with_name(f"trace-{stem}")) for stem in ("wall", "offcpu", "oncpu")
@@ -290,6 +292,29 @@ def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int],
         cause, remedy = as_nobody(TRACE_WALL, "-p", own.pid, cwd=folder).check_failed(program="trace-wall")
         assert cause.startswith("tracing needs root")
         assert remedy.endswith("; for your own processes use --engine eu-stack")
+
+
+def test_eu_stack_says_why_nobody_can_sample_a_process(eu_stack: None) -> None:
+    """The kernel takes one tracer of a process; threads of its own have no user stack."""
+    if Path("/proc/2/comm").exists() and Path("/proc/2/comm").read_text() == "kthreadd\n":
+        cause, remedy = run("--engine", "eu-stack", "-p", 2, command=TRACE_WALL).check_failed(program="trace-wall")
+        assert cause.endswith("process 2 (kthreadd) is a thread of the kernel: it has no user stack")
+        assert "another engine" in remedy
+    if not shutil.which("strace"):
+        pytest.skip("there is no strace")
+    command = ["strace", "-qq", "-o", "/dev/null", "sleep", "60"]
+    with subprocess.Popen(command) as strace:
+        try:
+            until = time.monotonic() + PATIENCE
+            while not (below := procfs.children(strace.pid)) or procfs.comm(below[0]) != "sleep":
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            done = run("--engine", "eu-stack", "-p", below[0], command=TRACE_WALL)
+            cause, remedy = done.check_failed(program="trace-wall")
+            assert f"is being debugged by strace (pid {strace.pid})" in cause
+            assert "root" not in remedy
+        finally:
+            os.kill(below[0], signal.SIGKILL) if below else strace.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
