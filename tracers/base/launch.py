@@ -17,6 +17,7 @@ class Launch:
         """``quiet``: its standard output goes to standard error."""
         self._command = command
         self._status: int | None = None
+        self._cpu_time: int | None = None
         self._parent = os.getpid()
         # If SIGCHLD is ignored, which is inherited, the kernel keeps no exit status.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -47,6 +48,11 @@ class Launch:
         """The command and its arguments."""
         return self._command
 
+    @property
+    def cpu_time(self) -> int | None:
+        """ns that it had on cores, with all of its descendants that were waited for; None before its end is known."""
+        return self._cpu_time
+
     def go(self) -> None:
         """Lets it run. StallscopeError when the command cannot be executed."""
         with contextlib.suppress(BrokenPipeError):  # already ended, perhaps by Ctrl-C
@@ -65,16 +71,21 @@ class Launch:
     def poll(self) -> int | None:
         """Its exit status, -N where signal N ended it; None while it runs, and in other processes than its parent."""
         if self._status is None and os.getpid() == self._parent:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._status = os.waitstatus_to_exitcode(status)
+            self._reap(os.WNOHANG)
         return self._status
 
     def wait(self) -> int:
         """Waits for its end; returns the status like `poll`."""
         if self._status is None:
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self._reap(0)
+        assert self._status is not None
         return self._status
+
+    def _reap(self, options: int) -> None:
+        pid, status, used = os.wait4(self.pid, options)
+        if pid:
+            self._status = os.waitstatus_to_exitcode(status)
+            self._cpu_time = round((used.ru_utime + used.ru_stime) * 1e9)
 
     def stop(self) -> None:
         """Ends it if it still runs. Ctrl-C has reached it already (same process group); otherwise sends SIGTERM."""

@@ -43,6 +43,16 @@ def test_exit_status(command: str, status: int) -> None:
     made.stop()
 
 
+def test_time_on_cores_of_a_command_and_what_it_has_waited_for() -> None:
+    busy = "import time\nwhile time.process_time() < 0.2: pass"
+    made = Launch([sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"])
+    assert made.cpu_time is None
+    made.go()
+    assert made.wait() == 0
+    assert made.cpu_time
+    assert made.cpu_time >= 200_000_000
+
+
 @pytest.mark.parametrize(
     ("status", "words", "as_shell"),
     [

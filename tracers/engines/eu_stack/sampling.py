@@ -22,6 +22,7 @@ from ..taken import Account, Taken, all_conditions, without_python
 from .access import obstacle, unavailable
 from .following import Following
 from .threads import Threads
+from .unseen import Unseen, matters
 from .walker import Walker
 
 _LOOK = 0.5
@@ -49,6 +50,7 @@ class Sampling:
         self._next_times = 0.0
         """When the threads' times are read next."""
         self._look_at_times(self._began)
+        self._unseen = Unseen(self._scope, launch, self._pids)
         self._last: dict[int, int] = {}
         """When a process was sampled last: ns."""
         self._processes: dict[int, str] = {}
@@ -62,6 +64,8 @@ class Sampling:
     def run(self, interrupts: Interrupts) -> Taken:
         """Until the trace is to end. StallscopeError when there was no sample at all."""
         ends = Ends(self._scope, self._launch)
+        if self._launch:  # it was named like this program until now, and may have ended already
+            self._threads.rename(self._launch.pid, self._launch.pid)
         self._conditions.look_soon(self._pids)
         due = time.monotonic()
         next_look = due + _LOOK
@@ -74,6 +78,7 @@ class Sampling:
                         break
                     if now >= next_look:
                         self._pids = self._following.look()
+                        self._unseen.look(self._threads.pids, self._threads.ended_on_cpu)
                         self._conditions.look_soon(self._pids)
                         next_look = now + _LOOK
                     self._meanwhile()
@@ -135,6 +140,8 @@ class Sampling:
                 self._threads.sample(tid, walk.letters.get(tid, ""), stack, max(weight, 1))
 
     def _taken(self) -> Taken:
+        self._unseen.look(self._threads.pids, self._threads.ended_on_cpu)
+        used = self._unseen.used(self._threads.pids)  # before the last look: what ends in between is not in it
         self._look_at_times()
         now = time.monotonic_ns()
         if not self._walks and self._problem:
@@ -143,6 +150,7 @@ class Sampling:
         if self._scope.tids:
             accounts = [account for account in accounts if account.tid in self._scope.tids]
             rows = {place: row for place, row in rows.items() if place.tid in self._scope.tids}
+        missing = used - self._threads.ended_on_cpu
         unseen = self._threads.unseen_ends
         lost = {
             "samples": self._failed, "threads": self._threads.left_out,
@@ -150,11 +158,12 @@ class Sampling:
         }  # fmt: skip
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
-            [*self._remarks((now - self._began) / 1e9, accounts), *self._scope.remarks(self._processes)],
+            [*self._remarks((now - self._began) / 1e9, accounts, missing), *self._scope.remarks(self._processes)],
             conditions=all_conditions(self._conditions, self._found, accounts),
         )  # fmt: skip
 
-    def _remarks(self, seconds: float, accounts: Sequence[Account]) -> list[str]:
+    def _remarks(self, seconds: float, accounts: Sequence[Account], missing: int) -> list[str]:
+        """``missing``: ns that processes had on cores which nobody has seen."""
         said = []
         if self._walks:
             each = 1000 * self._walking / (self._walks + self._failed)
@@ -163,13 +172,16 @@ class Sampling:
             taken = f"{plural(self._walks, 'sample')} of processes, {self._walks / seconds:.1f} a second"
             said.append(f"{taken}, {each:.0f} ms each; a thread was stopped for {stopped:.1%} of the time, about")
         wanted = seconds / self._interval
-        if self._rounds < _ENOUGH * wanted:
-            left_out = plural(round(wanted) - self._rounds, "sample")
-            said.append(f"{left_out} of each process left out: eu-stack {TOO_SLOW}")
+        left_out = round(wanted) - self._rounds
+        if left_out > 0 and self._rounds < _ENOUGH * wanted:
+            said.append(f"{plural(left_out, 'sample')} of each process left out: eu-stack {TOO_SLOW}")
         if unseen := self._threads.unseen_ends:
             whose = f"{plural(len(unseen), 'thread')} ended between two looks"
             upto = f"up to {duration(max(unseen))} of {'each' if len(unseen) > 1 else 'it'}"
             said.append(f"{whose}: {upto} are not in the accounts")
+        if matters(missing, sum(account.on_cpu for account in accounts)):
+            whose = "processes or threads that began and ended between two looks"
+            said.append(f"{whose} used {duration(missing)} on cores: they are not shown")
         if self._problem:
             said.append(f"eu-stack failed {self._failed:,} times: {self._problem}")
         if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):

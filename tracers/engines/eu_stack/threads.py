@@ -55,6 +55,8 @@ class _Thread:
     samples: Counter[tuple[str, Stack]] = field(default_factory=Counter)
     exited: bool = False
     unknown: int = 0
+    is_complete: bool = False
+    """It was looked at after its end: its time on cores is all of it."""
     created: bool = False
     """It was not there when its process was looked at first."""
 
@@ -106,15 +108,21 @@ class Threads:
             if is_zombie:
                 thread.seen = min(now, thread.seen + max(sum(times) - sum(thread.last), 0))
                 thread.last = times
+                thread.is_complete = True
                 _end(thread, now)
+                self.rename(pid, tid)
                 continue
             here.add(tid)
             thread.seen, thread.last = now, times
             if now - thread.named >= min(thread.named - thread.began, _RENAMED):
                 thread.named = now
-                self.names[tid] = procfs.comm(pid, tid) or self.names.get(tid, "")
+                self.rename(pid, tid)
         if here:
             self._living[pid] = here
+
+    def rename(self, pid: int, tid: int) -> None:
+        """Reads the thread's name again."""
+        self.names[tid] = procfs.comm(pid, tid) or self.names.get(tid, "")
 
     def _met(self, pid: int, tid: int, times: tuple[int, int], now: int) -> _Thread | None:
         """A thread that was not there before; None if there are too many."""
@@ -138,6 +146,13 @@ class Threads:
     def unseen_ends(self) -> list[int]:
         """For each thread that ended between two looks, the ns between these."""
         return [each.unknown for each in (*self._earlier, *self._threads.values()) if each.unknown]
+
+    @property
+    def ended_on_cpu(self) -> int:
+        """ns that the threads of processes that have ended had on cores, at most: with the time between the last look
+        at a thread and its end."""
+        threads = [each for each in (*self._earlier, *self._threads.values()) if each.pid not in self._living]
+        return sum(each.last[0] - each.first[0] + (0 if each.is_complete else each.unknown) for each in threads)
 
     def sample(self, tid: int, letter: str, stack: Stack, weight: int) -> None:
         """The thread was in this state in this stack, a letter of `looks`; ``weight``: ns since the sample before."""

@@ -105,6 +105,24 @@ def test_a_command(fake_eu_stack: Fake) -> None:
     assert "sleep" in {times.process for times in outcome.profile.threads}, "what it forks is sampled, too"
 
 
+def test_a_command_that_ends_at_once_has_its_own_name(fake_eu_stack: Fake) -> None:
+    fake_eu_stack(TEXT)
+    profile = EuStack().trace(request(Scope(), command=("/bin/sh", "-c", "kill -SEGV $$"), duration=None)).profile
+    assert {(times.process, times.thread) for times in profile.threads} == {("sh", "sh")}
+
+
+def test_processes_between_two_looks(fake_eu_stack: Fake) -> None:
+    """The first process is seen; those that it forks come and go before the first look for them."""
+    fake_eu_stack(TEXT)
+    busy = "import time\nwhile time.process_time() < 0.05: pass"
+    code = f"import subprocess, sys; [subprocess.run([sys.executable, '-S', '-c', {busy!r}]) for _ in range(40)]"
+    for program, is_told in ((code, True), (busy.replace("0.05", "0.8"), False)):
+        command = ("/usr/bin/env", sys.executable, "-c", program)
+        comments = EuStack().trace(request(Scope(), command=command, duration=None)).profile.comments
+        told = [each for each in comments if "processes or threads that began and ended between two looks used" in each]
+        assert bool(told) is is_told, comments
+
+
 def test_threads_between_two_samples(fake_eu_stack: Fake, tmp_path: Path) -> None:
     """eu-stack takes long here: threads begin and end during a sample, and have all of their time all the same."""
     fake_eu_stack(f"sleep 1.5; {TEXT}")

@@ -161,6 +161,21 @@ def test_ends_that_nobody_saw_are_told(clock: dict[int, tuple[int, int]]) -> Non
     assert threads.pids == set()
 
 
+def test_time_on_cores_of_processes_that_have_ended(clock: dict[int, tuple[int, int]]) -> None:
+    """What they can have had since the last look is part of it."""
+    threads = Threads(0)
+    clock[3] = (5, 5)
+    threads.look(1, 0)
+    clock |= {2: (1040, 500), 3: (8, 5)}
+    threads.look(1, 100)
+    del clock[3]
+    threads.look(1, 130)
+    assert threads.ended_on_cpu == 0, "the process lives"
+    del clock[2]
+    threads.look(1, 200)
+    assert threads.ended_on_cpu == 40 + 70 + 3 + 30
+
+
 def test_a_list_of_threads_that_is_cut_short(
     clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +197,7 @@ def test_a_main_thread_that_has_ended(clock: dict[int, tuple[int, int]], monkeyp
     account, _ = taken(threads, 600)
     assert (account.on_cpu, account.runnable, account.ended) == (40, 10, 50)
     assert threads.unseen_ends == [50]
+    assert threads.ended_on_cpu == 40, "all of it is known"
 
 
 def test_a_tid_that_another_thread_gets(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
