@@ -18,7 +18,6 @@ import pytest
 from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
-from stallscope.tracers.base import procfs
 from tracing import RUNNABLE
 
 TRACE_WALL, TRACE_OFFCPU, TRACE_ONCPU = (
@@ -352,28 +351,6 @@ def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int],
         assert remedy.endswith(f"; {way} --engine eu-stack")
         _, remedy = as_nobody(TRACE_OFFCPU, "-p", own.pid, cwd=folder).check_failed(program="trace-offcpu")
         assert remedy.endswith(f"; {way} trace-wall --engine eu-stack")
-
-
-def test_eu_stack_says_why_nobody_can_sample_a_process(eu_stack: None, require: Callable[[bool, str], None]) -> None:
-    """The kernel takes one tracer of a process; threads of its own have no user stack."""
-    if Path("/proc/2/comm").exists() and Path("/proc/2/comm").read_text() == "kthreadd\n":
-        cause, remedy = run("--engine", "eu-stack", "-p", 2, command=TRACE_WALL).check_failed(program="trace-wall")
-        assert cause.endswith("process 2 (kthreadd) is a thread of the kernel: it has no user stack")
-        assert "another engine" in remedy
-    require(shutil.which("strace") is not None, "there is no strace")
-    command = ["strace", "-qq", "-o", "/dev/null", "sleep", "60"]
-    with subprocess.Popen(command) as strace:
-        try:
-            until = time.monotonic() + PATIENCE
-            while not (below := procfs.children(strace.pid)) or procfs.comm(below[0]) != "sleep":
-                assert time.monotonic() < until
-                time.sleep(0.01)
-            done = run("--engine", "eu-stack", "-p", below[0], command=TRACE_WALL)
-            cause, remedy = done.check_failed(program="trace-wall")
-            assert f"is being debugged by strace (pid {strace.pid})" in cause
-            assert "root" not in remedy
-        finally:
-            os.kill(below[0], signal.SIGKILL) if below else strace.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])

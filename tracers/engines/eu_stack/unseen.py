@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
-from .threads import schedstat
 
 _HZ = os.sysconf("SC_CLK_TCK")
 _TICK = 1_000_000_000 // _HZ
@@ -51,7 +50,7 @@ class Unseen:
         self._before = {pid: waited for pid in there if (waited := _waited(pid))}
         self._there = {pid: waited.began for pid, waited in self._before.items()}
         self._ended = 0
-        times = schedstat(launch.pid, launch.pid) if launch else None
+        times = procfs.schedstat(launch.pid, launch.pid) if launch else None
         self._own = times[0] if times else 0
         """ns: of the launched process, before it is the command."""
 
