@@ -15,7 +15,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.eu_stack import engine
+from stallscope.tracers.engines.eu_stack import engine, sampling
 from stallscope.tracers.engines.eu_stack.engine import EuStack
 from stallscope.tracers.engines.eu_stack.looks import look
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
@@ -111,11 +111,12 @@ def test_a_command_that_ends_at_once_has_its_own_name(fake_eu_stack: Fake) -> No
     assert {(times.process, times.thread) for times in profile.threads} == {("sh", "sh")}
 
 
-def test_processes_between_two_looks(fake_eu_stack: Fake) -> None:
+def test_processes_between_two_looks(fake_eu_stack: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first process is seen; those that it forks come and go before the first look for them."""
     fake_eu_stack(TEXT)
+    monkeypatch.setattr(sampling, "_LOOK", 3600.0)  # also where the machine is busy
     busy = "import time\nwhile time.process_time() < 0.05: pass"
-    code = f"import subprocess, sys; [subprocess.run([sys.executable, '-S', '-c', {busy!r}]) for _ in range(40)]"
+    code = f"import subprocess, sys; [subprocess.run([sys.executable, '-S', '-c', {busy!r}]) for _ in range(10)]"
     for program, is_told in ((code, True), (busy.replace("0.05", "0.8"), False)):
         command = ("/usr/bin/env", sys.executable, "-c", program)
         comments = EuStack().trace(request(Scope(), command=command, duration=None)).profile.comments
