@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK, Scheduling
-from stallscope.converters.model.states import BLOCKED, RUNNING
+from stallscope.converters.model.states import BLOCKED, RUNNABLE_STATES, RUNNING
 from stallscope.converters.transforms.critical_path import critical_path, path_profile, thread_of
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.measures.wakeup import WakeUp
@@ -24,14 +24,19 @@ def test_path_leads_through_the_worker_to_the_holder_of_the_lock(trace: Trace) -
     path = critical_path(scheduling, main)
     wall = found.thread(found.truth["pid"]).wall
     assert sum(segment.time for segment in path.segments) == path.wall
-    assert path.wall == pytest.approx(wall, rel=0.01)
+    # Both begin and end a little apart, which takes longer where the tracer waits for a core.
+    assert path.wall == pytest.approx(wall, rel=0.01, abs=20 * MS)
     names = {segment.thread: scheduling.names[scheduling.threads["name"][segment.thread]] for segment in path.segments}
     by: Counter[tuple[str, str]] = Counter()
     for segment in path.segments:
         by[names[segment.thread], segment.state] += segment.time
-    # What runs on the path is known; what they wait for a core meanwhile is not.
+    # What runs on the path is known; what they wait for a core meanwhile is not: another one works in that time, and its
+    # work is not on the path.
+    late = sum(time for (_, state), time in by.items() if state in RUNNABLE_STATES)
     for name, expected in (("waits_through", hold // 10), ("holder", hold), ("worker", hold // 2)):
-        assert by[name, RUNNING] == pytest.approx(rounds * expected, rel=0.1, abs=6 * MS), (name, by)
+        off = rounds * expected - by[name, RUNNING]
+        may = max(rounds * expected // 10, 6 * MS)
+        assert -may <= off <= may + late, (name, by)
     # Nothing is left of waits for each other, except before the start, and after the end.
     blocked = [s for s in path.segments if s.state in BLOCKED and "await_start" not in functions(scheduling, s.stack)]
     begin = min(s.begin for s in path.segments if s.state == RUNNING and names[s.thread] == "holder")
