@@ -30,7 +30,7 @@ def test_path_leads_through_the_worker_to_the_holder_of_the_lock(trace: Trace) -
     by: Counter[tuple[str, str]] = Counter()
     for segment in path.segments:
         by[names[segment.thread], segment.state] += segment.time
-    # What runs on the path is known; what they wait for a core meanwhile is not: another one works in that time, off the
+    # What runs on the path is known; what they wait for a core meanwhile is not: others work in that time, off the
     # path.
     late = sum(time for (_, state), time in by.items() if state in RUNNABLE_STATES)
     for name, expected in (("waits_through", hold // 10), ("holder", hold), ("worker", hold // 2)):
