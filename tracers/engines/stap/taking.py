@@ -77,9 +77,9 @@ class Taking:
         self._found: dict[int, Condition] | None = None
         """Those at the end."""
         self._lines, self._measures, self._functions = lines, measures, functions
-        self._begin()
+        self._start_over()
 
-    def _begin(self) -> None:
+    def _start_over(self) -> None:
         """Nothing is known yet of calls and wake-ups."""
         alone = not any(isinstance(each, FunctionCalls) for each in self._measures)
         has_calls = not alone or any(isinstance(each, Ioctl) for each in self._measures)
@@ -103,7 +103,7 @@ class Taking:
             return
         if isinstance(line, Exec) and line.pid == self._launched:
             self._launched = 0
-            self._begin()
+            self._start_over()
             self.threads.restart(line)
         if self.calls:
             self.calls.take(line)
