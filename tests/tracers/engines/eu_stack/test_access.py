@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from stallscope.tracers.engines.eu_stack.access import obstacle, require_access,
 from stallscope.tracers.engines.protocol import EngineUnavailable
 
 Sleeper = subprocess.Popen[bytes]
+Require = Callable[[bool, str], None]
 
 
 def test_processes_of_other_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -36,17 +37,15 @@ def test_processes_of_other_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.fixture
-def debugger(sleeper: Sleeper) -> Iterator[Sleeper]:
+def debugger(sleeper: Sleeper, require: Require) -> Iterator[Sleeper]:
     """An strace that traces the process that sleeps."""
-    if not shutil.which("strace"):
-        pytest.skip("there is no strace")
+    require(shutil.which("strace") is not None, "there is no strace")
     with subprocess.Popen(["strace", "-o", "/dev/null", "-p", str(sleeper.pid)], stderr=subprocess.DEVNULL) as strace:
         until = time.monotonic() + 30
         while not obstacle(sleeper.pid) and strace.poll() is None:
             assert time.monotonic() < until
             time.sleep(0.01)
-        if strace.poll() is not None:
-            pytest.skip("ptrace is not allowed here")
+        require(strace.poll() is None, "ptrace is not allowed here")
         yield strace
         strace.terminate()
 
@@ -75,8 +74,7 @@ def test_threads_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     require_access(Scope(tgids={2, os.getpid()}))
 
 
-@pytest.mark.skipif(
-    not Path("/proc/2/comm").exists() or Path("/proc/2/comm").read_text() != "kthreadd\n", reason="a container"
-)
-def test_the_first_thread_of_the_kernel() -> None:
+def test_the_first_thread_of_the_kernel(require: Require) -> None:
+    first = Path("/proc/2/comm")
+    require(first.exists() and first.read_text() == "kthreadd\n", "a container does not show it")
     assert obstacle(2).endswith("it has no user stack")
