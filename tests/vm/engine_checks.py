@@ -134,8 +134,8 @@ def _waits_and_shares(*options: str) -> tuple[Profile, float, float]:
         assert differs <= TIMES, (wait, time, between)
         worst = max(worst, abs(time - wait["ns"]) / wait["ns"])
     # bcc walks frame pointers, which some of the functions do not have: their stacks may run on to the limit. SystemTap
-    # skips events where a core is taken from the guest, and says so. perf does not report some switches, or has no sample
-    # of them: the engine finds that out, and says so.
+    # skips events where a core is taken from the guest, and says so. perf does not report some switches, or has
+    # no sample of them: the engine finds that out, and says so.
     is_stap = "--stap-module" in options or any(each.startswith("taken with stap,") for each in profile.comments)
     is_perf = "perf" in options or any(each.startswith("taken with perf,") for each in profile.comments)
     may = ("stacks cut", *(("events", "intervals") if is_stap else ("intervals", "stacks") if is_perf else ()))
