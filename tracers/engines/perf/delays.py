@@ -18,7 +18,7 @@ from ..taken import shared_out
 
 _TOGETHER = 64
 """Threads that are looked at in one go: what the last one does meanwhile counts as if it was after the look."""
-_OFTEN, _SELDOM = 1.0, 20
+_OFTEN, _SELDOM = 0.1, 50
 """Seconds between two looks; at least so many times what a look takes."""
 
 
