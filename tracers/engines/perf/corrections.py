@@ -29,9 +29,9 @@ class Counted(NamedTuple):
     preempted: int
 
 
-def correct(threads: Iterable[Counted], rows: Rows) -> None:
-    """Puts the accounts right, with the rows of waits. What the kernel counted as neither is lost time; what is
-    missing on cores had been taken for waits."""
+def correct(threads: Iterable[Counted], rows: Rows, *, shows_lost: bool = True) -> None:
+    """Puts the accounts right, with the rows of waits; ``shows_lost``: lost time has rows, too. What the kernel counted
+    as neither is lost time; what is missing on cores had been taken for waits."""
     keys = defaultdict(list)
     for key in rows:
         keys[key[1]].append(key)
@@ -40,12 +40,12 @@ def correct(threads: Iterable[Counted], rows: Rows) -> None:
         if _is_large(on_core, account.on_cpu, least):
             on_core = min(on_core, account.on_cpu)
             account.on_cpu -= on_core
-            _lose(account, on_core, rows)
+            _lose(account, on_core, rows if shows_lost else {})
         if _is_large(preempted, account.runnable, least):
             preempted = min(preempted, account.runnable)
             account.runnable -= preempted
             _take(rows, [key for key in own if key[2] == PREEMPTED], preempted, account.runnable + preempted)
-            _lose(account, preempted, rows)
+            _lose(account, preempted, rows if shows_lost else {})
         if _is_large(-on_core, account.on_cpu, least):
             _take_from_waits(account, min(-on_core, account.blocked.total()), rows, own)
 

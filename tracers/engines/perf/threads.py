@@ -267,7 +267,9 @@ class Threads:
                 thread.account.runnable += part
                 self._waited_for_core(thread, state, stack, part)
         if self.lost["events"] or self.lost["intervals"]:
-            correct([Counted(each.account, each.on_core, each.delay.too_much) for each in self._all()], self._waits)
+            counted = (Counted(each.account, each.on_core, each.delay.too_much) for each in self._all())
+            states = self._filter.states
+            correct(counted, self._waits, shows_lost=not states or OTHER in states)
         return [thread.account for thread in self._all()]
 
     def _waited_for_core(self, thread: _Thread, state: str, stack: Stack, part: int) -> None:

@@ -47,6 +47,13 @@ def test_a_thread_that_seemed_to_run() -> None:
     assert total(own) == 1000 * MS
 
 
+def test_lost_time_that_is_not_wanted_has_no_row() -> None:
+    own, rows = account(600, interruptible=400), rows_of(interruptible=400)
+    correct([Counted(own, on_core(500 * MS), 0)], rows, shows_lost=False)
+    assert own.blocked[OTHER] == 500 * MS
+    assert rows == rows_of(interruptible=400)
+
+
 def test_a_thread_that_seemed_to_wait_for_a_core() -> None:
     own, rows = account(100, 900), rows_of(runnable_preempted=600, runnable_woken=300)
     correct([Counted(own, on_core(0), 500 * MS)], rows)
