@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,15 @@ def require() -> Callable[[bool, str], None]:
         pytest.skip(reason)
 
     return check
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A new folder that everybody may use: pytest's own are closed to helpers without rights."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o777)
+        yield path
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def python_module(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-m", module, *arguments]
 
 
-def start(
+def start(  # noqa: PLR0913 - each is a property of the program
     command: Sequence[str],
     *,
     rights: Rights = OURS,
@@ -138,7 +138,7 @@ def start(
         env={**_environment(), **(environment or {})},
         cwd=folder,
         start_new_session=True,
-        preexec_fn=prepare,
+        preexec_fn=prepare,  # noqa: PLW1509 - callers have no threads where they need it
     )
     try:
         if rights.are_ours:

@@ -1,9 +1,14 @@
-"""The process that runs the C++ demangler for `demangle`: mangled names on stdin, answers on stdout, one per line."""
+"""The process that runs the C++ demangler for `demangle`: mangled names on stdin, answers on stdout, one per line.
+
+It has no rights when it reads the first name.
+"""
 
 from __future__ import annotations
 
 import resource
 import sys
+
+from ..base.confining import confine
 
 _MEMORY = 256 << 20
 _CPU_SECONDS = 3
@@ -17,6 +22,7 @@ def main() -> None:
         resource.setrlimit(what, (limit, limit))
     import cxxfilt
 
+    confine()
     longest = int(sys.argv[1])
     names = sys.stdin.buffer.read().split(b"\n")
     for name in names:

@@ -1,6 +1,6 @@
 """The process that reads debug information: ``-m``, with the file's descriptor, and what is wanted on standard input.
 
-Memory and time are limited: the file may have been made to use them up.
+The file may have been made to break it, or to use up memory and time: it has no rights, and limits.
 """
 
 from __future__ import annotations
@@ -10,8 +10,19 @@ import resource
 import sys
 from typing import Any
 
+from ...converters.base.confining import confine
+
 _MEMORY = 6 << 30
 """Bytes: pyelftools reads whole sections, and those of a large library have gigabytes."""
+
+
+def import_all() -> None:
+    """What `read` needs, before there are no rights to read it."""
+    import elftools.elf.elffile
+
+    from . import reading
+
+    del elftools, reading
 
 
 def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +32,7 @@ def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
     from .reading import Reader
 
     try:
-        with open(f"/proc/self/fd/{fd}", "rb") as file:
+        with open(fd, "rb", closefd=False) as file:
             elf = ELFFile(file)
             if not any(elf.get_section_by_name(name) for name in (".debug_info", ".zdebug_info")):
                 return {"fault": "it has no debug information"}
@@ -37,8 +48,10 @@ def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    import_all()
     wanted = json.load(sys.stdin)
     seconds = int(wanted["seconds"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    confine()
     json.dump(read(int(sys.argv[1]), wanted), sys.stdout)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...converters.base import helpers
 from ..questions import nodes
 from ..questions.asked import Asked
 from ..questions.nodes import RETVAL, Node
@@ -39,20 +38,12 @@ def read_parameters(fd: int, addresses: Sequence[int], members: Iterable[str]) -
     if len(addresses) > _MOST:
         return [Parameters({}, fault="too many functions for debug information")] * len(addresses)
     wanted = {"addresses": list(addresses), "members": sorted(set(members)), "seconds": SECONDS}
-    command = [sys.executable, "-m", f"{__package__}.child", str(fd)]
     try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(wanted).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(fd,),
-            timeout=2 * SECONDS,
-            start_new_session=True,
-            check=False,
-        )
-        found: Any = json.loads(done.stdout) if len(done.stdout) <= _BYTES else None
-    except (OSError, subprocess.TimeoutExpired, ValueError, RecursionError):
+        command = helpers.python_module(f"{__package__}.child", str(fd))
+        data = json.dumps(wanted).encode()
+        done = helpers.run(command, seconds=2 * SECONDS, most=_BYTES, data=data, fds=(fd,))
+        found: Any = json.loads(done.output)
+    except (OSError, ValueError, RecursionError):
         found = None
     return parameters_of(found, len(addresses))
 

@@ -2,7 +2,7 @@
 
 Both read the same DWARF; the first answers in JSON (since LLVM 13) and is much faster on large files. There is one
 process per file, with the addresses on its standard input. Its input was written by the owner of the traced program:
-its memory, CPU time and output are bounded, and its output is accepted only in the expected form.
+it has no rights, its memory, CPU time and output are bounded, and its output is accepted only in the expected form.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import IO, NamedTuple
 
+from ...converters.base import helpers
 from ...converters.base.errors import StallscopeError
 
 MAX_DEPTH = 64
@@ -58,10 +55,10 @@ class LineTool:
     @classmethod
     def find(cls) -> LineTool:
         """The better of the installed tools. StallscopeError when there is none."""
-        llvm = shutil.which("llvm-symbolizer")
+        llvm = helpers.find_program("llvm-symbolizer")
         if llvm and _answers_in_json(llvm):
             return cls([llvm, "--output-style=JSON", "--no-demangle", "--obj={}"], _read_json)
-        if binutils := shutil.which("addr2line"):
+        if binutils := helpers.find_program("addr2line"):
             return cls([binutils, "-a", "-i", "-f", "-e", "{}"], _read_text)
         raise StallscopeError(
             "--lines needs llvm-symbolizer or addr2line", "install the package llvm or binutils, or leave out --lines"
@@ -93,48 +90,32 @@ class LineTool:
 
     def _run(self, fd: int, questions: IO[bytes], answers: IO[bytes]) -> str:
         """Why it failed, "" if it did not."""
-        command = [part.format(f"/proc/self/fd/{fd}") for part in self._command]
-        # It inherits nothing of our environment: with DEBUGINFOD_URLS it would query servers for every file.
-        environment = {"LC_ALL": "C", "PATH": os.defpath}
-        with subprocess.Popen(
-            command,
-            stdin=questions,
-            stdout=answers,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[fd],
-            env=environment,
-            cwd="/",
-        ) as process:
+        given = helpers.for_nobody(fd)
+        try:
+            command = [part.format(f"/proc/self/fd/{given}") for part in self._command]
+            limits = helpers.Limits(os.fstat(given).st_size + _MEMORY, _SECONDS, _OUTPUT)
+            process = helpers.start(
+                command, rights=helpers.NOBODY, limits=limits, fds=[given], stdin=questions, stdout=answers
+            )
             try:
-                _limit(process.pid, os.fstat(fd).st_size)
-                status = process.wait(_SECONDS)
-            except subprocess.TimeoutExpired:
-                return f"took longer than {_SECONDS} s"
+                if not helpers.wait(process, _SECONDS):
+                    return f"took longer than {_SECONDS} s"
             finally:
-                process.kill()
-        return f"ended with status {status}" if status else ""
+                helpers.kill(process)
+        finally:
+            if given != fd:
+                os.close(given)
+        return f"ended with status {process.returncode}" if process.returncode else ""
 
 
 def _answers_in_json(tool: str) -> bool:
     """False for older versions, which accept the option and answer in text."""
     try:
         command = [tool, "--output-style=JSON", "--obj=/dev/null"]
-        done = subprocess.run(command, input=b"0x0\n", capture_output=True, timeout=30, cwd="/", check=False)
-        return bool(json.loads(done.stdout)["Address"])
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        done = helpers.run(command, seconds=30, data=b"0x0\n", rights=helpers.NOBODY)
+        return bool(json.loads(done.output)["Address"])
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _limit(pid: int, size: int) -> None:
-    limits = (
-        (resource.RLIMIT_AS, size + _MEMORY),
-        (resource.RLIMIT_CPU, _SECONDS),
-        (resource.RLIMIT_FSIZE, _OUTPUT),
-        (resource.RLIMIT_CORE, 0),
-    )
-    for what, limit in limits:
-        with suppress(OSError, ValueError):  # it has ended already, or has a lower limit
-            resource.prlimit(pid, what, (limit, limit))
 
 
 def _lines_of(file: IO[bytes]) -> Iterator[str]:

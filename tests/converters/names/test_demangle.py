@@ -78,18 +78,30 @@ def test_a_bomb_costs_only_its_own_name() -> None:
 def test_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     demangler = Demangler()
     demangler.demangle(["_Z1av"])
-    monkeypatch.setattr(demangle, "_run_worker", lambda names: pytest.fail("asked again"))
+    monkeypatch.setattr(demangle, "_run_worker", lambda names, most: pytest.fail("asked again"))
     assert demangler.demangle(["_Z1av", "plain"]) == {"_Z1av": "a()", "plain": "plain"}
 
 
 def test_a_dying_worker_loses_one_name_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        demangle, "_run_worker", lambda names: ["ok"] * (names.index("_Z1bv") if "_Z1bv" in names else 9)
+        demangle, "_run_worker", lambda names, most: ["ok"] * (names.index("_Z1bv") if "_Z1bv" in names else 9)
     )
     demangler = Demangler()
     result = demangler.demangle(["_Z1av", "_Z1bv", "_Z1cv"])
     assert result == {"_Z1av": "ok", "_Z1bv": "_Z1bv", "_Z1cv": "ok"}
     assert demangler.failed == 1
+
+
+def test_no_more_bytes_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of names nor of answers; what is left mangled is counted."""
+    monkeypatch.setattr(demangle, "MOST_BYTES", 185)
+    names = [f"_Z{40 + i}{'x' * (40 + i)}v" for i in range(3)]
+    demangler = Demangler()
+    result = demangler.demangle(names)
+    assert [name for name in names if result[name] != name] == names[:1]
+    assert demangler.failed == 2
+    assert demangler.demangle(["_Z1av"]) == {"_Z1av": "_Z1av"}
+    assert demangler.failed == 3
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent", "/bin/false"])

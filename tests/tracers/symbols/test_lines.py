@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.symbols import lines as subject
 from stallscope.tracers.symbols.lines import Line, LineTool, _read_json, _read_text
@@ -35,9 +36,9 @@ TOOLS = ["llvm-symbolizer", "addr2line"]
 @pytest.fixture(params=TOOLS)
 def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LineTool:
     """Each, as if it were the only one."""
-    which = shutil.which
-    assert which(request.param)
-    monkeypatch.setattr(shutil, "which", lambda name: which(name) if name == request.param else None)
+    find = helpers.find_program
+    assert find(request.param)
+    monkeypatch.setattr(helpers, "find_program", lambda name: None if name in {*TOOLS} - {request.param} else find(name))
     return LineTool.find()
 
 
@@ -115,10 +116,12 @@ def test_the_tool_asks_no_server(tool: LineTool, opened: int, monkeypatch: pytes
     monkeypatch.setattr(subprocess, "Popen", Watched)
     tool.look_up(opened, [0x10])
     assert set(seen["env"]) == {"LC_ALL", "PATH"}
+    assert seen["cwd"] == "/"
+    assert seen["pass_fds"] == [opened]
 
 
 def test_without_a_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(helpers, "FOLDERS", ())
     with pytest.raises(StallscopeError, match="needs llvm-symbolizer or addr2line") as caught:
         LineTool.find()
     assert "binutils" in caught.value.remedy
@@ -128,19 +131,19 @@ def test_an_llvm_symbolizer_without_json_is_not_taken(tmp_path: Path, monkeypatc
     old = tmp_path / "llvm-symbolizer"
     old.write_text("#!/bin/sh\necho '??'\necho '??:0:0'\n")
     old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path), *helpers.FOLDERS))
     assert LineTool.find()._command[0].endswith("addr2line")
 
 
-def script(tmp_path: Path, text: str) -> LineTool:
-    path = tmp_path / "tool"
+def script(folder: Path, text: str) -> LineTool:
+    path = folder / "tool"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return LineTool([str(path), "{}"], _read_text)
 
 
-def test_a_tool_that_dies_keeps_what_it_said(tmp_path: Path, opened: int) -> None:
-    tool = script(tmp_path, "printf '0x%016x\\nf\\n/a.c:3\\n0x%016x\\ng\\n/b' 16 32; kill -11 $$")
+def test_a_tool_that_dies_keeps_what_it_said(open_path: Path, opened: int) -> None:
+    tool = script(open_path, "printf '0x%016x\\nf\\n/a.c:3\\n0x%016x\\ng\\n/b' 16 32; kill -11 $$")
     for _ in range(3):
         assert tool.problem == ""
         assert tool.look_up(opened, [16, 32]) == {16: (Line("f", "/a.c", 3),)}
@@ -148,32 +151,38 @@ def test_a_tool_that_dies_keeps_what_it_said(tmp_path: Path, opened: int) -> Non
     assert tool.look_up(opened, [16, 32]) == {}
 
 
-def test_a_tool_that_does_not_end(tmp_path: Path, opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_does_not_end(open_path: Path, opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_SECONDS", 1)
-    tool = script(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600")
+    tool = script(open_path, f"echo $$ >{open_path}/pid; exec sleep 600")
     assert tool.look_up(opened, [16]) == {}
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    assert not Path(f"/proc/{(open_path / 'pid').read_text().strip()}").exists()
 
 
-def test_a_tool_that_writes_without_end(tmp_path: Path, opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_writes_without_end(open_path: Path, opened: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_OUTPUT", 1 << 20)
-    tool = script(tmp_path, "exec yes 0x0000000000000010")
+    tool = script(open_path, "exec yes 0x0000000000000010")
     assert tool.look_up(opened, [16]) == {}
 
 
-def test_limits_hold(tmp_path: Path, opened: int) -> None:
-    # The shell reads them after its start, the limits are set a moment after that.
-    tool = script(tmp_path, f"sleep 0.3; cat /proc/self/limits >{tmp_path}/limits")
+def test_limits_hold(open_path: Path, opened: int) -> None:
+    tool = script(open_path, f"cat /proc/self/limits >{open_path}/limits")
     tool.look_up(opened, [16])
-    limits = {row[:25].strip(): row[25:].split() for row in (tmp_path / "limits").read_text().splitlines()}
+    limits = {row[:25].strip(): row[25:].split() for row in (open_path / "limits").read_text().splitlines()}
     assert int(limits["Max address space"][0]) == os.fstat(opened).st_size + (4 << 30)
     assert int(limits["Max file size"][0]) <= 256 << 20
     assert limits["Max core file size"][0] == "0"
     assert int(limits["Max cpu time"][0]) <= 120
 
 
-def test_ctrl_c_only_ends_the_looking_up(tmp_path: Path, opened: int, ctrl_c: None) -> None:
-    tool = script(tmp_path, f"kill -{int(signal.SIGINT)} {os.getpid()}; exec sleep 600")
+def test_ctrl_c_only_ends_the_looking_up(open_path: Path, opened: int, ctrl_c: None) -> None:
+    tool = script(open_path, f"echo > {open_path}/began; exec sleep 600")
+
+    def interrupt() -> None:
+        while not (open_path / "began").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     began = time.monotonic()
     assert tool.look_up(opened, [16]) == {}
     assert time.monotonic() - began < 300
@@ -240,3 +249,36 @@ def test_names_paths_and_depth_are_bounded() -> None:
     assert len(found) == subject.MAX_DEPTH
     assert (len(found[0].function), len(found[0].file)) == (1 << 15, 4096)
     assert found[-1].function == "outermost"
+
+
+def test_it_has_no_rights(open_path: Path, opened: int, root: None) -> None:
+    tool = script(open_path, f"cat /proc/self/status >{open_path}/status; readlink /proc/self/ns/net >{open_path}/net")
+    tool.look_up(opened, [16])
+    status = dict(line.split(":\t") for line in (open_path / "status").read_text().splitlines())
+    assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4
+    assert status["Groups"].split() == []
+    assert [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == [0] * 5
+    assert status["NoNewPrivs"] == "1"
+    assert (open_path / "net").read_text().strip() != os.readlink("/proc/self/ns/net")
+
+
+def test_a_file_that_only_its_owner_may_read(inlining: Path, tool: LineTool, tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(inlining.read_bytes())
+    path.chmod(0o700)
+    with path.open("rb") as file:
+        found = tool.look_up(file.fileno(), [call_in(inlining, "outer", "write")])
+    assert [line.function for (lines) in found.values() for line in lines][-1] == "outer"
+
+
+def test_a_large_file_that_only_its_owner_may_read(
+    tmp_path: Path, tool: LineTool, monkeypatch: pytest.MonkeyPatch, root: None
+) -> None:
+    monkeypatch.setattr(helpers, "MOST_COPIED", 1 << 20)
+    path = tmp_path / "mine"
+    path.write_bytes(bytes((1 << 20) + 1))
+    path.chmod(0o600)
+    with path.open("rb") as file:
+        for _ in range(3):
+            assert tool.look_up(file.fileno(), [16]) == {}
+    assert "only its owner may read it, and it is larger than 1 MB" in tool.problem
