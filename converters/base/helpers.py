@@ -22,19 +22,24 @@ from .trusted import weak_part
 
 if TYPE_CHECKING:
     import subprocess
+    import tempfile
 
 __all__ = [
     "FOLDERS",
     "NOBODY",
     "OURS",
+    "PIPE",
     "Done",
     "Limits",
     "Rights",
     "find_program",
     "for_nobody",
+    "kill",
+    "private_folder",
     "python_module",
     "run",
     "start",
+    "wait",
 ]
 
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -47,6 +52,8 @@ _RUN_MODULE = (
     "import sys; sys.path += {folders!r}; import runpy; runpy.run_module({module!r}, run_name='__main__', "
     "alter_sys=True)"
 )
+PIPE = -1
+"""A new pipe, as in `subprocess`."""
 _Stream = int | IO[bytes] | None
 
 
@@ -232,6 +239,13 @@ def for_nobody(fd: int) -> int:
         os.close(copy)
         raise
     return copy
+
+
+def private_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A new folder that is removed at the end. As root, wherever TMPDIR points: not where others could replace it."""
+    import tempfile
+
+    return tempfile.TemporaryDirectory(prefix=prefix, dir="/tmp" if os.geteuid() == 0 else None)
 
 
 def _environment() -> dict[str, str]:

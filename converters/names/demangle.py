@@ -77,7 +77,6 @@ class Demangler:
                 return
         self.failed += len(names)
 
-
     def _affordable(self, names: list[str]) -> list[str]:
         """As many as there may be; the others have failed."""
         for i, name in enumerate(names):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from stallscope.converters import convert
+from stallscope.converters.base import helpers
 from stallscope.converters.writers import output
 from wait_graphs import chained, profile_of
 
@@ -45,7 +46,7 @@ def test_as_an_output(saved: str, tmp_path: Path) -> None:
 def test_what_cannot_be_written(
     saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, cause: str
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     done = CliRunner().invoke(convert.main, ["--graph", str(tmp_path / path), saved])
     assert done.exit_code
     assert cause in str(done.exception)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...converters.base import helpers
 from ...converters.base.errors import StallscopeError
 from .place import HEADERS, INSTALL, find
 
@@ -20,6 +19,8 @@ SECONDS = 120
 _INSTRUCTION = 8
 _DETAILS = 60
 """Lines of the compiler's messages."""
+_LARGEST = 64 << 20
+"""Bytes of the programs as text, and of messages."""
 
 
 class Compiled(NamedTuple):
@@ -33,38 +34,31 @@ def compile_c(text: str, names: Sequence[str], *, folder: Path | None = None, se
     """The programs ``names`` of a C text. StallscopeError without bcc, or if it fails. ``folder``: bcc's module."""
     module = folder or find()
     command = [sys.executable, "-I", str(_CHILD), str(module), *names]
-    environment = {"BCC_KERNEL_SOURCE": str(HEADERS), "PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+    environment = {"BCC_KERNEL_SOURCE": str(HEADERS), "LC_ALL": "C.UTF-8"}
     try:
-        done = subprocess.run(
-            command,
-            input=text.encode(),
-            capture_output=True,
-            timeout=seconds,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-            check=False,
+        done = helpers.run(
+            command, seconds=seconds, most=_LARGEST, data=text.encode(), environment=environment, rights=helpers.OURS
         )
-    except subprocess.TimeoutExpired:
-        raise StallscopeError(f"bcc did not compile within {seconds:g} s", "try again when less runs here") from None
     except OSError as error:
         raise StallscopeError(f"bcc cannot be started: {error}", INSTALL) from None
+    if done.is_late:
+        raise StallscopeError(f"bcc did not compile within {seconds:g} s", "try again when less runs here")
     return _result(done, names)
 
 
-def _result(done: subprocess.CompletedProcess[bytes], names: Sequence[str]) -> Compiled:
-    messages = done.stderr.decode("utf-8", "replace")
+def _result(done: helpers.Done, names: Sequence[str]) -> Compiled:
+    messages = done.errors.decode("utf-8", "replace")
     details = "\n".join(messages.splitlines()[:_DETAILS])
     try:
-        found: Any = json.loads(done.stdout)
+        found: Any = json.loads(done.output)
     except ValueError:
         found = None
-    if done.returncode == -signal.SIGKILL:
+    if done.status == -signal.SIGKILL:
         raise StallscopeError(
             "bcc was ended by SIGKILL", "the machine may be out of memory: dmesg says so", details=details
         )
     if not isinstance(found, dict):
-        raise StallscopeError(f"bcc ended with status {done.returncode}", INSTALL, details=details)
+        raise StallscopeError(f"bcc ended with status {done.status}", INSTALL, details=details)
     if found.get("error") == "import":
         raise StallscopeError(f"bcc cannot be loaded: {found.get('what')}", INSTALL, details=details)
     version = str(found.get("version"))

@@ -38,7 +38,9 @@ def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lin
     """Each, as if it were the only one."""
     find = helpers.find_program
     assert find(request.param)
-    monkeypatch.setattr(helpers, "find_program", lambda name: None if name in {*TOOLS} - {request.param} else find(name))
+    monkeypatch.setattr(
+        helpers, "find_program", lambda name: None if name in {*TOOLS} - {request.param} else find(name)
+    )
     return LineTool.find()
 
 

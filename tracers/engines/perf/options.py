@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
+from ....converters.base import helpers
 from ....converters.base.units import duration, plural
 from ...base import procfs
 from ...base.launch import Launch
@@ -92,7 +92,7 @@ class Options:
             said.append(f"whether a wait was interruptible is not known: {why}")
         if self.samples and not self.may.kernel:
             said.append(f"{NOT_SAMPLED}: {self._why_not_sampled(self.samples, on_cpu)}")
-            how = "trace-wall --engine eu-stack" if shutil.which("eu-stack") else "sudo trace-wall"
+            how = "trace-wall --engine eu-stack" if helpers.find_program("eu-stack") else "sudo trace-wall"
             said.append(f"perf shows no waits to this user: {how} {_TELLS_THE_REST}")
         if self.request.scope.grows:
             said.append("processes that begin later and belong to the scope are not traced: perf cannot follow them")

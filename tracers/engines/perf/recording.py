@@ -7,15 +7,14 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ....converters.base import helpers
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import privilege
@@ -24,12 +23,23 @@ from ..protocol import EngineUnavailable
 from . import passing
 from .reasons import first_line, reason
 
+if TYPE_CHECKING:
+    import subprocess
+
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 LOWER = "sysctl kernel.perf_event_paranoid=1"
 """What lets ordinary users take all that perf can of their own processes."""
 _TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _PATIENCE = 60.0
 """Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
+_ENVIRONMENT = {"PERF_CONFIG": "/dev/null", "PAGER": "cat", "HOME": "/nonexistent"}
+"""In HOME perf would look for a cache of symbols."""
+_READER = helpers.Rights(helpers.NOBODY.uid, helpers.NOBODY.gid, keeps=("dac_read_search", "syslog"))
+"""Of perf script, which parses the traced files. It opens them by their names, also where only their owners may read
+them: the one right that it cannot do without (CAP_DAC_READ_SEARCH). With CAP_SYSLOG it is shown the kernel's addresses
+in /proc/kallsyms. It can write nothing, and has nobody to send anything to."""
+_MEMORY = 8 << 30
+"""Bytes of address space of perf script, which maps the files."""
 _END_WITH_THIS = end_with_parent(signal.SIGKILL)
 _NEEDED = ("--control", "--switch-events", "--clockid")
 """Options of perf record: perf 5.10 has all."""
@@ -92,14 +102,14 @@ class Tool(NamedTuple):
 
 def find_perf() -> Tool:
     """A perf that works. EngineUnavailable otherwise."""
-    path = shutil.which("perf")
+    path = helpers.find_program("perf")
     if path is None:
         raise EngineUnavailable("there is no perf", _NO_PERF)
     try:
-        found = subprocess.run([path, "record", "-h"], capture_output=True, timeout=_PATIENCE, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        found = helpers.run([path, "record", "-h"], seconds=_PATIENCE, environment=_ENVIRONMENT)
+    except OSError as error:
         raise EngineUnavailable(f"perf does not run: {printable(str(error))}", _NO_PERF) from None
-    said = (found.stdout + found.stderr).decode(errors="replace")
+    said = (found.output + found.errors).decode(errors="replace")
     if "Usage: perf record" not in said and "usage: perf record" not in said:
         raise EngineUnavailable(f"perf does not run: {first_line(said)}", _NO_PERF)
     if lacking := [option for option in _NEEDED if option not in said]:
@@ -141,18 +151,15 @@ class Recording:
         self._is_late = False
         self._is_asked = False
         """Whether we have ended perf record."""
-        environment = {**os.environ, "LC_ALL": "C", "PERF_CONFIG": "/dev/null", "DEBUGINFOD_URLS": "", "PAGER": "cat"}
         control = ["-D", "-1", "--control", f"fd:{control_read},{ack_write}"]
         try:
-            self._record = subprocess.Popen(
+            self._record = helpers.start(
                 [perf, "record", "-o", "-", "-k", "CLOCK_MONOTONIC", "--switch-events", *control, *record],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=helpers.PIPE,
                 stderr=self._said,
-                env=environment,
-                pass_fds=(control_read, ack_write),
-                start_new_session=True,
-                preexec_fn=_END_WITH_THIS,  # noqa: PLW1509 - there are no threads
+                environment=_ENVIRONMENT,
+                fds=(control_read, ack_write),
+                prepare=_END_WITH_THIS,
             )
         finally:
             os.close(control_read)
@@ -162,14 +169,14 @@ class Recording:
         passed, target = os.pipe2(os.O_CLOEXEC)
         self._passing = passing.start(self._record.stdout.fileno(), target, _END_WITH_THIS)
         os.close(target)
-        self._script = subprocess.Popen(
+        self._script = helpers.start(
             [perf, "script", "-i", "-", "--no-inline", "--ns", *show, "-F", fields],
+            rights=_READER,
+            limits=helpers.Limits(memory=_MEMORY),
             stdin=passed,
-            stdout=subprocess.PIPE,
+            stdout=helpers.PIPE,
             stderr=self._said,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=_END_WITH_THIS,  # noqa: PLW1509 - there are no threads
+            environment=_ENVIRONMENT,
         )
         self._record.stdout.close()
         os.close(passed)
@@ -197,8 +204,7 @@ class Recording:
         """
         ended = time.monotonic_ns()
         if is_over and self._script and self._script.wait() == 0 and self._reap() == 0:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._record.wait(_PATIENCE)
+            helpers.wait(self._record, _PATIENCE)
         if self._record.poll() is None:
             self._record.send_signal(signal.SIGINT)
             self._is_asked = True

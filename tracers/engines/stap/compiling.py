@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import pwd
 import re
 import shutil
 import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ....converters.base import helpers
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base.parent import end_with_parent
@@ -89,16 +89,16 @@ class Compiler:
 
 def find_stap() -> Compiler:
     """EngineUnavailable if there is none."""
-    path = shutil.which("stap")
+    path = helpers.find_program("stap")
     if path is None:
         raise EngineUnavailable("there is no SystemTap: no stap", _INSTALL)
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        said = helpers.run([path, "--version"], seconds=20)
+    except OSError as error:
         raise EngineUnavailable(f"stap does not run: {printable(str(error))}", _INSTALL) from None
-    match = re.search(r"version (\d+\.\d+)", said.stdout + said.stderr)
-    if said.returncode or not match:
-        raise EngineUnavailable(f"stap does not run: status {said.returncode}", _INSTALL)
+    match = re.search(r"version (\d+\.\d+)", (said.output + said.errors).decode(errors="replace"))
+    if said.status or not match:
+        raise EngineUnavailable(f"stap does not run: status {said.status}", _INSTALL)
     return Compiler(path, match[1])
 
 
@@ -115,7 +115,7 @@ def compile_module(source: Source, show: Callable[[str], None] = lambda _: None)
         with contextlib.suppress(OSError):
             os.utime(kept)
         return kept
-    with tempfile.TemporaryDirectory(prefix="stallscope-stap-") as work:
+    with helpers.private_folder("stallscope-stap-") as work:
         made = _compile(source, stap, build, Path(work), show)
         shutil.copyfile(made, aside := kept.with_suffix(f".{os.getpid()}"))
         aside.rename(kept)
@@ -172,37 +172,32 @@ def _trouble_of(build: Path, work: Path) -> str:
     folder.mkdir()
     (folder / "Makefile").write_text("obj-m := empty.o\n")
     (folder / "empty.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
-    words = ["make", "-C", str(build.resolve()), f"M={folder}", "modules"]
+    make = helpers.find_program("make")
+    if make is None:
+        return "make: not found"
     try:
-        done = subprocess.run(
-            words,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE,
-            env={**os.environ, "LC_ALL": "C"},
+        done = helpers.run(
+            [make, "-C", str(build.resolve()), f"M={folder}", "modules"], seconds=_PATIENCE, most=1 << 30
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         return str(error)
-    lines = [line.strip() for line in done.stderr.splitlines()]
+    lines = [line.strip() for line in done.errors.decode(errors="replace").splitlines()]
     told = [line for line in lines if re.search(r"not found|\berror\b", line)]
-    return (told or lines or ["make failed"])[0] if done.returncode else ""
+    return (told or lines or ["make failed"])[0] if done.status else ""
 
 
 def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable[[str], None]) -> str:
     """What stap says."""
     log = work / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = helpers.start(
             [*words, *script],
-            cwd=work,
-            stdin=subprocess.DEVNULL,
+            folder=str(work),
             stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=end_with_parent(signal.SIGTERM),  # noqa: PLW1509 - there are no threads
-            env={**os.environ, "LC_ALL": "C", "DEBUGINFOD_URLS": "", "TMPDIR": str(work)},
+            stderr=output,
+            prepare=end_with_parent(signal.SIGTERM),
+            # In its home it keeps what it has found out about the kernel, which takes minutes.
+            environment={"HOME": pwd.getpwuid(os.geteuid()).pw_dir, "TMPDIR": str(work)},
         )
         began = time.monotonic()
         try:
@@ -213,9 +208,7 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
                     raise EngineUnavailable("stap came to no end", "run `stap -v -e 'probe oneshot {}'` to see where")
                 time.sleep(0.1)
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            helpers.kill(process)
     return log.read_text(errors="replace")
 
 

@@ -7,12 +7,12 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ....converters.base import helpers
 from ....converters.base.text import printable
 from ...base.parent import end_with_parent
 from ..protocol import EngineUnavailable
@@ -56,9 +56,11 @@ _CAUSES = (
 
 def find_staprun() -> str:
     """EngineUnavailable if there is none, or modules cannot be loaded."""
-    path = shutil.which("staprun")
+    path = helpers.find_program("staprun")
     if path is None:
-        if found := shutil.which("staprun", mode=os.F_OK):  # on Debian only root and members of a group may run it
+        # On Debian only root and members of a group may run it.
+        places = (os.path.join(folder, "staprun") for folder in helpers.FOLDERS)
+        if os.geteuid() != 0 and (found := next(filter(os.path.exists, places), "")):
             raise EngineUnavailable(f"this user may not run {found}", "run it with sudo")
         raise EngineUnavailable(
             "there is no staprun",
@@ -104,19 +106,16 @@ class Running:
         self.module = module
         self._staprun = staprun
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        self._folder = tempfile.TemporaryDirectory(prefix="stallscope-stap-")
+        self._folder = helpers.private_folder("stallscope-stap-")
         file = Path(self._folder.name) / f"{module.name}.ko"
         shutil.copyfile(module.path, file)
         words = [f"{name}={value}" for name, value in settings.items()]
         # -R: a name of its own, so that the same module can be there twice; it works if the file has the module's name.
-        self._process = subprocess.Popen(
+        self._process = helpers.start(
             [staprun, "-R", "-b", str(_BUFFER_MB), str(file), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=helpers.PIPE,
             stderr=self._said,
-            start_new_session=True,
-            preexec_fn=end_with_parent(signal.SIGINT),  # noqa: PLW1509 - there are no threads
-            env={**os.environ, "LC_ALL": "C"},
+            prepare=end_with_parent(signal.SIGINT),
         )
         assert self._process.stdout
         self.text = self._process.stdout.fileno()
@@ -183,11 +182,8 @@ class Running:
         while self._process.poll() is None and time.monotonic() < until:
             if select.select([self.text], [], [], 0.1)[0] and not os.read(self.text, 1 << 18):
                 break
-        try:
-            self._process.wait(max(until - time.monotonic(), 1))
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        helpers.wait(self._process, max(until - time.monotonic(), 1))
+        helpers.kill(self._process)
         self._process.stdout.close()
         self._unload()
         self._said.close()
@@ -196,8 +192,8 @@ class Running:
     def _unload(self) -> None:
         """A staprun that ended by a signal leaves its module."""
         for name in self._own():
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run([self._staprun, "-d", name], capture_output=True, timeout=_PATIENCE, check=False)
+            with contextlib.suppress(OSError):
+                helpers.run([self._staprun, "-d", name], seconds=_PATIENCE)
 
     def _own(self) -> list[str]:
         """The name of its module, which has its number in it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module
 from stallscope.converters.readers.perf import inline
@@ -90,11 +91,11 @@ def test_few_processes_are_kept(program: Path, inliner: Inliner, monkeypatch: py
     kept = list(inliner._processes.values())
     assert list(inliner._processes) == [bytes(path) for path in paths[2:]]
     inliner.close()
-    assert all(process is not None and process.returncode is not None for process in kept)
+    assert all(asked is not None and asked.process.returncode is not None for asked in kept)
 
 
 def test_without_addr2line(tmp_path: Path, inliner: Inliner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     path = tmp_path / "x"
     path.write_text("x")
     with pytest.raises(StallscopeError, match="needs addr2line"):

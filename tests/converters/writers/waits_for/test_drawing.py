@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import shutil
-import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.waits_for import drawing
@@ -27,17 +27,17 @@ def test_a_drawing(require: Callable[[bool, str], None]) -> None:
 
 
 def test_without_graphviz(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     with pytest.raises(StallscopeError, match="which is not installed") as error:
         drawing.write(PROFILE, io.BytesIO(), WriteOptions())
     assert "apt-get install graphviz" in error.value.remedy
 
 
 @pytest.mark.parametrize("script", ["#!/bin/sh\nexit 3\n", "#!/bin/sh\ncat > /dev/null\n", "no program"])
-def test_graphviz_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
-    program = tmp_path / "dot"
+def test_graphviz_that_fails(monkeypatch: pytest.MonkeyPatch, open_path: Path, script: str) -> None:
+    program = open_path / "dot"
     program.write_text(script)
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program.chmod(0o755)
+    monkeypatch.setattr(drawing, "check", lambda: str(program))
     with pytest.raises(StallscopeError, match="dot"):
         drawing.write(PROFILE, io.BytesIO(), WriteOptions())

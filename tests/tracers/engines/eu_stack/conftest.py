@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def fake_eu_stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[
     def make(script: str) -> Path:
         path.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
         path.chmod(0o755)
-        monkeypatch.setenv("PATH", str(path.parent))
+        monkeypatch.setattr(helpers, "FOLDERS", (str(path.parent), *helpers.FOLDERS))
         return path
 
     return make

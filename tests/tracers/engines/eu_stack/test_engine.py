@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
@@ -159,7 +160,7 @@ def test_what_it_does_not_do(fake_eu_stack: Fake, monkeypatch: pytest.MonkeyPatc
         EuStack().trace(request(Scope(everything=True)))
     with pytest.raises(EngineUnavailable, match="--every"):
         EuStack().trace(request(Scope(pids=[1]), every=1.0))
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     assert "there is no eu-stack" in str(EuStack().missing([]))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.engines.eu_stack import walker
 from stallscope.tracers.engines.eu_stack.looks import Look, look
@@ -158,7 +159,7 @@ def test_how_long_threads_were_held(fake_eu_stack: Fake, sleeper: Sleeper, monke
 
 
 def test_it_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     with pytest.raises(EngineUnavailable, match="there is no eu-stack") as raised:
         find_eu_stack()
     assert "elfutils" in raised.value.remedy

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 
 FAKE = Path(__file__).with_name("fake_perf.py")
 
@@ -18,7 +18,8 @@ def fake_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path.parent.mkdir()
     path.write_text(FAKE.read_text().replace("/usr/bin/env python3", sys.executable, 1))
     path.chmod(0o755)
-    monkeypatch.setenv("PATH", str(path.parent))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(path.parent), *helpers.FOLDERS))
+    monkeypatch.setattr(helpers, "INHERITED", ("FAKE_",))
     monkeypatch.setenv("FAKE_PERF_LOG", str(tmp_path / "log"))
-    assert shutil.which("perf") == str(path)
+    assert helpers.find_program("perf") == str(path)
     return path

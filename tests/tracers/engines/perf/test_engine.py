@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base import procfs
@@ -103,7 +104,7 @@ def test_waits_are_not_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert Perf().missing([OnCpu()]) is None
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     assert "there is no perf" in str(Perf().missing([OnCpu()]))
 
 

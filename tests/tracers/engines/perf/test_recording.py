@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.tracers.base import privilege
 from stallscope.tracers.engines.perf import recording
 from stallscope.tracers.engines.perf.recording import Recording, Rights, find_perf, rights, start
@@ -28,7 +29,7 @@ time.sleep(60)
 
 
 def test_there_is_no_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(tmp_path),))
     with pytest.raises(EngineUnavailable, match="there is no perf") as raised:
         find_perf()
     assert "linux-perf" in raised.value.remedy

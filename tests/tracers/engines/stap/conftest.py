@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.tracers.engines.stap import running
 
 HERE = Path(__file__).parent
@@ -20,7 +21,8 @@ def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         text = (HERE / f"fake_{name}.py").read_text().replace("/usr/bin/env python3", sys.executable, 1)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(helpers, "FOLDERS", (str(folder),))
+    monkeypatch.setattr(helpers, "INHERITED", ("FAKE_",))
     monkeypatch.setenv("FAKE_STAP_LOG", str(tmp_path / "log"))
     monkeypatch.setenv("STALLSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(running, "can_load", lambda: True)
