@@ -33,6 +33,8 @@ class Rights(NamedTuple):
     gid: int = -1
     keeps: tuple[str, ...] = ()
     """Names of capabilities, as setpriv(1) has them, that stay."""
+    groups: tuple[int, ...] = ()
+    """Further groups."""
     has_network: bool = False
     """It is not put into a network of its own, where there is nobody to talk to."""
 
@@ -96,7 +98,7 @@ def confine(rights: Rights = NOBODY) -> None:
             control(_PR_CAPBSET_DROP, number)
             number += 1
     if becomes:
-        os.setgroups([])
+        os.setgroups(rights.groups)
         os.setresgid(rights.gid, rights.gid, rights.gid)
         os.setresuid(rights.uid, rights.uid, rights.uid)
     control(_PR_SET_NO_NEW_PRIVS, 1)
@@ -108,17 +110,17 @@ def confine(rights: Rights = NOBODY) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``UID,GID,NETWORK``, limits as prlimit(1) takes them, ``--``, the command, which is executed."""
+    """``UID,GID,NETWORK`` and further groups, limits as prlimit(1) takes them, ``--``, the command, which is executed."""
     import resource
 
     words = arguments[: arguments.index("--")]
     command = arguments[len(words) + 1 :]
-    uid, gid, network = map(int, words[0].split(","))
+    uid, gid, network, *groups = map(int, words[0].split(","))
     try:
         for word in words[1:]:
             name, _, most = word.removeprefix("--").partition("=")
             resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (int(most), int(most)))
-        confine(Rights(uid, gid, has_network=bool(network)))
+        confine(Rights(uid, gid, groups=tuple(groups), has_network=bool(network)))
         os.execv(command[0], command)
     except OSError as error:
         sys.exit(f"{command[0]} is not started: {error}")

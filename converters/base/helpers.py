@@ -264,7 +264,8 @@ def _prefix(rights: Rights, limits: Limits) -> list[str]:
         if rights.keeps:
             raise FileNotFoundError(2, "there is no setpriv (package util-linux), without which no right can be kept")
         launcher = os.path.join(os.path.dirname(__file__), "confining.py")
-        given = f"{rights.uid},{rights.gid},{int(rights.has_network)}", *_limit_words(limits)
+        numbers = rights.uid, rights.gid, int(rights.has_network), *rights.groups
+        given = ",".join(map(str, numbers)), *_limit_words(limits)
         return [sys.executable, "-I", "-S", launcher, *given, "--"]
     words = [prlimit, *_limit_words(limits), "--"]
     words += _own_namespaces() if becomes and not rights.has_network else ()
@@ -273,7 +274,8 @@ def _prefix(rights: Rights, limits: Limits) -> list[str]:
     if capabilities() & 1 << SETPCAP:
         words += [f"--bounding-set={kept}"]
     if becomes:
-        words += [f"--reuid={rights.uid}", f"--regid={rights.gid}", "--clear-groups"]
+        groups = f"--groups={','.join(map(str, rights.groups))}" if rights.groups else "--clear-groups"
+        words += [f"--reuid={rights.uid}", f"--regid={rights.gid}", groups]
     return [*words, "--"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,12 +47,14 @@ class EuStack(Engine):
                 "the engine eu-stack does not trace whole hosts", "choose processes with -p PID or -n REGEX"
             )
         (frequency,) = (measure.frequency for measure in request.measures if isinstance(measure, OnCpu))
-        with Interrupts() as interrupts:
+        walker = Walker(path)
+        with Interrupts() as interrupts, contextlib.closing(walker):
+            walker.is_over = lambda: bool(interrupts.requested)
             launch = Launch(list(request.command), quiet=request.quiet) if request.command else None
             try:
                 request.scope.resolve()
                 require_access(request.scope)
-                sampling = Sampling(request, launch, Walker(path), 1 / frequency)
+                sampling = Sampling(request, launch, walker, 1 / frequency)
                 if launch and not interrupts.requested:
                     launch.go()
                 taken = sampling.run(interrupts)

@@ -1,8 +1,10 @@
 """One run of ``eu-stack -m -p PID``: the stacks of all threads of a process, and their states when they were stopped.
 
 eu-stack stops the threads one after the other by ptrace(2). If it dies by a signal, a thread can stay stopped: the
-process is then continued. So it is never ended as long as it works, not even when this process is: it has a session of
-its own, ends by itself, and writes into memory, not into a pipe.
+process is then continued (`continuing`). So it is not ended as long as it works, not even when this process is: it has a
+session of its own, ends by itself, and writes into memory, not into a pipe.
+
+It parses the files and the memory of the process, so it is the process's own user where the kernel allows that.
 """
 
 from __future__ import annotations
@@ -10,24 +12,29 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import shutil
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from ....converters.base import helpers
 from ....converters.base.text import printable
 from ....converters.model import Stack
 from ....converters.readers.gdb import parse_frame
 from ...base import privilege, procfs
 from ..protocol import EngineUnavailable
+from .continuing import Guard, go_on
 from .looks import Look, States, look
+
+if TYPE_CHECKING:
+    import subprocess
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _SCHEDSTAT = "/proc/self/schedstat"
 _PATIENCE = 30.0
 """Seconds after which a run is given up."""
+_HURRY = 1.0
+"""The same when the trace is to end: the owner of the process may keep eu-stack from ending."""
 _TICK = 0.001
 """Seconds between two looks at the threads' states, which take at most half of the time."""
 _WATCHED = 64
@@ -53,16 +60,12 @@ class Walk:
 
 def find_eu_stack() -> str:
     """The path of eu-stack. EngineUnavailable when it is missing or this user may not use it."""
-    path = shutil.which("eu-stack")
+    path = helpers.find_program("eu-stack")
     if path is None:
         raise EngineUnavailable("there is no eu-stack", "apt-get install elfutils, or dnf install elfutils")
     if not os.path.exists(_SCHEDSTAT):
         raise EngineUnavailable("this kernel does not tell how long threads run: no schedstat", "use another engine")
-    try:
-        with open(_YAMA) as file:
-            level = int(file.read())
-    except (OSError, ValueError):
-        level = 0
+    level = _yama()
     if level and not privilege.may_trace():
         raise EngineUnavailable(
             f"kernel.yama.ptrace_scope is {level}: users may not look into their processes",
@@ -71,12 +74,48 @@ def find_eu_stack() -> str:
     return path
 
 
+def rights_for(pid: int) -> helpers.Rights:
+    """Those of the process's user, if they suffice to look at it: ptrace(2), "Ptrace access mode checking". They do not
+    where it may not be looked at by its own user, has capabilities or is in another user namespace; then ours."""
+    if os.geteuid() != 0 or _yama():
+        return helpers.OURS
+    try:
+        with open(f"/proc/{pid}/status", errors="replace") as file:
+            found = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        uids, gids = ({int(word) for word in found[name].split()} for name in ("Uid", "Gid"))
+        groups = tuple(int(word) for word in found["Groups"].split())
+        is_plain = len(uids) == len(gids) == 1 and 0 not in uids and not int(found["CapPrm"], 16)
+        is_here = os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
+        if is_plain and is_here and {os.stat(f"/proc/{pid}/ns").st_uid} == uids:
+            return helpers.Rights(*uids, *gids, groups=groups, has_network=True)
+    except (OSError, ValueError, KeyError):
+        pass
+    return helpers.OURS
+
+
+def _yama() -> int:
+    try:
+        with open(_YAMA) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
 class Walker:
     """Runs eu-stack."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._states = States()
+        self._guard: Guard | None = None
+        self.is_over: Callable[[], bool] = lambda: False
+        """Whether the trace is to end."""
+
+    def close(self) -> None:
+        """Ends what guards the processes."""
+        if self._guard:
+            self._guard.close()
+        self._guard = None
 
     def walk(self, pid: int, meanwhile: Callable[[], None] = lambda: None, only: int = 0) -> Walk:
         """The stacks of a process's threads; `Walk.problem` says why there are none. ``meanwhile`` is called about once
@@ -88,13 +127,21 @@ class Walker:
         began = time.monotonic()
         try:
             command = [self._path, *(["-1", "-p", str(only)] if only else ["-p", str(pid)]), "-m"]
-            null = subprocess.DEVNULL
-            process = subprocess.Popen(command, stdin=null, stdout=out, stderr=err, start_new_session=True)
-            status = self._watch(process, pid, before, walk, meanwhile)
-            walk.seconds = time.monotonic() - began
-            after = {tid: self._look(pid, tid) for tid in before}
-            if status < 0 and not was_stopped:
-                _go_on(pid)
+            self._guard = self._guard or Guard()
+            with contextlib.nullcontext() if was_stopped else self._guard.over(pid):
+                process = helpers.start(
+                    command,
+                    rights=rights_for(pid),
+                    limits=helpers.Limits(written=_LARGEST),
+                    fds=[self._guard.held],
+                    stdout=out,
+                    stderr=err,
+                )
+                status = self._watch(process, pid, before, walk, meanwhile)
+                walk.seconds = time.monotonic() - began
+                after = {tid: self._look(pid, tid) for tid in before}
+                if status < 0 and not was_stopped:
+                    go_on(pid)
             addresses = self._read(os.pread(out, _LARGEST, 0), walk)
             if not walk.stacks:
                 said = os.pread(err, 4096, 0).decode(errors="replace").strip().splitlines()
@@ -129,8 +176,7 @@ class Walker:
         began = last = time.monotonic()
         took, done = 0.0, 0
         while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                status = process.wait(_TICK + took)
+            if helpers.wait(process, _TICK + took):
                 break
             now = time.monotonic()
             looks = [self._look(pid, tid) for tid in watched]
@@ -141,11 +187,11 @@ class Walker:
             before.update((tid, seen) for tid, seen in list(zip(watched, looks, strict=True))[done:] if seen.letter)
             last, took = now, time.monotonic() - now
             meanwhile()
-            if now > began + _PATIENCE:
-                process.kill()
+            if now > began + (_HURRY if self.is_over() else _PATIENCE):
+                helpers.kill(process)
         mean = sum(held.values()) / len(held) if held else 0.0
         walk.stopped = {tid: held.get(tid, mean) for tid in tids}
-        return status
+        return process.returncode
 
     def _read(self, text: bytes, walk: Walk) -> dict[int, int]:
         """Reads stacks; returns the innermost addresses by tid."""
@@ -172,12 +218,3 @@ def _threads(text: bytes) -> Sequence[tuple[int, list[bytes]]]:
 def _address(line: bytes) -> int:
     words = line.split(None, 2)
     return int(words[1], 16) if len(words) > 1 and words[1].startswith(b"0x") else 0
-
-
-def _go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Continues a process that eu-stack has left stopped."""
-    for _ in range(10):
-        if "T" in map(procfs.state, procfs.tids(pid)):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGCONT)
-        sleep(0.01)

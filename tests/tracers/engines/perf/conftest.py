@@ -20,6 +20,9 @@ def fake_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path.chmod(0o755)
     monkeypatch.setattr(helpers, "FOLDERS", (str(path.parent), *helpers.FOLDERS))
     monkeypatch.setattr(helpers, "INHERITED", ("FAKE_",))
+    monkeypatch.setenv("FAKE_FOLDER", str(path.parent))
     monkeypatch.setenv("FAKE_PERF_LOG", str(tmp_path / "log"))
+    (tmp_path / "log").touch()
+    (tmp_path / "log").chmod(0o666)  # perf script is nobody
     assert helpers.find_program("perf") == str(path)
     return path

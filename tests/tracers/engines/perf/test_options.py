@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import options
 from stallscope.tracers.engines.perf.options import How, Options, Targets, targets_of
@@ -86,7 +86,7 @@ def test_too_little_time_for_samples_is_not_told_as_hidden() -> None:
 def test_waits_are_asked_of_what_this_user_may_run(
     eu_stack: str | None, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: eu_stack)
+    monkeypatch.setattr(helpers, "find_program", lambda _: eu_stack)
     (_, waits) = asked(USER, OnCpu()).remarks(0)
     assert waits == f"perf shows no waits to this user: {how} tells where the rest goes"
 

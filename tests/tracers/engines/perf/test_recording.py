@@ -19,7 +19,10 @@ from stallscope.tracers.engines.protocol import EngineUnavailable
 
 PATIENCE = 30
 HOLD = """
-import sys, time
+import os, sys, time
+from stallscope.converters.base import helpers
+helpers.FOLDERS = (os.environ["FAKE_FOLDER"], *helpers.FOLDERS)
+helpers.INHERITED = ("FAKE_",)
 from stallscope.tracers.engines.perf.recording import Recording, find_perf
 recording = Recording(find_perf().path, ["-p", "1"], "comm")
 recording.ready()
