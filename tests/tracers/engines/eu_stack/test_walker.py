@@ -187,3 +187,37 @@ def test_a_kernel_without_times_of_threads(fake_eu_stack: Fake, monkeypatch: pyt
     monkeypatch.setattr(walker, "_SCHEDSTAT", "/no/such")
     with pytest.raises(EngineUnavailable, match="no schedstat"):
         find_eu_stack()
+
+
+def test_it_is_the_user_of_the_process(root: None) -> None:
+    """Without any capability; but us, where the kernel would not let that user look at it."""
+    hidden = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(1, flush=True); time.sleep(60)"
+    commands = (["/bin/sh", "-c", "echo 1; exec sleep 60"], 65534), (["/usr/bin/python3", "-c", hidden], 0)
+    for command, expected in commands:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[65533]
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            found = walker.rights_for(process.pid)
+            process.kill()
+        assert (found.uid, found.groups) == ((expected, (65533,)) if expected else (-1, ()))
+    assert walker.rights_for(1) == walker.helpers.OURS
+    assert walker.rights_for(1 << 22) == walker.helpers.OURS
+
+
+def test_it_asks_no_server(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+    walk = Walker(str(fake_eu_stack("env | grep -c DEBUGINFOD >&2; exit 1"))).walk(sleeper.pid)
+    assert walk.problem == "0"
+
+
+def test_one_that_hangs_when_the_trace_is_to_end(
+    fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walker, "_HURRY", 0.1)
+    one = Walker(str(fake_eu_stack("kill -STOP $2; exec sleep 60")))
+    one.is_over = lambda: True
+    assert one.walk(sleeper.pid).problem == "it ended with status -9"
+    one.close()
+    wait_for(lambda: procfs.state(sleeper.pid) == "S")
