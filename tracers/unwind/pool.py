@@ -7,16 +7,18 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ...converters.base import helpers
 from .cache import Entry, decode
 from .rows import UnwindTable
+
+if TYPE_CHECKING:
+    import subprocess
 
 MODULE = __package__ + ".worker"
 MOST = 4
@@ -174,24 +176,14 @@ class Pool(Generic[Token]):
         for worker in list(self._workers):
             self._retire(worker)
         for process in self._ended:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(end - time.monotonic(), 0))
+            helpers.wait(process, max(end - time.monotonic(), 0))
         self._ended = [process for process in self._ended if process.returncode is None]
 
     def _start(self) -> _Worker[Token]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # It can import what we can, wherever we were started.
-        folders = os.pathsep.join(path for path in sys.path if os.path.isabs(path))
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", MODULE, self.folder],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={**os.environ, "PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,  # keeps Ctrl-C from it
-            )
+            command = helpers.python_module(MODULE, self.folder)
+            process = helpers.start(command, stdin=theirs.fileno(), environment={"OPENBLAS_NUM_THREADS": "1"})
         except OSError:
             ours.close()
             raise

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -177,7 +178,7 @@ def test_an_idle_process_that_ends_is_no_loss(pool: Pool[str], job: Callable[...
 def test_no_process_can_be_started(
     pool: Pool[str], job: Callable[..., Job[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
     before = len(os.listdir("/proc/self/fd"))
     pool.put(job())
     assert work(pool) == [Answer("libc.so.6", "no process to compile it: No such file or directory")]

@@ -6,6 +6,7 @@ import os
 import select
 import time
 
+from ....converters.base.errors import StallscopeError
 from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
 from ...base.progress import Progress
@@ -17,6 +18,8 @@ from .threads import Threads
 
 _READ = 1 << 18
 _POLL = 0.1
+_SILENCE = 60.0
+"""Seconds in which perf script has to print something: it reads a large file's symbols in a few."""
 
 
 class Reading:
@@ -58,10 +61,17 @@ class Reading:
             self.threads.look(when, counted)
 
     def drain(self) -> None:
-        """What is left, until perf script ends."""
+        """What is left, until perf script ends. StallscopeError if nothing comes for a long time."""
+        last = time.monotonic()
         while self._goes_on:
             self._progress.show("reading stacks")
-            self._read()
+            if select.select([self._recording.text], [], [], _POLL)[0]:
+                self._read()
+                last = time.monotonic()
+            elif time.monotonic() > last + _SILENCE:
+                raise StallscopeError(
+                    f"perf script has printed nothing for {_SILENCE:g} s", "trace for a shorter time, or fewer processes"
+                )
 
     def _read(self) -> None:
         data = os.read(self._recording.text, _READ)

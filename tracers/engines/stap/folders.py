@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
+from ....converters.base.trusted import weak_part
 from ...unwind.cache import default_folder
 from ..protocol import EngineUnavailable
 
@@ -192,11 +193,15 @@ def own_folder() -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
+        weak = weak_part(str(folder))
     except OSError as error:
         raise EngineUnavailable(f"no folder for modules: {printable(str(error))}", "set STALLSCOPE_CACHE") from None
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022 or folder.is_symlink():
+    if found.st_uid != os.geteuid() or folder.is_symlink():
+        weak = str(folder)
+    if weak:
         raise EngineUnavailable(
-            f"{folder} belongs to others, or others may write to it: modules are not taken from there",
+            f"{printable(weak)} belongs to others, or others may write to it: modules are not taken from "
+            f"{printable(str(folder))}",
             "set STALLSCOPE_CACHE to a folder of your own",
         )
     return folder
