@@ -70,7 +70,8 @@ class Reading:
                 last = time.monotonic()
             elif time.monotonic() > last + _SILENCE:
                 raise StallscopeError(
-                    f"perf script has printed nothing for {_SILENCE:g} s", "trace for a shorter time, or fewer processes"
+                    f"perf script has printed nothing for {_SILENCE:g} s",
+                    "trace for a shorter time, or fewer processes",
                 )
 
     def _read(self) -> None:
