@@ -119,11 +119,12 @@ fuzz: dev ## 100,000 damaged inputs for each reader (about five minutes on one c
 
 install: wheel ## the commands in PREFIX/bin, where sudo finds them
 	@mkdir -p $(PREFIX) 2>/dev/null && [[ -w $(PREFIX) ]] || as_root=$(SUDO); \
-	$${as_root:-} "$$(command -v $(PYTHON))" scripts/installer.py install $(PREFIX) $(DIST)/stallscope-*.whl
+	$(BIN)/python -I -m pip freeze --exclude-editable --quiet | grep -E '^[A-Za-z0-9._-]+==' >$(DIST)/versions.txt; \
+	$${as_root:-} "$$(command -v $(PYTHON))" -I scripts/installer.py install $(PREFIX) $(DIST)/stallscope-*.whl $(DIST)/versions.txt
 
 uninstall: ## remove exactly what install put there
 	@[[ -w $(PREFIX) ]] || as_root=$(SUDO); \
-	$${as_root:-} "$$(command -v $(PYTHON))" scripts/installer.py uninstall $(PREFIX)
+	$${as_root:-} "$$(command -v $(PYTHON))" -I scripts/installer.py uninstall $(PREFIX)
 
 # The libraries that it carries are in the tree only while it is built: what runs from the tree has the system's.
 wheel: build ## DIST/stallscope-*.whl with the compiled probes and libbpf, for this architecture

@@ -1,6 +1,7 @@
 """``make install`` and ``make uninstall``: the wheel in a virtual environment of its own, its commands in PREFIX/bin.
 
-Usage: ``installer.py install PREFIX WHEEL`` and ``installer.py uninstall PREFIX``. The environment is
+Usage: ``installer.py install PREFIX WHEEL [VERSIONS]`` and ``installer.py uninstall PREFIX``. VERSIONS is a list of
+``NAME==VERSION``, of which no package may differ: those with which the wheel was built. The environment is
 PREFIX/lib/stallscope; each command is a symbolic link to it. Nothing that is not ours is overwritten or removed: the
 environment is known by a marker file in it, a link by where it points. Standard library only: any Python runs it.
 """
@@ -44,8 +45,12 @@ def _check(home: Path, links: list[Path]) -> None:
         raise _Refused(f"exists and is not ours: {', '.join(map(str, foreign))}\nmove it away or choose another PREFIX")
 
 
-def install(prefix: Path, wheel: Path) -> None:
-    """Replaces an older installation of ours; refuses before it has touched anything."""
+def install(prefix: Path, wheel: Path, versions: Path | None = None) -> None:
+    """Replaces an older installation of ours; refuses before it has touched anything.
+
+    pip and the commands run isolated, as root for everybody: neither the working folder nor a user's configuration,
+    packages or PYTHON* and PIP_* variables count.
+    """
     home = prefix / "lib" / "stallscope"
     names = _commands(wheel)
     links = [prefix / "bin" / name for name in names]
@@ -56,11 +61,24 @@ def install(prefix: Path, wheel: Path) -> None:
     home.mkdir()
     (home / _MARKER).touch()  # first: what a failure below leaves can be installed over and uninstalled
     venv.create(home, with_pip=True)
-    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-warn-script-location"]
-    subprocess.run([*pip, str(wheel)], check=True)
+    pip = [str(home / "bin" / "python"), "-I", "-m", "pip", "--isolated", "--no-input", "install", "--quiet"]
+    pinned = ["--constraint", str(versions)] if versions else []
+    kept = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+    environment = {**kept, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(home)}
+    words = [*pip, "--no-warn-script-location", "--only-binary=:all:", "--no-cache-dir", *pinned, str(wheel)]
+    subprocess.run(words, check=True, cwd="/", env=environment)
     for name, link in zip(names, links, strict=True):
+        _isolate(home / "bin" / name)
         link.symlink_to(home / "bin" / name)
     print(f"installed in {home}: {', '.join(map(str, links))}")
+
+
+def _isolate(script: Path) -> None:
+    """Gives the interpreter of a command, in its first line, the option -I."""
+    first, _, rest = script.read_text().partition("\n")
+    if not first.startswith("#!/") or " " in first:
+        raise _Refused(f"{script} does not begin as a command that pip has made")
+    script.write_text(f"{first} -I\n{rest}")
 
 
 def _remove(prefix: Path) -> list[Path]:
@@ -91,11 +109,13 @@ def main(arguments: list[str]) -> int:
     try:
         match arguments:
             case ["install", prefix, wheel]:
-                install(Path(prefix).absolute(), Path(wheel))
+                install(Path(prefix).absolute(), Path(wheel).absolute())
+            case ["install", prefix, wheel, versions]:
+                install(Path(prefix).absolute(), Path(wheel).absolute(), Path(versions).absolute())
             case ["uninstall", prefix]:
                 uninstall(Path(prefix).absolute())
             case _:
-                print("usage: installer.py install PREFIX WHEEL | uninstall PREFIX", file=sys.stderr)
+                print("usage: installer.py install PREFIX WHEEL [VERSIONS] | uninstall PREFIX", file=sys.stderr)
                 return 2
     except _Refused as refusal:
         print(refusal, file=sys.stderr)

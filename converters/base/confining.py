@@ -110,7 +110,7 @@ def confine(rights: Rights = NOBODY) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``UID,GID,NETWORK`` and further groups, limits as prlimit(1) takes them, ``--``, the command, which is executed."""
+    """``UID,GID,NETWORK`` and more groups, limits as prlimit(1) takes them, ``--``, the command, which is executed."""
     import resource
 
     words = arguments[: arguments.index("--")]

@@ -87,3 +87,36 @@ def test_environment_behind_a_link_is_not_touched(tmp_path: Path, wheel: Path) -
 
 def test_usage() -> None:
     assert installer("install").returncode == 2
+
+
+def test_planted_modules_and_settings_do_not_count(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when it is installed nor when a command runs."""
+    trap, marks = tmp_path / "trap", tmp_path / "marks"
+    trap.mkdir()
+    for name in ("json", "typing", "pip", "stallscope_demo", "sitecustomize"):
+        (trap / f"{name}.py").write_text(f"open({str(marks)!r}, 'w')")
+    (trap / "pip.conf").write_text("[global]\nno-such-option\n")
+    monkeypatch.chdir(trap)
+    result = installer("install", tmp_path / "prefix", wheel)
+    assert result.returncode == 0, result.stderr
+    for name in ("PYTHONPATH", "PIP_TARGET", "PYTHONUSERBASE"):
+        monkeypatch.setenv(name, str(trap))
+    monkeypatch.setenv("PYTHONPATH", f":{trap}")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(trap / "pip.conf"))
+    command = tmp_path / "prefix" / "bin" / "trace-demo"
+    assert subprocess.run([command], capture_output=True, text=True).stdout == "it runs\n"
+    result = subprocess.run(
+        [sys.executable, "-I", SCRIPT, "install", tmp_path / "prefix", wheel], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert not marks.exists()
+
+
+def test_versions_are_those_of_the_list(tmp_path: Path, wheel: Path) -> None:
+    versions = tmp_path / "versions.txt"
+    versions.write_text("stallscope==2\n")
+    assert installer("install", tmp_path / "prefix", wheel, versions).returncode == 1
+    versions.write_text("stallscope==1\n")
+    assert installer("install", tmp_path / "prefix", wheel, versions).returncode == 0

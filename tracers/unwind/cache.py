@@ -34,6 +34,8 @@ FOLDER_VARIABLE = "STALLSCOPE_CACHE"
 MAX_BYTES = 256 << 20
 """Maximum size of all files together; the least recently used are removed first."""
 _MAX_FILE = (64 << 20) + (1 << 16)
+MAX_TABLE = 1 << 27
+"""Bytes of a table that another process has made."""
 _FREE = 64 << 20
 """Bytes to leave free on the disk: a tracer must not be what fills it."""
 _SUFFIX, _ASIDE, _CLAIM = ".rows", ".aside", ".claim"

@@ -126,7 +126,7 @@ class Compiling(Generic[R, T]):
     @property
     def pids(self) -> set[int]:
         """The processes that compile for us, or did."""
-        return self._pool.pids
+        return self._pool.all_pids
 
     def close(self, patience: float = _PATIENCE) -> None:
         """Stops the thread after its current file; the compiling processes finish theirs."""

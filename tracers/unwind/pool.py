@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ...converters.base import helpers
-from .cache import Entry, decode
+from .cache import MAX_TABLE, Entry, decode
 from .rows import UnwindTable
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MODULE = __package__ + ".worker"
 MOST = 4
 """Maximum number of processes at the same time."""
-_MAX_TABLE = 1 << 27
 _TRIES = 2
 """Attempts per file: the process may have been killed from outside."""
 _ENDING = 0.1
@@ -89,6 +88,11 @@ class Pool(Generic[Token]):
     _workers: list[_Worker[Token]] = field(default_factory=list)
     _ended: list[subprocess.Popen[bytes]] = field(default_factory=list)
     """Ended but not waited for, so that nobody else gets their process ids while we are traced."""
+
+    @property
+    def all_pids(self) -> set[int]:
+        """Those, and the processes without rights that compile for them."""
+        return self.pids.union(*(_below(worker.process.pid) for worker in self._workers))
 
     @property
     def fds(self) -> list[int]:
@@ -167,7 +171,7 @@ class Pool(Generic[Token]):
             wanted = _at_least(_NICE if age < _AFTER else _LESS_NICE if age < _LONG_AFTER else 0)
             if worker.job and wanted < worker.nice and _cpu_time(worker.process.pid) - worker.cpu < age / 2:
                 with contextlib.suppress(OSError):  # needs root
-                    os.setpriority(os.PRIO_PROCESS, worker.process.pid, wanted)
+                    os.setpriority(os.PRIO_PGRP, worker.process.pid, wanted)
                 worker.nice = wanted
 
     def close(self, patience: float = 0.0) -> None:
@@ -226,7 +230,7 @@ def _table(fds: list[int], entry: Entry) -> UnwindTable | str:
         return "no table came"
     with open(fds[0], "rb") as file:
         file.seek(0)
-        content = file.read(_MAX_TABLE)
+        content = file.read(MAX_TABLE)
     return decode(content, entry.digest) or "changed while it was compiled"
 
 
@@ -249,12 +253,20 @@ def _why(pid: int) -> str:
 
 
 def _cpu_time(pid: int) -> float:
-    """CPU seconds since the process started."""
+    """CPU seconds since the process started, with those of the one that compiles for it."""
+    used = 0
+    for each in (pid, *_below(pid)):
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{each}/schedstat") as file:
+            used += int(file.read().split()[0])
+    return used / 1e9
+
+
+def _below(pid: int) -> list[int]:
     try:
-        with open(f"/proc/{pid}/schedstat") as file:
-            return int(file.read().split()[0]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except (OSError, ValueError):
+        return []
 
 
 def _at_least(nice: int) -> int:

@@ -272,5 +272,30 @@ def test_messages_with_descriptors() -> None:
             module.receive(left, socket.MSG_DONTWAIT)
 
 
+def test_what_reads_code_has_no_rights(pool: Pool[str], job: Callable[..., Job[str]], root: None) -> None:
+    pool.put(job())
+    assert isinstance(work(pool)[0].found, UnwindTable)
+    (compiler,) = pool.all_pids - pool.pids
+    rows = Path(f"/proc/{compiler}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in rows if ":\t" in line)
+    assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4
+    assert status["Groups"].split() == []
+    assert [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == [0] * 5
+    assert status["NoNewPrivs"] == "1"
+    files = {os.readlink(f"/proc/{compiler}/fd/{fd}").partition(":")[0] for fd in os.listdir(f"/proc/{compiler}/fd")}
+    assert files <= {"socket", "/dev/null"}
+
+
+def test_the_one_without_rights_is_killed(pool: Pool[str], job: Callable[..., Job[str]]) -> None:
+    pool.put(job())
+    assert len(work(pool)) == 1
+    for pid in pool.all_pids - pool.pids:
+        os.kill(pid, signal.SIGKILL)
+    pool.put(job("libm.so.6"))
+    (answer,) = work(pool)
+    assert isinstance(answer.found, UnwindTable), answer
+    assert len(pool.pids) == 2
+
+
 def test_as_many_as_there_are_cores_but_few() -> None:
     assert Pool("/x").most == min(4, len(os.sched_getaffinity(0)))

@@ -1,8 +1,8 @@
 """One run of ``eu-stack -m -p PID``: the stacks of all threads of a process, and their states when they were stopped.
 
 eu-stack stops the threads one after the other by ptrace(2). If it dies by a signal, a thread can stay stopped: the
-process is then continued (`continuing`). So it is not ended as long as it works, not even when this process is: it has a
-session of its own, ends by itself, and writes into memory, not into a pipe.
+process is then continued (`continuing`). So it is not ended as long as it works, not even when this process is: it has
+a session of its own, ends by itself, and writes into memory, not into a pipe.
 
 It parses the files and the memory of the process, so it is the process's own user where the kernel allows that.
 """

@@ -71,7 +71,7 @@ class Reading:
             elif time.monotonic() > last + _SILENCE:
                 raise StallscopeError(
                     f"perf script has printed nothing for {_SILENCE:g} s",
-                    "trace for a shorter time, or fewer processes",
+                    "trace for a shorter time",
                 )
 
     def _read(self) -> None:
