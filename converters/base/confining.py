@@ -121,7 +121,7 @@ def main(arguments: Sequence[str]) -> None:
             name, _, most = word.removeprefix("--").partition("=")
             resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (int(most), int(most)))
         confine(Rights(uid, gid, groups=tuple(groups), has_network=bool(network)))
-        os.execv(command[0], command)
+        os.execv(command[0], list(command))
     except OSError as error:
         sys.exit(f"{command[0]} is not started: {error}")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers import offcpu
 from stallscope.tracers.base import privilege
@@ -108,7 +109,7 @@ def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 def test_lines_without_a_tool(
     monkeypatch: pytest.MonkeyPatch, recorded: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(helpers, "FOLDERS", ())
     assert main(["-p", "4711", "--lines"]) == 1
     cause, remedy = capsys.readouterr().err.splitlines()
     assert cause == "trace-offcpu: --lines needs llvm-symbolizer or addr2line"

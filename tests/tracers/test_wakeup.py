@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stallscope.converters.base import helpers
 from stallscope.tracers import offcpu, wakeup, wall
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.measures.protocol import columns_of
@@ -99,7 +100,7 @@ def test_drawing_without_graphviz(
     recorded: list[Request], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Told before the trace, in one line and a remedy."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(helpers, "FOLDERS", ())
     assert wakeup.main(["-p", "1", "--graph", "x.svg"]) == 1
     cause, remedy = capsys.readouterr().err.splitlines()
     assert cause == "trace-wakeup: a wait-for graph is drawn by graphviz's dot, which is not installed"

@@ -74,8 +74,8 @@ class Compiler:
         theirs.close()
 
     def table(self, fd: int, entry: Entry) -> UnwindTable:
-        """The table of an open file. UnwindError with the reason if there is none. If the process without rights ends, this
-        one ends in the same way."""
+        """The table of an open file. UnwindError with the reason if there is none. If the process ends,
+        this one ends in the same way."""
         try:
             socket.send_fds(self._channel, [entry.digest], [fd])
             text, fds, _, _ = socket.recv_fds(self._channel, 1 << 14, 1)

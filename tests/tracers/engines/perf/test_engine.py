@@ -7,14 +7,16 @@ import itertools
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base import procfs
+from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.perf import engine
+from stallscope.tracers.engines.perf import engine, reading
 from stallscope.tracers.engines.perf.engine import Perf
 from stallscope.tracers.engines.perf.recording import Rights
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
@@ -181,3 +183,17 @@ def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = Perf().trace(request(OnCpu())).profile
     assert any(comment.startswith("of Python functions only the innermost") for comment in profile.comments)
     assert ("work", "python", "/x/y.py") in {(f.name, f.kind, f.file) for s in profile.samples for f in s.stack}
+
+
+def test_perf_script_that_falls_silent(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for without end."""
+    ours, theirs = os.pipe()
+    try:
+        monkeypatch.setattr(reading, "_SILENCE", 0.2)
+        one = reading.Reading.__new__(reading.Reading)
+        one._goes_on, one._recording, one._progress = True, SimpleNamespace(text=ours), Progress(1.0)  # type: ignore[assignment]
+        with pytest.raises(StallscopeError, match="printed nothing"):
+            one.drain()
+    finally:
+        os.close(ours)
+        os.close(theirs)

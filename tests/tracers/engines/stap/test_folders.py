@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.engines.stap import folders
-from stallscope.tracers.engines.stap.folders import take_place, with_symbols, with_tracepoints
+from stallscope.tracers.engines.stap.folders import own_folder, take_place, with_symbols, with_tracepoints
 
 SYMBOLS = b"ffffffff81000000 T _stext\n" * 200
 
@@ -129,3 +129,19 @@ def test_two_traces_make_the_same_folder(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["place"]
     with pytest.raises(FileNotFoundError):
         take_place(place, tmp_path / "none" / "place")
+
+
+def test_each_folder_on_the_way_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who can replace one of them can replace a module."""
+    above = tmp_path / "above"
+    above.mkdir()
+    monkeypatch.setenv("STALLSCOPE_CACHE", str(above / "cache"))
+    assert own_folder() == above / "cache" / "stap"
+    above.chmod(0o777)
+    with pytest.raises(EngineUnavailable, match="above belongs to others, or others may write to it"):
+        own_folder()
+    above.chmod(0o700)
+    (above / "cache" / "stap").chmod(0o770)
+    os.chown(above / "cache" / "stap", -1, os.getgid() or 65534)
+    with pytest.raises(EngineUnavailable, match="stap belongs to others"):
+        own_folder()
