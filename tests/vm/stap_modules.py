@@ -30,16 +30,16 @@ _SMALLEST = 1 << 20
 _LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6")
 
 _HAND_OUT = """\
-mkdir -p /run/stap "/lib/modules/$(uname -r)"
+mkdir -p /usr/local/bin "/lib/modules/$(uname -r)"
 ln -sfn {build} "/lib/modules/$(uname -r)/build"
-cat >/run/stap/stap <<'END'
+rm -f /usr/local/bin/stap
+cat >/usr/local/bin/stap <<'END'
 #!/bin/sh
 [ "$1" = --version ] && exec echo 'Systemtap translator/driver (version {version})'
 while [ "$1" != -m ]; do shift; done
 cp {module} "$2.ko"
 END
-chmod +x /run/stap/stap
-export PATH="/run/stap:$PATH"
+chmod +x /usr/local/bin/stap
 """
 """A stap that gives out what the host's has compiled of the same scripts: an option of this engine would choose it."""
 _TAKE = """\

@@ -81,6 +81,18 @@ def test_a_file_that_is_no_program_has_no_answers(tmp_path: Path, inliner: Inlin
     assert inlined_frames(b"no frame", inliner, context=True) == ()
 
 
+@pytest.mark.parametrize("name", ["@file", "-e", "--help", "with space"])
+def test_names_that_mean_something_else_to_addr2line(
+    program: Path, tmp_path: Path, inliner: Inliner, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """@FILE stands for the arguments in FILE."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(program, tmp_path / name)
+    (tmp_path / "file").write_text("--help")
+    places = inliner.places(b"%x" % start(program, "outer"), b"outer+0x0", name.encode())
+    assert places == [Place(b"inner", b"small.c:1"), Place(b"outer", b"small.c:4")]
+
+
 def test_few_processes_are_kept(program: Path, inliner: Inliner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inline, "_MAX_MODULES", 2)
     address = b"%x" % start(program, "outer")
