@@ -14,7 +14,7 @@ from . import graph_options, picture_options, transform_options
 from .base import cli
 from .base.collection import no_collection
 from .base.errors import StallscopeError
-from .base.safefile import sudo_owner
+from .base.rights import sudo_owner
 from .base.text import printable
 from .base.units import BILLIONTHS, count, counted, plural
 from .readers import detect, parallel
@@ -54,7 +54,7 @@ _BARE = frozenset({"perf", "dtrace"})
         "Comparison": ["--diff", "--normalize"],
         "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
         "Output": [
-            "--output", "--force", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
+            "--output", "--force", "--mode", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
             "--kernel", "--jit", "--all", *graph_options.GROUP,
         ],
     },
@@ -69,6 +69,7 @@ _BARE = frozenset({"perf", "dtrace"})
     help=f"Write {', '.join(output.suffixes())} (repeatable); - (default) is standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite outputs that exist.")
+@cli.mode_option
 @graph_options.options
 @graph_options.critical_option
 @click.option(
@@ -152,7 +153,8 @@ def main(**given: Any) -> None:
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
         also = graph_options.writing(profile, options, given)
-        writing = output.writing(profile, outputs, options, force=given["force"], owner=sudo_owner())
+        how = {"force": given["force"], "owner": sudo_owner(), "mode": given["mode"]}
+        writing = output.writing(profile, outputs, options, **how)
         output.put_all((*writing, *also))
 
 

@@ -31,6 +31,10 @@ FLAGS = [
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
+# The tests write in folders of their own; a test that is about sudo sets them.
+for _name in ("SUDO_UID", "SUDO_GID", "SUDO_COMMAND"):
+    os.environ.pop(_name, None)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _survives_breakpoints() -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -271,3 +272,16 @@ def seconds_option(*declarations: str, **attributes: Any) -> Callable[[Callable[
 
     attributes.setdefault("metavar", "SECONDS")
     return click.option(*declarations, callback=parsed, **attributes)
+
+
+def mode_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--mode 0644``: the mode of the files that are written; the value is an int."""
+
+    def parsed(ctx: click.Context, param: click.Parameter, value: str) -> int:
+        # int() also accepts signs, underscores, prefixes and digits of other scripts.
+        if not re.fullmatch(r"(?a:0?[46][0-7]{2})", value) or int(value, 8) & 0o113:
+            raise click.BadParameter(f"{value!r} is no mode such as 0600, 0640 or 0644", ctx, param)
+        return int(value, 8)
+
+    text = "The mode of the files: 0600 (default) for their owner only; 0640, the group reads them, too; 0644: everybody."
+    return click.option("--mode", default="0600", metavar="OCTAL", callback=parsed, help=text)(function)

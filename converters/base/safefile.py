@@ -4,6 +4,10 @@ The folder is opened once and all operations are relative to it. The content is 
 random name that is renamed only when it is complete, so no partial file is ever visible or left behind.
 
 Named pipes and /dev/null keep nothing: they are written to as they are.
+
+What root writes for the user behind sudo is created, named and replaced with that user's rights: the kernel decides
+whether he could do it himself, and the file is his from the first byte, without a chown. Where he could not, it is
+refused; only if he has a root shell, the file is written by root, and is root's.
 """
 
 from __future__ import annotations
@@ -12,17 +16,22 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, TypeVar
 
 from .errors import StallscopeError
+from .rights import Owner, has_root_shell, sudo_owner, with_rights_of
 from .text import printable
 
+_T = TypeVar("_T")
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
 """Maximum number of symbolic links on one path, as in the kernel (MAXSYMLINKS)."""
+PRIVATE = 0o600
+"""Mode of what is written, unless another one is asked for: a capture tells what other users run."""
 _NULL = 1, 3
 """Major and minor number of /dev/null (Documentation/admin-guide/devices.txt in Linux)."""
 _KINDS = (
@@ -38,25 +47,6 @@ _FULL = {
     errno.EDQUOT: "the owner's disk quota is used up",
     errno.EFBIG: "the file size limit is reached (ulimit -f, or the file system's)",
 }
-
-
-class Owner(NamedTuple):
-    """Owner of a file that root writes."""
-
-    uid: int
-    gid: int
-
-
-def sudo_owner() -> Owner | None:
-    """The user behind sudo (SUDO_UID, SUDO_GID); None when not root, not under sudo, or the variables are not ids."""
-    if os.geteuid() != 0:
-        return None
-    ids = [os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
-    if not all(text.isascii() and text.isdigit() for text in ids):
-        return None
-    uid, gid = map(int, ids)
-    highest = 2**32 - 2  # -1 means "unchanged" to chown
-    return Owner(uid, gid) if uid <= highest and gid <= highest else None
 
 
 @contextmanager
@@ -160,21 +150,50 @@ def check_target(path: Path, folder: int, force: bool) -> None:
 
 
 def check_writable(path: Path, folder: int) -> None:
-    """Raises StallscopeError if no file can be created in the folder of ``path``."""
+    """Raises StallscopeError if no file can be created in the folder of ``path``, or not by the user behind sudo."""
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
         raise StallscopeError(
             f"no file can be created in {printable(str(path.parent))}: it is read-only for this user",
             "choose another folder",
         )
+    if (owner := sudo_owner()) is None:
+        return
+    try:
+        with_rights_of(owner, partial(_try, folder))
+    except OSError as error:
+        if not _is_denied(error):
+            raise _failure(path, error) from error
+        _check_root_shell(path, owner)
+
+
+def _try(folder: int) -> None:
+    """Creates a file and removes it. OSError. access(2) does not tell it on every file system and C library."""
+    aside = _new_name()
+    os.close(_open_new(aside, folder))
+    os.unlink(aside, dir_fd=folder)
+
+
+def _is_denied(error: OSError) -> bool:
+    return error.errno in (errno.EACCES, errno.EPERM)
+
+
+def _check_root_shell(path: Path, owner: Owner) -> None:
+    """StallscopeError unless the user is root anyway, where his own rights do not suffice."""
+    if not has_root_shell():
+        raise StallscopeError(
+            f"{printable(str(path))} cannot be written: user {owner.uid}, who called sudo, may not do that",
+            "choose a folder of that user; in a shell of root's (sudo -i) every folder can be used",
+        )
 
 
 @contextmanager
-def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> Iterator[BinaryIO]:
+def create(path: Path, *, force: bool = False, owner: Owner | None = None, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """A file to write the content of ``path``; it gets that name when the block ends without an exception.
 
-    Mode 0644 as far as the umask allows; belongs to ``owner`` if given. An existing file is replaced with ``force``,
-    else it is an error; anything that is not a regular file is left alone, except what `is_stream`. Raises
-    StallscopeError.
+    It has ``mode`` whatever the umask and the mode of a file that it replaces are; until it is complete it is readable
+    by its owner only. With ``owner`` all is done with that user's rights, and the file is his. An existing file is
+    replaced with ``force``, else it is an error; anything that is not a regular file is left alone, except what
+    `is_stream`. Raises StallscopeError.
     """
     with open_folder(path.parent) as folder:
         check_target(path, folder, force)
@@ -182,23 +201,57 @@ def create(path: Path, *, force: bool = False, owner: Owner | None = None) -> It
             with _open_stream(path, folder) as file:
                 yield file
             return
-        aside = f".stallscope-{os.urandom(8).hex()}"
+        aside = _Aside(path, folder, owner)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(aside, flags, 0o644, dir_fd=folder)
-        except OSError as error:
-            raise _failure(path, error) from error
-        try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(aside.opened(), "wb") as file:
                 yield file
-                if owner is not None:
-                    os.fchown(descriptor, *owner)
-            (_replace if force else _publish)(aside, path, folder)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+            aside.publish(force)
         except OSError as error:
             raise _failure(path, error) from error
         finally:
-            with suppress(FileNotFoundError):
-                os.unlink(aside, dir_fd=folder)
+            aside.remove()
+
+
+class _Aside:
+    """The file with a random name. OSError, StallscopeError."""
+
+    def __init__(self, path: Path, folder: int, owner: Owner | None) -> None:
+        self._path, self._folder, self._owner = path, folder, owner
+        self._name = _new_name()
+
+    def opened(self) -> int:
+        """Its descriptor; creates it."""
+        try:
+            return self._call(partial(_open_new, self._name, self._folder))
+        except OSError as error:
+            if self._owner is None or not _is_denied(error):
+                raise
+            _check_root_shell(self._path, self._owner)
+            self._owner = None
+        return _open_new(self._name, self._folder)
+
+    def _call(self, function: Callable[[], _T]) -> _T:
+        return with_rights_of(self._owner, function) if self._owner else function()
+
+    def publish(self, force: bool) -> None:
+        """Gives it the name that it is to have."""
+        self._call(partial(_replace if force else _publish, self._name, self._path, self._folder))
+
+    def remove(self) -> None:
+        """Removes it if it is there and was not published."""
+        with suppress(OSError):
+            self._call(partial(os.unlink, self._name, dir_fd=self._folder))
+
+
+def _new_name() -> str:
+    return f".stallscope-{os.urandom(8).hex()}"
+
+
+def _open_new(name: str, folder: int) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, PRIVATE, dir_fd=folder)
 
 
 @contextmanager

@@ -84,7 +84,7 @@ def make_scope(given: Mapping[str, Any]) -> Scope:
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """-o --every --force --per-thread --merge --json -v: what `results.Results` is made from."""
+    """-o --every --force --mode --per-thread --merge --json -v: what `results.Results` is made from."""
     options: list[Decorator] = [
         click.option(
             "-o",
@@ -105,6 +105,7 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "Without -o, commands that time or count calls print the table of each interval.",
         ),
         click.option("--force", is_flag=True, help="Overwrite outputs that exist."),
+        cli.mode_option,
         click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process."),
         click.option("--merge", is_flag=True, help="One root per process name in the outputs: ranks in one picture."),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ...converters import graph_options
 from ...converters.base.collection import no_collection
 from ...converters.base.errors import StallscopeError
-from ...converters.base.safefile import sudo_owner
+from ...converters.base.rights import sudo_owner
+from ...converters.base.safefile import PRIVATE
 from ...converters.base.text import printable
 from ...converters.base.units import plural
 from ...converters.writers import output
@@ -42,6 +43,8 @@ class Results:
     as_json: bool
     merge: bool = False
     verbose: bool = False
+    mode: int = PRIVATE
+    """Of the files."""
     every: float | None = None
     """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
     view: CallsView | None = None
@@ -67,7 +70,8 @@ class Results:
         force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
         graph = {name: given[name] for name in ("graph", "by", "idle") if name in given}
         view, repeated = make_view(given), partial(is_repeated, given=given, stem=stem)
-        return cls(paths, force, per_thread, as_json, given["merge"], given["verbose"], every, view, graph, repeated)
+        verbose, mode = given["verbose"], given["mode"]
+        return cls(paths, force, per_thread, as_json, given["merge"], verbose, mode, every, view, graph, repeated)
 
     @property
     def uses_stdout(self) -> bool:
@@ -147,8 +151,8 @@ class Results:
                 yield path
 
         try:
-            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force})
-            writing = output.writing(profile, shown(), options, force=self.force, owner=sudo_owner())
+            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force, "mode": self.mode})
+            writing = output.writing(profile, shown(), options, force=self.force, owner=sudo_owner(), mode=self.mode)
             output.put_all(itertools.chain(writing, also))
         finally:
             progress.clear()

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base import safefile
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.base.safefile import Owner, create, open_folder, sudo_owner
+from stallscope.converters.base.rights import Owner, sudo_owner, with_rights_of
+from stallscope.converters.base.safefile import check_writable, create, open_folder
 
 STRANGER = 12345
 
@@ -39,8 +40,10 @@ def tiny(as_root: None, tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
-def put(path: Path, content: bytes = b"new", *, force: bool = False, owner: Owner | None = None) -> None:
-    with create(path, force=force, owner=owner) as file:
+def put(
+    path: Path, content: bytes = b"new", *, force: bool = False, owner: Owner | None = None, mode: int = 0o600
+) -> None:
+    with create(path, force=force, owner=owner, mode=mode) as file:
         file.write(content)
 
 
@@ -51,14 +54,30 @@ def test_a_new_file_and_nothing_beside_it(tmp_path: Path) -> None:
     assert os.stat(tmp_path / "a.svg").st_nlink == 1
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o000, 0o644)])
-def test_mode_honours_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
+@pytest.mark.parametrize("force", [False, True])
+def test_the_mode_is_the_one_asked_for(tmp_path: Path, umask: int, mode: int, force: bool) -> None:
+    """Neither the umask nor the mode of the file that is replaced matters."""
+    path = tmp_path / "a.svg"
+    if force:
+        path.write_bytes(b"old")
+        path.chmod(0o666)
     before = os.umask(umask)
     try:
-        put(tmp_path / "a.svg")
+        put(path, mode=mode, force=force)
     finally:
         os.umask(before)
-    assert stat.S_IMODE(os.stat(tmp_path / "a.svg").st_mode) == mode
+    assert stat.S_IMODE(os.stat(path).st_mode) == mode
+
+
+def test_nobody_else_can_read_it_before_it_is_complete(tmp_path: Path) -> None:
+    with create(tmp_path / "a.svg", mode=0o644) as file:
+        file.write(b"half")
+        file.flush()
+        (aside,) = tmp_path.iterdir()
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(tmp_path / "a.svg").st_mode) == 0o644
 
 
 def test_the_name_appears_only_when_the_content_is_complete(tmp_path: Path) -> None:
@@ -281,7 +300,8 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     ("uid", "gid", "owner"),
     [
         ("1000", "1001", Owner(1000, 1001)),
-        ("0", "0", Owner(0, 0)),
+        ("0", "0", None),
+        ("4294967294", "0", Owner(4294967294, 0)),
         ("1000", None, None),
         (None, "1000", None),
         ("-1", "1000", None),
@@ -308,11 +328,115 @@ def test_no_sudo_owner_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sudo_owner() is None
 
 
+@pytest.fixture
+def user(as_root: None, monkeypatch: pytest.MonkeyPatch) -> Owner:
+    """He called us by sudo."""
+    owner = Owner(STRANGER, STRANGER + 1)
+    monkeypatch.setenv("SUDO_UID", str(owner.uid))
+    monkeypatch.setenv("SUDO_GID", str(owner.gid))
+    monkeypatch.setenv("SUDO_COMMAND", "/usr/local/bin/trace-offcpu -a")
+    return owner
+
+
+def his(folder: Path, owner: Owner) -> Path:
+    folder.mkdir()
+    os.chown(folder, *owner)
+    return folder
+
+
 @pytest.mark.parametrize("force", [False, True])
-def test_the_file_belongs_to_the_owner(as_root: None, tmp_path: Path, force: bool) -> None:
-    put(tmp_path / "a.svg", owner=Owner(STRANGER, STRANGER + 1), force=force)
-    status = os.stat(tmp_path / "a.svg")
-    assert (status.st_uid, status.st_gid) == (STRANGER, STRANGER + 1)
+def test_the_file_belongs_to_the_owner_from_the_first_byte(user: Owner, tmp_path: Path, force: bool) -> None:
+    folder = his(tmp_path / "home", user)
+    with create(folder / "a.svg", owner=user, force=force) as file:
+        file.write(b"new")
+        (aside,) = folder.iterdir()
+        status = aside.stat()
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (*user, 0o600)
+    status = os.stat(folder / "a.svg")
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (*user, 0o600)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o750])
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_written_where_the_user_could_not(user: Owner, tmp_path: Path, mode: int, force: bool) -> None:
+    """Such as /etc/cron.d; also through a link of his."""
+    folder = tmp_path / "cron.d"
+    folder.mkdir(mode=mode)
+    os.chown(folder, 0, user.gid)
+    if force:
+        (folder / "a.svg").write_bytes(b"precious")
+    link = his(tmp_path / "home", user) / "link"
+    link.symlink_to(folder)
+    os.lchown(link, *user)
+    for path in (folder / "a.svg", link / "a.svg"):
+        with pytest.raises(StallscopeError, match=f"user {STRANGER}, who called sudo, may not") as caught:
+            put(path, force=force, owner=user)
+        assert "sudo -i" in caught.value.remedy
+        with open_folder(path.parent) as opened, pytest.raises(StallscopeError, match="who called sudo"):
+            check_writable(path, opened)
+    assert [each.read_bytes() for each in folder.iterdir()] == [b"precious"] * force
+
+
+def test_a_group_of_the_user_counts_and_no_group_of_root_does(user: Owner, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    shared, roots = tmp_path / "shared", tmp_path / "roots"
+    for folder, group in ((shared, user.gid), (roots, 0)):
+        folder.mkdir()
+        folder.chmod(0o770)
+        os.chown(folder, 0, group)
+    put(shared / "a.svg", owner=user)
+    assert os.stat(shared / "a.svg").st_uid == user.uid
+    with pytest.raises(StallscopeError, match="who called sudo"):
+        put(roots / "a.svg", owner=user)
+
+
+def test_files_of_others_in_a_sticky_folder_are_not_replaced(user: Owner, tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    theirs, own = folder / "theirs.svg", folder / "own.svg"
+    for path, uid in ((theirs, 54321), (own, user.uid)):
+        path.write_bytes(b"old")
+        os.chown(path, uid, uid)
+    put(own, force=True, owner=user)
+    with pytest.raises(StallscopeError, match="not permitted"):
+        put(theirs, force=True, owner=user)
+    assert (own.read_bytes(), theirs.read_bytes()) == (b"new", b"old")
+    assert sorted(os.listdir(folder)) == ["own.svg", "theirs.svg"]
+
+
+def test_a_hard_link_is_replaced_and_not_written_through(user: Owner, tmp_path: Path) -> None:
+    folder, victim = his(tmp_path / "home", user), tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    os.link(victim, folder / "a.svg")
+    put(folder / "a.svg", force=True, owner=user)
+    assert victim.read_bytes() == b"precious"
+    assert victim.stat().st_uid == 0
+
+
+def test_in_a_root_shell_the_file_is_roots_where_the_user_may_not(
+    user: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_COMMAND", "/bin/bash")
+    folder = tmp_path / "root"
+    folder.mkdir(mode=0o700)
+    with open_folder(folder) as opened:
+        check_writable(folder / "a.svg", opened)
+    put(folder / "a.svg", owner=user)
+    put(his(tmp_path / "home", user) / "a.svg", owner=user)
+    assert os.stat(folder / "a.svg").st_uid == 0
+    assert os.stat(tmp_path / "home/a.svg").st_uid == user.uid
+
+
+def test_the_rights_end_with_the_call(user: Owner, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    with pytest.raises(PermissionError):
+        with_rights_of(user, lambda: os.open(secret, os.O_RDONLY))
+    os.close(os.open(secret, os.O_RDONLY))
+    assert os.geteuid() == 0
+    status = Path("/proc/thread-self/status").read_text()
+    assert "Uid:\t0\t0\t0\t0" in status
 
 
 # Failures on the way

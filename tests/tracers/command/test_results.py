@@ -23,6 +23,7 @@ def given(*outputs: str, **more: Any) -> dict[str, Any]:
     return {
         "outputs": outputs,
         "force": False,
+        "mode": 0o600,
         "per_thread": False,
         "as_json": False,
         "merge": False,
