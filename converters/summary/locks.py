@@ -20,7 +20,7 @@ _MOSTLY = 0.5
 """Somebody is named if he has it for this share of the waits."""
 _FEW = 10
 """Threads of his process are meant that have it for 1/this of that."""
-_UNNAMED = ("0x", "in ")
+_UNNAMED = ("0x", "#", "in ")
 """Beginnings of names of the kernel's locks that tell neither a variable nor a type."""
 
 

@@ -68,7 +68,7 @@ def locks() -> str:
         semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)
         assert semaphore.holders and semaphore.holders[0].source == OWNER, semaphore
         if kernel_knows_caches():
-            assert "_inode_info.vfs_inode.i_rwsem at 0x" in semaphore.name, semaphore
+            assert "_inode_info.vfs_inode.i_rwsem #" in semaphore.name, semaphore
         memory = traced("mutexes", "memory", 4, 60, measures=(WakeUp(), Locks()))
         assert "mm_struct.mmap_lock" in {each.name for each in memory.profile.locks}, memory.profile.locks
         kernel = f"a rwsem with {semaphore.waits} waits and its owners; mm_struct.mmap_lock by its name"

@@ -260,7 +260,7 @@ def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--lines --container-pid --[no-]python --python-only --native-python: how frames and processes are named."""
+    """--lines --container-pid --[no-]python --python-only --native-python --kernel-addresses: how frames and processes are named."""
     options: list[Decorator] = [
         click.option(
             "--lines",
@@ -288,6 +288,12 @@ def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--python-only", "python", flag_value="only", help="Leave out native functions beside Python's."),
         click.option("--native-python", is_flag=True, help="--python, with functions of the interpreter itself."),
+        click.option(
+            "--kernel-addresses",
+            is_flag=True,
+            help="Tell addresses of the kernel's code and locks as they are, which others must not know. Default: "
+            "relative to the kernel or its module, and numbers of locks.",
+        ),
     ]
     return apply(options, function)
 

@@ -55,6 +55,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         container_pids=given["container_pid"],
         python_only=given["python"] == "only",
         native_python=given["native_python"],
+        kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
     )

@@ -43,6 +43,8 @@ class Request:
     """Stacks with Python functions have no native ones."""
     native_python: bool = False
     """They have those of the interpreter itself, too."""
+    kernel_addresses: bool = False
+    """Addresses of the kernel's code and locks are told as they are."""
 
 
 @dataclass(frozen=True)

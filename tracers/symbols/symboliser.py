@@ -22,7 +22,7 @@ from ...converters.names.demangle import Demangler
 from ..images.debuginfod import Debuginfod
 from ..images.maps import REMAPPED, AddressSpace, Mapping
 from ..images.vdso import VDSO, VSYSCALL, special_name
-from .kallsyms import KERNEL, Kallsyms
+from .kallsyms import KERNEL, UNKNOWN, Kallsyms, KernelPlace
 from .lines import Lines, LineTool
 from .objects import ObjectFile
 from .perfmap import PerfMap, jit_frame
@@ -106,10 +106,10 @@ class Symboliser:
         callers = set(chain.from_iterable(stack[1:] for stack in stacks))
         tables = []
         for addresses, back in ((sorted(exact), 0), (sorted(callers), 1)):
-            found: list[tuple[str, Module] | None] = [None] * len(addresses)
+            found = [KernelPlace(UNKNOWN, KERNEL, 0)] * len(addresses)
             if self._kernel is not None:
-                found = self._kernel.find(np.array([max(a - back, 0) for a in addresses], np.uint64))
-            tables.append({a: self._kernel_frame(a, f) for a, f in zip(addresses, found, strict=True)})
+                found = self._kernel.places(np.array(addresses, np.uint64), back)
+            tables.append({a: self._kernel_frame(place) for a, place in zip(addresses, found, strict=True)})
         nameless = {id(frame) for table in tables for frame in table.values() if frame.name.startswith("[")}
         result = []
         for stack in stacks:
@@ -225,9 +225,8 @@ class Symboliser:
     def _shared(self, frame: Frame) -> Frame:
         return self._frames.setdefault(frame, frame)
 
-    def _kernel_frame(self, address: int, found: tuple[str, Module] | None) -> Frame:
-        name, module = found or (f"[kernel+{address:#x}]", KERNEL)
-        return self._shared(Frame(name, "kernel", module, address))
+    def _kernel_frame(self, place: KernelPlace) -> Frame:
+        return self._shared(Frame(place.name, "kernel", place.module, place.address))
 
 
 class _Addresses(NamedTuple):

@@ -29,8 +29,9 @@ _SYMBOL_VERSION = re.compile(r"@+[A-Za-z_][\w.]*\Z")
 class KernelNames(Protocol):
     """Names the kernel's functions, as /proc/kallsyms does."""
 
-    def find(self, addresses: NDArray[np.uint64], /) -> Sequence[tuple[str, Module] | None]:
-        """Function and module of each address; None: not known."""
+    def places(self, addresses: NDArray[np.uint64], back: int, /) -> Sequence[tuple[str, Module, int]]:
+        """Function, module and the address to be shown of each address, whose name is looked up ``back`` bytes earlier;
+        a name in brackets: not known."""
         ...
 
 
@@ -158,21 +159,20 @@ def _kernel_names(
     texts = sorted({text for number in kernel for text in frames[number].values()})
     plain = [unescaped(text) for text in texts]
     addresses = [int(match[1], 16) if (match := _ADDRESS.match(text)) else 0 for text in plain]
-    found = kallsyms.find(np.array(addresses, np.uint64) - np.uint64(1)) if kallsyms and texts else [None] * len(texts)
-    return {
-        text: _kernel_frame(each, name, address)
-        for text, each, name, address in zip(texts, plain, found, addresses, strict=True)
-    }
+    found: Sequence[tuple[str, Module, int] | None] = [None] * len(texts)
+    if kallsyms and texts:
+        found = kallsyms.places(np.array(addresses, np.uint64), 1)
+    return {text: _kernel_frame(each, place) for text, each, place in zip(texts, plain, found, strict=True)}
 
 
-def _kernel_frame(text: str, found: tuple[str, Module] | None, address: int) -> Frame | None:
+def _kernel_frame(text: str, found: tuple[str, Module, int] | None) -> Frame | None:
     if any(name in text for name in _OURS):
         return None
-    if found:
-        return None if found[1].path.startswith(_OURS) else Frame(found[0], "kernel", found[1], address)
+    if found and not found[0].startswith("["):
+        return None if found[1].path.startswith(_OURS) else Frame(found[0], "kernel", *found[1:])
     if match := _NAMED.match(text):
-        return Frame(match[1], "kernel", Module(f"[{match[4]}]") if match[4] else None, address)
-    return Frame("[kernel]", "kernel", None, address)
+        return Frame(match[1], "kernel", Module(f"[{match[4]}]") if match[4] else None)
+    return Frame("[kernel]", "kernel")
 
 
 def _without_tracer(frames: tuple[Frame | None, ...]) -> Stack:

@@ -43,8 +43,8 @@ def test_lock_of_the_kernel_without_a_name() -> None:
     """Has the function that takes it; others need none."""
     own = lock(owned_by=KERNEL, pid=0, name="0xffff888101", taken_in="tun_chr_ioctl")
     assert "kernel's mutex 0xffff888101, taken in tun_chr_ioctl" in text(own)
-    own.name = "in kmalloc-2k at 0xffff888101"
-    assert "kernel's mutex in kmalloc-2k at 0xffff888101, taken in tun_chr_ioctl" in text(own)
+    own.name = "in kmalloc-2k #3"
+    assert "kernel's mutex in kmalloc-2k #3, taken in tun_chr_ioctl" in text(own)
     own.name = "rtnl_mutex"
     assert "taken in" not in text(own)
 

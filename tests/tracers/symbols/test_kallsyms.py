@@ -72,6 +72,25 @@ def test_modules() -> None:
     assert find(symbols, K) == [("first", KERNEL)]
 
 
+def test_addresses_are_told_relative_to_what_they_are_in() -> None:
+    text = b"ffffffff80ffff00 T _text\n" + TEXT + b"ffffffff82000000 B _end\n"
+    addresses = np.array([K + 0x110, K + 0x900010, M + 0x1110, M + 0x1210, M + 0x201010, M + 0x200FF8, 5], np.uint64)
+    told = [(place.name, place.address) for place in Kallsyms(text).places(addresses, 0)]
+    assert told == [
+        ("__schedule", 0x210),
+        ("[kernel+0x900110]", 0x900110),
+        ("nv_close", 0x110),
+        ("[nvidia+0x210]", 0x210),
+        ("[kernel]", 0),
+        ("bpf_prog_6deef7357e7b4530_sd_fw", 8),
+        ("[kernel]", 0),
+    ]
+    absolute = [place.address for place in Kallsyms(text, absolute=True).places(addresses, 0)]
+    assert absolute == addresses.tolist()
+    hidden = Kallsyms(b"0000000000000000 T _stext\n0000000000000000 T f\t[m]\n").places(addresses, 0)
+    assert {(place.name, place.address) for place in hidden} == {("[kernel]", 0)}
+
+
 def test_hidden_addresses_are_told() -> None:
     symbols = Kallsyms(b"0000000000000000 T _stext\n0000000000000000 T schedule\n0000000000000000 T _etext\n")
     assert symbols.restricted

@@ -48,12 +48,19 @@ class Named:
 class Naming:
     """Of the stacks of all rows, in bulk."""
 
-    def __init__(self, stacks: Mapping[int, bytes], spaces: ProcessSpaces, places: Iterable[tuple[KernelPlace, bool]]):
-        """``places``: of the rows, and whether they are of waits that go on."""
+    def __init__(
+        self,
+        stacks: Mapping[int, bytes],
+        spaces: ProcessSpaces,
+        places: Iterable[tuple[KernelPlace, bool]],
+        *,
+        kernel_addresses: bool,
+    ) -> None:
+        """``places``: of the rows, and whether they are of waits that go on. ``kernel_addresses``: absolute ones."""
         self._spaces = spaces
         self.missing: set[int] = set()
         found = set(places)
-        symboliser = Symboliser(spaces, Kallsyms.read())
+        symboliser = Symboliser(spaces, Kallsyms.read(absolute=kernel_addresses))
         kernel = sorted({place.kstack for place, _ in found} & stacks.keys())
         named = symboliser.kernel_stacks([_addresses(stacks[number]) for number in kernel])
         self._kernel = dict(zip(kernel, named, strict=True))
@@ -91,14 +98,14 @@ class Naming:
 
 def named(
     waits: Sequence[Wait], running: Mapping[KernelPlace, tuple[int, int]], stacks: Mapping[int, bytes],
-    spaces: ProcessSpaces,
+    spaces: ProcessSpaces, *, kernel_addresses: bool = False,
 ) -> Named:  # fmt: skip
     """The rows of both measures."""
     places = [*((wait.place, wait.is_open) for wait in waits), *((place, False) for place in running)]
     living = {place.tgid for place, is_open in places if is_open}
     for pid in living:
         spaces.refresh(pid)
-    naming = Naming(stacks, spaces, places)
+    naming = Naming(stacks, spaces, places, kernel_addresses=kernel_addresses)
     result = Named(problems=naming.problems, cut=naming.cut, has_python=naming.has_python)
     for wait in waits:
         stack = naming.stack(wait.place, is_open=wait.is_open, running=False)

@@ -188,7 +188,8 @@ class Session:
         running = gathered.running(samples.frequency) if isinstance(samples, OnCpu) else {}
         for pid in {account.pid for account in gathered.accounts} - self.spaces.processes.keys():
             self.spaces.adopt(pid)
-        found = named(waits, running, gathered.stacks, self.spaces)
+        absolute = self._request.kernel_addresses
+        found = named(waits, running, gathered.stacks, self.spaces, kernel_addresses=absolute)
         seen = {tid: now for tid, (_, _, now) in self._found.items()}
         found.waits = with_sleepers(found.waits, self._asleep, seen, times.ended)
         rows: dict[str, dict[Place, list[int]]] = {OffCpu.name: found.waits, OnCpu.name: found.running}

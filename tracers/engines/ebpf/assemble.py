@@ -37,6 +37,8 @@ class Naming:
     lines: LineTool | None = None
     container_pids: bool = False
     python: Python = PLAIN
+    kernel_addresses: bool = False
+    """Absolute ones."""
 
 
 @no_collection()
@@ -50,7 +52,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
     rows, places = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
     of_locks = completed[len(given[0]) :]
-    stacks = Stacks(capture, [*completed, *by_rows([*rows, *of_locks], capture.lives)], naming.lines, naming.python)
+    every_row = [*completed, *by_rows([*rows, *of_locks], capture.lives)]
+    stacks = Stacks(capture, every_row, naming.lines, naming.python, kernel_addresses=naming.kernel_addresses)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture.lives, stacks, names)
@@ -71,7 +74,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
-    locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
+    locks = locks_of(capture, by_row, stacks, names, wakers, kernel_addresses=naming.kernel_addresses)
+    gil = gil_of(capture, by_row, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)

@@ -162,7 +162,7 @@ def _naming(request: Request) -> Naming:
     from .pythonic import Python
 
     python = Python(only=request.python_only, machinery=request.native_python)
-    return Naming(request.lines, request.container_pids, python)
+    return Naming(request.lines, request.container_pids, python, request.kernel_addresses)
 
 
 def require_descriptors(measures: int) -> None:

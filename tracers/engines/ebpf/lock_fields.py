@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 
 from ...kernel.kernel_types import KernelTypes
 from ...measures.lock_objects import PARTS, LockObject
@@ -54,19 +55,19 @@ class LockFields:
     def __init__(self, types: KernelTypes) -> None:
         self._types = types
 
-    def name(self, address: int, kind: str, found: LockObject) -> str:
-        """``mm_struct.mmap_lock``, with the address unless it is known to be one process's own.
+    def name(self, address: int, kind: str, found: LockObject, told: Callable[[int], str]) -> str:
+        """``mm_struct.mmap_lock``, with what ``told`` says of the address unless it is known to be one process's own.
 
-        ``in kmalloc-2k at …`` if only the cache is known; "" without that.
+        ``in kmalloc-2k #1`` if only the cache is known; "" without that.
         """
         if found.changed:
             return ""
         if found.part:
-            return PARTS[found.part] if found.tgid else f"{PARTS[found.part]} at {address:#x}"
+            return PARTS[found.part] if found.tgid else f"{PARTS[found.part]} {told(address)}"
         if not found.name:
             return ""
         merged = " (merged)" if found.is_merged else ""
-        return f"{self._field(address, kind, found) or f'in {found.name}{merged}'} at {address:#x}"
+        return f"{self._field(address, kind, found) or f'in {found.name}{merged}'} {told(address)}"
 
     def _field(self, address: int, kind: str, found: LockObject) -> str:
         struct = _STRUCTS.get(found.name, "")

@@ -1,4 +1,8 @@
-"""Names of locks: the variable or the file that they are in, or the address."""
+"""Names of locks: the variable or the file that they are in, or the address.
+
+Addresses of the kernel are a secret of the running system. Its locks that only an address tells apart have numbers
+instead, in the order in which they are named, unless addresses are asked for.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,12 @@ _FARTHEST = 1 << 14
 
 
 class LockNames:
-    """Finds them for one trace."""
+    """Finds them for one trace. ``kernel_addresses``: the kernel's locks have them, not numbers."""
 
-    def __init__(self, capture: Capture, found: LockRows) -> None:
+    def __init__(self, capture: Capture, found: LockRows, *, kernel_addresses: bool = False) -> None:
         self._capture = capture
+        self._tells_addresses = kernel_addresses
+        self._told: dict[int, str] = {}
         self._words = {number: word for word, number in found.numbers.items()}
         self._objects = found.objects
         self._fields: LockFields | None = None
@@ -60,7 +66,7 @@ class LockNames:
             return ""
         if self._fields is None:
             self._fields = LockFields(KernelTypes())
-        return self._fields.name(address, kind, found)
+        return self._fields.name(address, kind, found, self._address)
 
     def _in_kernel(self, address: int) -> str:
         if self._kernel is None:
@@ -70,7 +76,13 @@ class LockNames:
             start, name = self._kernel[place]
             if address - start < _FARTHEST and address < self._kernel[place + 1][0]:
                 return f"{name}+{address - start:#x}" if address > start else name
-        return f"{address:#x}"
+        return self._address(address)
+
+    def _address(self, address: int) -> str:
+        """What stands for an address of the kernel."""
+        if self._tells_addresses:
+            return f"{address:#x}"
+        return self._told.setdefault(address, f"#{len(self._told) + 1}")
 
 
 def _variable(file: ObjectFile, mapping: Mapping, address: int) -> str:

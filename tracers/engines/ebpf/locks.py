@@ -97,12 +97,20 @@ def _numbered(waits: Iterable[_Wait], lives: Lives, ours: set[int]) -> list[_Wai
 
 
 def locks_of(
-    capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers
+    capture: Capture,
+    rows: Mapping[int, Row],
+    stacks: Stacks,
+    names: Names,
+    wakers: Wakers,
+    *,
+    kernel_addresses: bool = False,
 ) -> list[LockTimes]:
-    """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
+    """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack.
+    ``kernel_addresses``: see `LockNames`."""
     if capture.locks is None:
         return []
-    return _Assembling(capture, rows, stacks, names, wakers).locks()
+    finder = LockNames(capture, capture.locks, kernel_addresses=kernel_addresses)
+    return _Assembling(capture, rows, stacks, names, wakers).locks(finder)
 
 
 class _Assembling:
@@ -124,7 +132,7 @@ class _Assembling:
         self._joined: dict[tuple[int, int], int] = {}
         self._parts: dict[Key, set[int]] = defaultdict(set)
 
-    def locks(self) -> list[LockTimes]:
+    def locks(self, finder: LockNames) -> list[LockTimes]:
         waits = list(self._waits())
         own = [(row.origin.tgid, wait.address, kind) for wait, row, _, kind in waits if not wait.kind & OF_KERNEL]
         self._joined = joined(own)
@@ -139,7 +147,6 @@ class _Assembling:
         )
         for holder in self._found.holders:
             self._add_holder(holder)
-        finder = LockNames(self._capture, self._found)
         found: list[LockTimes] = []
         for key in sorted(self._known, key=lambda key: -self._known[key].time):
             lock = self._known[key]

@@ -43,7 +43,16 @@ _Space = tuple[int, int, int]
 class Stacks:
     """The frames of every stack that a row refers to."""
 
-    def __init__(self, capture: Capture, rows: Iterable[Row], lines: LineTool | None, python: Python = PLAIN) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        rows: Iterable[Row],
+        lines: LineTool | None,
+        python: Python = PLAIN,
+        *,
+        kernel_addresses: bool = False,
+    ) -> None:
+        """``kernel_addresses``: frames of the kernel have absolute ones."""
         self.missing = 0
         """Stacks whose frames were lost."""
         self.ends: Counter[str] = Counter()
@@ -56,7 +65,8 @@ class Stacks:
         """To be cleared when all stacks are joined, which takes as long as to name their functions."""
         if len(rows) >= MANY:
             self.progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
-        symboliser = Symboliser(capture.spaces, Kallsyms.read(), lines, self.progress.show)
+        kernel_names = Kallsyms.read(absolute=kernel_addresses)
+        symboliser = Symboliser(capture.spaces, kernel_names, lines, self.progress.show)
         known = capture.stacks
         kernel = sorted({row.origin.kstack for row in rows if row.origin.kstack in known})
         named = symboliser.kernel_stacks([known[stack] for stack in kernel])

@@ -131,7 +131,8 @@ class Taking:
             self.calls.finish(ended)
         names = Names(self.threads.names)
         stacks = self._lines.stacks(
-            _kallsyms(), FileNames({account.pid for account in accounts}, self._lines.wall, self._functions)
+            _kallsyms(absolute=request.kernel_addresses),
+            FileNames({account.pid for account in accounts}, self._lines.wall, self._functions),
         )
         rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
         remarks = _remarks(self._lines, rows, words) + missing_tables.remarks(rows.values(), stacks.without_tables)
@@ -229,9 +230,9 @@ def _native(place: Place) -> list[Frame]:
     return [frame for frame in place.stack if frame.kind == "native"]
 
 
-def _kallsyms() -> Kallsyms | None:
+def _kallsyms(*, absolute: bool) -> Kallsyms | None:
     try:
-        found = Kallsyms.read()
+        found = Kallsyms.read(absolute=absolute)
     except OSError:
         return None
     return None if found.restricted else found

@@ -27,9 +27,9 @@ ffffffffc0000100 d rtnl_mutex\t[tun]
 """
 
 
-def names(found: LockRows | None = None, spaces: Any = None) -> LockNames:
+def names(found: LockRows | None = None, spaces: Any = None, *, addresses: bool = False) -> LockNames:
     capture = SimpleNamespace(spaces=spaces or SimpleNamespace(processes={}))
-    return LockNames(cast(Any, capture), found or LockRows())
+    return LockNames(cast(Any, capture), found or LockRows(), kernel_addresses=addresses)
 
 
 def test_locks_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,21 +38,23 @@ def test_locks_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     made = names()
     assert made.name((KERNEL, 0, 0xFFFFFFFF82000000)) == "tasklist_lock"
     assert made.name((KERNEL, 0, 0xFFFFFFFF82000050)) == "table+0x10"
-    assert made.name((KERNEL, 0, 0xFFFFFFFF82007000)) == "0xffffffff82007000"  # too far behind it
-    assert made.name((KERNEL, 0, 0xFFFF888000001000)) == "0xffff888000001000"
+    assert made.name((KERNEL, 0, 0xFFFFFFFF82007000)) == "#1"  # too far behind it
+    assert made.name((KERNEL, 0, 0xFFFF888000001000)) == "#2"
+    assert made.name((KERNEL, 0, 0xFFFFFFFF82007000)) == "#1"
+    assert names(addresses=True).name((KERNEL, 0, 0xFFFF888000001000)) == "0xffff888000001000"
 
 
 def test_locks_of_the_kernel_in_allocated_memory() -> None:
     found = LockObject(1, 0, 0, 0, (0, 0), False, 0, 0, False, "kmalloc-2k")
     made = names(LockRows(objects={0xFFFF888000001000: found, 0xFFFF888000002000: found._replace(part=1, tgid=7)}))
-    assert made.name((KERNEL, 0, 0xFFFF888000001000), "mutex") == "in kmalloc-2k at 0xffff888000001000"
+    assert made.name((KERNEL, 0, 0xFFFF888000001000), "mutex") == "in kmalloc-2k #1"
     assert made.name((KERNEL, 0, 0xFFFF888000002000), "rwsem") == "mm_struct.mmap_lock"
 
 
 def test_hidden_addresses_name_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kallsyms").write_text("0000000000000000 D tasklist_lock\n")
     monkeypatch.setattr(module, "_KALLSYMS", tmp_path / "kallsyms")
-    assert names().name((KERNEL, 0, 0xFFFFFFFF82000000)) == "0xffffffff82000000"
+    assert names().name((KERNEL, 0, 0xFFFFFFFF82000000)) == "#1"
 
 
 def test_shared_memory() -> None:
