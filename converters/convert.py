@@ -55,7 +55,7 @@ _BARE = frozenset({"perf", "dtrace"})
         "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
         "Output": [
             "--output", "--force", "--mode", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
-            "--kernel", "--jit", "--all", *graph_options.GROUP,
+            "--kernel", "--jit", "--all", "--anonymize", "--keep-functions", *graph_options.GROUP,
         ],
     },
 )  # fmt: skip
@@ -106,6 +106,12 @@ _BARE = frozenset({"perf", "dtrace"})
 @click.option("--normalize", is_flag=True, help="With --diff: show shares of the total of each side.")
 @transform_options.options
 @picture_options.options
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Replace names of hosts, processes, threads, files, scripts, devices and private functions by pseudonyms.",
+)
+@click.option("--keep-functions", is_flag=True, help="With --anonymize: functions keep their names.")
 @click.option("--pid", is_flag=True, help="perf, gdb, bpftrace, bcc, dtrace: one root per process, not one per name.")
 @click.option("--tid", is_flag=True, help="perf, gdb, bpftrace: one root per thread.")
 @click.option(
@@ -149,6 +155,10 @@ def main(**given: Any) -> None:
     steps = transform_options.plan(given)
     with no_collection():
         profile, options = _converted(inputs, steps, given)
+        if given["anonymize"]:
+            from .anonymous import anonymised
+
+            profile = anonymised(profile, keep_functions=given["keep_functions"])
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
@@ -211,6 +221,11 @@ def _check(given: Mapping[str, Any]) -> None:
     if _writes(given, "perfetto"):
         cause = "a .pftrace is made of the scheduler's events, which no input has"
         raise StallscopeError(cause, "write NAME.trace.json, which ui.perfetto.dev opens, too", exit_code=2)
+    if given["keep_functions"] and not given["anonymize"]:
+        raise StallscopeError("--keep-functions is an exception from --anonymize", "give both", exit_code=2)
+    if given["anonymize"] and given["flamechart"]:
+        cause = "an anonymised profile has no single calls, which a flame chart shows"
+        raise StallscopeError(cause, "leave out --flamechart", exit_code=2)
     if given["context"] and not given["inline"]:
         raise StallscopeError("--context says more of what --inline names", "use --inline --context", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):

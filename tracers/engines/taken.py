@@ -178,14 +178,18 @@ def without_python(engine: str, more: str = "") -> str:
     return f"there are Python functions, which the engine {engine} does not show{more}: --engine libbpf does, as root"
 
 
+_WITH_ADDRESSES = ("bcc", "stap")
+
+
 def refuse(name: str, request: Request) -> None:
-    """EngineUnavailable if an option was given that only the engine libbpf honours."""
+    """EngineUnavailable if an option was given that this engine does not honour."""
     given = {
         "--every": request.every is not None,
         "--lines": request.lines is not None,
         "--container-pid": request.container_pids,
         "--python-only": request.python_only,
         "--native-python": request.native_python,
+        "--kernel-addresses": request.kernel_addresses and name not in _WITH_ADDRESSES,
     }
     if wanted := [option for option, is_given in given.items() if is_given]:
         raise EngineUnavailable(

@@ -158,6 +158,7 @@ def test_overwritten_file_is_claimed(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_files_belong_to_the_user_behind_sudo(root: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "54321")
     monkeypatch.setenv("SUDO_GID", "54322")
+    os.chown(tmp_path, 54321, 54322)
     path = tmp_path / "a.svg"
     Results.plan("offcpu", given(str(path))).write(profile())
     status = path.stat()

@@ -30,4 +30,4 @@ def closed_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def named_by_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The addresses of captures.py have their names, whatever this machine's files are."""
     monkeypatch.setattr(stacks, "Symboliser", Table)
-    monkeypatch.setattr(stacks.Kallsyms, "read", lambda: None)
+    monkeypatch.setattr(stacks.Kallsyms, "read", lambda **_: None)

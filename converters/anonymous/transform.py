@@ -1,0 +1,118 @@
+"""The profile without what is private: each field of `Profile` is in one of the tables here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..base.units import plural
+from ..model import Frame, Labels, Profile, Sample, ValueType
+from ..model.ranks import LABELS
+from . import public
+from .fields import without_private
+from .pseudonyms import Pseudonyms
+
+PARTS = ("threads", "processes", "calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
+"""Lists of parts, see `fields`."""
+NUMBERS = ("start_ns", "duration_ns")
+DROPPED = ("timeline", "scheduling", "critical", "details")
+"""Left out: single events with their times, and what other programs wrote for themselves."""
+CHANGED = ("value_types", "samples", "title", "host", "lost", "comments", "default_value")
+_TOLD = re.compile(
+    r"the unwind tables did not fit: raise --unwind-memory, or trace fewer processes|"
+    r"the kernel side's tables were full: raise --table-size, or trace fewer processes|"
+    r"the ring buffer was full: raise --buffer|[\d,]+ waits? of which a switch was not seen: timed by the thread's CPU time"
+)
+"""Remarks that name nothing."""
+
+
+def anonymised(profile: Profile, *, keep_functions: bool = False) -> Profile:
+    """Hosts, processes, threads, files, functions of private programs, scripts and other texts get pseudonyms."""
+    names = Pseudonyms(keep_functions=keep_functions)
+    _name_processes(profile, names)
+    frames = dict.fromkeys(frame for sample in profile.samples for frame in sample.stack)
+    for frame in frames:
+        names.learn(frame)
+    for frame in frames:
+        names.unlearn(frame)
+    shared: dict[Frame, Frame] = {}
+    changed = {frame: shared.setdefault(made, made) for frame in frames for made in (names.frame(frame),)}
+    labels = {given: _labels(names, given) for given in dict.fromkeys(sample.labels for sample in profile.samples)}
+    samples = [
+        Sample(tuple(map(changed.__getitem__, stack)), values, labels[given])
+        for stack, values, given in profile.samples
+    ]
+    parts: dict[str, Any] = {
+        part: [without_private(names, each) for each in getattr(profile, part)] for part in PARTS
+    }
+    return Profile(
+        [ValueType(names.value(each.name), names.value(each.unit), each.aggregate) for each in profile.value_types],
+        samples,
+        title=_title(profile, names),
+        host=names.made("host", profile.host) if profile.host else "",
+        start_ns=profile.start_ns,
+        duration_ns=profile.duration_ns,
+        lost=_lost(profile.lost),
+        comments=_comments(profile),
+        default_value=names.value(profile.default_value),
+        **parts,
+    )
+
+
+def _name_processes(profile: Profile, names: Pseudonyms) -> None:
+    """Processes come before threads, whose main ones have the same names."""
+    for each in (*profile.processes, *profile.threads):
+        names.process(each.process)
+    for labels in dict.fromkeys(sample.labels for sample in profile.samples):
+        for key, value in labels:
+            if key == "process":
+                names.process(str(value))
+
+
+def _labels(names: Pseudonyms, labels: Labels) -> Labels:
+    changed = [_label(names, key, value) for key, value in labels]
+    return tuple(sorted(changed, key=lambda pair: pair[0]))
+
+
+_NUMBER_LABELS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid"})
+
+
+def _label(names: Pseudonyms, key: str, value: str | int) -> tuple[str, str | int]:
+    if isinstance(value, int):
+        return (key if key in _NUMBER_LABELS else names.made("label", key)), value
+    if key in ("host", "input"):
+        return key, names.made(key, value)
+    if key == "process":
+        return key, names.process(value)
+    if key in ("thread", "waker_thread", "chain_thread"):
+        return key, names.program(value)
+    if key == "waker":
+        return key, names.numbered(value)
+    if key in ("state", "open"):
+        return key, names.state(value)
+    if key in LABELS or key == "chain_tids":
+        return key, names.number(value)
+    return names.made("label", key), names.made("value", value)
+
+
+def _title(profile: Profile, names: Pseudonyms) -> str:
+    what = public.what_of(profile.title) or "anonymised profile"
+    processes = dict.fromkeys(names.process(each.process) for each in profile.processes or profile.threads)
+    if not processes:
+        return what
+    return f"{what} of {', '.join(processes) if len(processes) <= 3 else plural(len(processes), 'program')}"
+
+
+def _lost(lost: dict[str, int]) -> dict[str, int]:
+    """Kinds of losses are plain words of ours; others are added up."""
+    told: dict[str, int] = {}
+    for kind, number in lost.items():
+        name = kind if re.fullmatch(r"[A-Za-z][a-z' ,:-]*(?:[A-Z]{2,6}|ELF|[a-z])?[a-z' ,:-]*", kind) else "others"
+        told[name] = told.get(name, 0) + number
+    return told
+
+
+def _comments(profile: Profile) -> list[str]:
+    kept = [text for text in profile.comments if _TOLD.fullmatch(text)]
+    number = len(profile.comments) - len(kept)
+    return [*kept, f"anonymised; {plural(number, 'remark')} left out" if number else "anonymised"]
