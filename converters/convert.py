@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -158,7 +159,9 @@ def main(**given: Any) -> None:
         if given["anonymize"]:
             from .anonymous import anonymised
 
+            shown = value_index(profile, options)
             profile = anonymised(profile, keep_functions=given["keep_functions"])
+            options = replace(options, value=profile.value_types[shown].name)
         _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)

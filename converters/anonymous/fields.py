@@ -30,6 +30,7 @@ def _simple(method: Callable[[Pseudonyms, str], str]) -> Rule:
 
 _PROCESS, _THREAD = _simple(Pseudonyms.process), _simple(Pseudonyms.program)
 _NAME, _FILE, _WORD = _simple(Pseudonyms.function), _simple(Pseudonyms.base), _simple(Pseudonyms.word)
+_KERNEL = _simple(Pseudonyms.kernel_function)
 _DEVICE, _NUMBER, _ERROR = _simple(Pseudonyms.device), _simple(Pseudonyms.number), _simple(Pseudonyms.error)
 _STATE, _SCRIPT, _COMMAND = _simple(Pseudonyms.state), _simple(Pseudonyms.script), _simple(Pseudonyms.command)
 
@@ -79,7 +80,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("LockTimes", "kind"): _WORD,
     ("LockTimes", "owned_by"): _WORD,
     ("LockTimes", "process"): _PROCESS,
-    ("LockTimes", "taken_in"): _NAME,
+    ("LockTimes", "taken_in"): _KERNEL,
     ("LockThread", "process"): _PROCESS,
     ("LockThread", "thread"): _THREAD,
     ("LockThread", "source"): _WORD,
@@ -93,7 +94,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("Steps", "thread"): _THREAD,
     ("StepRun", "frames"): _NAME,
     ("Site", "frames"): _NAME,
-    ("Site", "kernel"): _NAME,
+    ("Site", "kernel"): _KERNEL,
 }
 _VALUES_ONLY = {("ProcessTimes", "environment"), ("ProcessTimes", "ranks")}
 """Dictionaries whose keys are names that we choose."""
@@ -119,9 +120,11 @@ def _changed(names: Pseudonyms, value: Any, owner: str, field: str, part: Any) -
     if is_dataclass(value) or hasattr(value, "_fields"):
         return without_private(names, value)
     if isinstance(value, dict):
-        keys = (lambda key: key) if (owner, field) in _VALUES_ONLY else None
-        change = keys or (lambda key: _changed(names, key, owner, field, part))
-        return {change(key): _changed(names, each, owner, field, part) for key, each in value.items()}
+        keeps_keys = (owner, field) in _VALUES_ONLY
+        return {
+            key if keeps_keys else _changed(names, key, owner, field, part): _changed(names, each, owner, field, part)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
         return type(value)(_changed(names, each, owner, field, part) for each in value)
     raise TypeError(f"{owner}.{field} holds {type(value).__name__}")

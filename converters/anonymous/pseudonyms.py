@@ -8,9 +8,9 @@ from ..model import Frame, Module
 from ..summary.frame_names import bare
 from . import public
 
-_UNRESOLVED = re.compile(r"\[[^]]*?((?:\+|!fn_)0x[0-9a-f]{1,8})\]\Z", re.S)
+_UNRESOLVED = re.compile(r"\[[^]]*?((?:\+|!fn_)0x[0-9a-f]{1,8})\]\Z", re.DOTALL)
 """A frame without a name: what is behind the file's name is an offset in it."""
-_NUMBERED = re.compile(r"(.*)(-\d+(?:#\d+)?)\Z", re.S)
+_NUMBERED = re.compile(r"(.*)(-\d+(?:#\d+)?)\Z", re.DOTALL)
 _SUFFIX = re.compile(r"\.(?:py|pyx|c|cc|cpp|cxx|cu|h|hpp|rs|go|java|js|ts|jl|rb|pl|so)\Z")
 _COMMAND = re.compile(r"[A-Z][A-Z0-9_]*|0x[0-9a-f]{1,16}|[A-Z_]+\([\w ,']*\)")
 _NUMBERS = re.compile(r"[\d,;:./ -]{0,64}")
@@ -78,6 +78,9 @@ class Pseudonyms:
             return name
         return self.made("function", bare(name))
 
+    def kernel_function(self, name: str) -> str:
+        return name if re.fullmatch(r"[\w.]*", name) else self.function(name)
+
     def command(self, name: str) -> str:
         """``TUNSETQUEUE /dev/net/tun``: a command of ioctl and a device."""
         command, space, device = name.partition(" ")
@@ -91,8 +94,8 @@ class Pseudonyms:
         """A known library keeps its name and build-id, another file has neither."""
         if module not in self._modules:
             known = public.library(module.path)
-            kept = Module(known, module.build_id if re.fullmatch("[0-9a-f]{0,64}", module.build_id) else "", module.size)
-            self._modules[module] = kept if known else Module(self.base(module.path), "", module.size)
+            build_id = module.build_id if known and re.fullmatch("[0-9a-f]{0,64}", module.build_id) else ""
+            self._modules[module] = Module(known or self.base(module.path), build_id, module.size if known else 0)
         return self._modules[module]
 
     def base(self, path: str) -> str:
@@ -115,15 +118,14 @@ class Pseudonyms:
         return self.program(name, "process")
 
     def numbered(self, name: str) -> str:
-        """``train-4711``, ``train (loader)-4712`` or ``[timer]``."""
+        """Of a waker: ``train-4711``, ``train (loader)-4712`` or ``[timer]``."""
         if name in public.MARKS:
             return name
         match = _NUMBERED.match(name)
         stem, number = (match[1], match[2]) if match else (name, "")
         process, space, thread = stem.partition(" (")
-        return f"{self.process(process)}{space}{self.program(thread.removesuffix(')')) if space else ''}" + (
-            f"){number}" if space else number
-        )
+        shown = f" ({self.program(thread.removesuffix(')'))})" if space else ""
+        return f"{self.process(process)}{shown}{number}"
 
     def lock(self, name: str, *, of_kernel: bool) -> str:
         if name in public.MARKS or (of_kernel and re.fullmatch(r"[\w .#+()\[\]-]+", name) and "0xffff" not in name):

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import get_args
 
-from ..model import Kind, Module
 from ..model.kinds import kind_of_module
 from ..model.states import BLOCKED, ENDED, RUNNABLE_STATES, RUNNING, UNKNOWN
 
@@ -38,10 +36,12 @@ _PACKAGES = frozenset({
     "tqdm", "requests", "urllib3", "aiohttp", "asyncpg", "psycopg", "psycopg2", "redis", "grpc", "google", "yaml",
     "tokenizers", "safetensors", "huggingface_hub", "wandb", "tensorboard", "pip", "setuptools", "pytest", "click",
 })  # fmt: skip
-_PYTHON_FILE = re.compile(r"(?:.*/)?(?:lib/)?(python3\.\d+)/(?:(site-packages|dist-packages)/)?((\w+)(?:/\w+)*\.py)\Z", re.S)
-_DIST = re.compile(r"(?:.*/)?(?:site|dist)-packages/((\w+)(?:/\w+)*\.py)\Z", re.S)
-_KERNEL_FILE = re.compile(r"\[kernel\.kallsyms\]|\[bpf\]|\[__builtin\w*\]|\[\w{1,56}\]|[\w-]{1,56}\.ko|\[(?:vdso|vsyscall)\]")
-_DEVICE = re.compile(r"/dev/(?:nvidia[\w-]*|null|zero|full|u?random|net/tun|kfd|dri/\w+\d+|kvm|fuse|tty|ptmx|pts/\d+|infiniband/\w+\d+)")
+_PYTHON_FILE = re.compile(r"(?:.*/)?(python3\.\d+)/((\w+)(?:/\w+)*\.py)\Z", re.DOTALL)
+_DIST = re.compile(r"(?:.*/)?(?:site|dist)-packages/((\w+)(?:/\w+)*\.py)\Z", re.DOTALL)
+_KERNEL_FILE = re.compile(r"\[kernel\.kallsyms\]|vmlinux[\w.-]*|\[\w{1,56}\]|[\w-]{1,56}\.ko")
+_DEVICE = re.compile(
+    r"/dev/(?:nvidia[\w-]*|null|zero|full|u?random|net/tun|kfd|dri/\w+\d+|kvm|fuse|tty|ptmx|pts/\d+|infiniband/\w+\d+)"
+)
 FUNCTIONS = frozenset({
     "main", "_start", "<module>", "<lambda>", "<listcomp>", "<dictcomp>", "<genexpr>", "<setcomp>", "start_thread",
     "clone", "clone3", "__clone", "__clone3", "_init", "_fini",
@@ -62,14 +62,14 @@ VALUES = frozenset({
     "alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "contentions", "delay", "runnable", "runs", "",
 })  # fmt: skip
 """Names and units of values."""
-KINDS = frozenset(get_args(Kind))
-_TITLE = re.compile(r"Off-CPU time|On-CPU time|Wall-clock time|Blocked time by waker|Time in calls|Time in ioctl calls|Events")
+_TITLE = re.compile(r"Off-CPU time|On-CPU time|Wall-clock time|Blocked time by waker|Time in (?:ioctl )?calls|Events")
 
 
 def library(path: str) -> str:
     """The name of a file that everybody has, of the kernel or of a known library or program; "" for another one."""
     if kind_of_module(path) == "kernel" or path in ("[vdso]", "[vsyscall]"):
-        return path if _KERNEL_FILE.fullmatch(path) else ""
+        name = path.rpartition("/")[2]
+        return name if _KERNEL_FILE.fullmatch(name) else ""
     name = path.removesuffix(" (deleted)").rpartition("/")[2]
     return name if _LIBRARIES.fullmatch(name) or _PROGRAMS.fullmatch(name) or _is_extension(path) else ""
 
@@ -77,11 +77,7 @@ def library(path: str) -> str:
 def _is_extension(path: str) -> bool:
     """A module of a known package or of CPython itself, in C."""
     match = re.search(r"/(?:lib-dynload|(?:site|dist)-packages/(\w+))/(?:[\w.]+/)*[\w.-]+\.so\Z", path)
-    return bool(match) and (match is not None and (match[1] is None or match[1] in _PACKAGES))
-
-
-def is_kernel(module: Module | None) -> bool:
-    return module is not None and kind_of_module(module.path) == "kernel" and bool(library(module.path))
+    return match is not None and (match[1] is None or match[1] in _PACKAGES)
 
 
 def python_file(path: str) -> str:
@@ -90,8 +86,8 @@ def python_file(path: str) -> str:
         return path if path[8:-1].partition(".")[0] in sys.stdlib_module_names | {"zipimport"} else ""
     if (match := _DIST.match(path)) and match[2] in _PACKAGES:
         return f"site-packages/{match[1]}"
-    if (match := _PYTHON_FILE.match(path)) and not match[2] and match[4] in sys.stdlib_module_names:
-        return f"{match[1]}/{match[3]}"
+    if (match := _PYTHON_FILE.match(path)) and match[3] in sys.stdlib_module_names:
+        return f"{match[1]}/{match[2]}"
     return ""
 
 

@@ -36,15 +36,16 @@ def anonymised(profile: Profile, *, keep_functions: bool = False) -> Profile:
     for frame in frames:
         names.unlearn(frame)
     shared: dict[Frame, Frame] = {}
-    changed = {frame: shared.setdefault(made, made) for frame in frames for made in (names.frame(frame),)}
+    changed: dict[Frame, Frame] = {}
+    for frame in frames:
+        made = names.frame(frame)
+        changed[frame] = shared.setdefault(made, made)
     labels = {given: _labels(names, given) for given in dict.fromkeys(sample.labels for sample in profile.samples)}
     samples = [
         Sample(tuple(map(changed.__getitem__, stack)), values, labels[given])
         for stack, values, given in profile.samples
     ]
-    parts: dict[str, Any] = {
-        part: [without_private(names, each) for each in getattr(profile, part)] for part in PARTS
-    }
+    parts: dict[str, Any] = {part: [without_private(names, each) for each in getattr(profile, part)] for part in PARTS}
     return Profile(
         [ValueType(names.value(each.name), names.value(each.unit), each.aggregate) for each in profile.value_types],
         samples,

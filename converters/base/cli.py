@@ -283,5 +283,7 @@ def mode_option(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.BadParameter(f"{value!r} is no mode such as 0600, 0640 or 0644", ctx, param)
         return int(value, 8)
 
-    text = "The mode of the files: 0600 (default) for their owner only; 0640, the group reads them, too; 0644: everybody."
+    text = (
+        "The mode of the files: 0600 (default) for their owner only; 0640, the group reads them, too; 0644: everybody."
+    )
     return click.option("--mode", default="0600", metavar="OCTAL", callback=parsed, help=text)(function)

@@ -72,7 +72,6 @@ class Kallsyms:
 
     def find(self, addresses: NDArray[np.uint64]) -> list[tuple[str, Module] | None]:
         """(name, module) of the code at each absolute address, None where there is none."""
-        import numpy as np
 
         return [found[:2] if found else None for _, found in self._find(addresses)]
 
