@@ -166,8 +166,7 @@ def main(**given: Any) -> None:
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
         also = graph_options.writing(profile, options, given)
-        how = {"force": given["force"], "owner": sudo_owner(), "mode": given["mode"]}
-        writing = output.writing(profile, outputs, options, **how)
+        writing = output.writing(profile, outputs, options, force=given["force"], owner=sudo_owner())
         output.put_all((*writing, *also))
 
 
@@ -285,6 +284,7 @@ def _write_options(given: Mapping[str, Any], profile: Profile, value: str, forma
         form=given["form"] or "",
         rows=given["rows"],
         by=given["by"],
+        mode=given["mode"],
         idle=given["idle"],
         **picture_options.wanted(given),
     )

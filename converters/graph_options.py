@@ -64,5 +64,5 @@ def writing(profile: Profile, wanted: WriteOptions, given: Mapping[str, Any]) ->
     """What writes the graph that ``given`` asks for, if it asks for one; StallscopeError if that fails."""
     if not given.get("graph"):
         return ()
-    how = {"force": given["force"], "owner": sudo_owner(), "mode": given["mode"]}
-    return (partial(output.write_graph, profile, given["graph"], wanted, **how),)
+    write = partial(output.write_graph, profile, given["graph"], wanted, force=given["force"], owner=sudo_owner())
+    return (write,)

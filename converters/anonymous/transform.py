@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..base.units import plural
@@ -21,7 +22,8 @@ CHANGED = ("value_types", "samples", "title", "host", "lost", "comments", "defau
 _TOLD = re.compile(
     r"the unwind tables did not fit: raise --unwind-memory, or trace fewer processes|"
     r"the kernel side's tables were full: raise --table-size, or trace fewer processes|"
-    r"the ring buffer was full: raise --buffer|[\d,]+ waits? of which a switch was not seen: timed by the thread's CPU time"
+    r"the ring buffer was full: raise --buffer|"
+    r"[\d,]+ waits? of which a switch was not seen: timed by the thread's CPU time"
 )
 """Remarks that name nothing."""
 
@@ -75,24 +77,24 @@ def _labels(names: Pseudonyms, labels: Labels) -> Labels:
     return tuple(sorted(changed, key=lambda pair: pair[0]))
 
 
-_NUMBER_LABELS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid"})
+_NUMBERS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid"})
+"""Labels."""
+_TEXTS: dict[str, Callable[[Pseudonyms, str], str]] = {
+    "host": lambda names, value: names.made("host", value),
+    "input": lambda names, value: names.made("input", value),
+    "process": Pseudonyms.process,
+    **dict.fromkeys(("thread", "waker_thread", "chain_thread"), Pseudonyms.program),
+    "waker": Pseudonyms.numbered,
+    **dict.fromkeys(("state", "open"), Pseudonyms.state),
+    **dict.fromkeys((*LABELS, "chain_tids"), Pseudonyms.number),
+}
 
 
 def _label(names: Pseudonyms, key: str, value: str | int) -> tuple[str, str | int]:
     if isinstance(value, int):
-        return (key if key in _NUMBER_LABELS else names.made("label", key)), value
-    if key in ("host", "input"):
-        return key, names.made(key, value)
-    if key == "process":
-        return key, names.process(value)
-    if key in ("thread", "waker_thread", "chain_thread"):
-        return key, names.program(value)
-    if key == "waker":
-        return key, names.numbered(value)
-    if key in ("state", "open"):
-        return key, names.state(value)
-    if key in LABELS or key == "chain_tids":
-        return key, names.number(value)
+        return (key if key in _NUMBERS else names.made("label", key)), value
+    if key in _TEXTS:
+        return key, _TEXTS[key](names, value)
     return names.made("label", key), names.made("value", value)
 
 

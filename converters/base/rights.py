@@ -71,7 +71,7 @@ def with_rights_of(owner: Owner, function: Callable[[], _T]) -> _T:
 
 
 def _take(owner: Owner) -> None:
-    """Makes the calling thread access files as the user. The kernel takes root's capabilities for files away with it."""
+    """Makes the calling thread access files as the user. The kernel takes root's capabilities away."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

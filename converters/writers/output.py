@@ -139,12 +139,11 @@ def write_graph(
     *,
     force: bool = False,
     owner: Owner | None = None,
-    mode: int = safefile.PRIVATE,
 ) -> None:
     """Writes the wait-for graph in the format of ``path``'s suffix; .svg: drawn by graphviz. Like `write`."""
     drawing = importlib.import_module(f"{__package__}.{_DRAWING}") if format_of(path) == "svg" else None
     writer = cast("Writer", drawing or writer_for(path))
-    _write(writer, profile, path, options or WriteOptions(), _File(force, owner, mode))
+    _write(writer, profile, path, options or WriteOptions(), _File(force, owner))
 
 
 def is_stdout(path: str | Path) -> bool:
@@ -198,21 +197,19 @@ def write(
     *,
     force: bool = False,
     owner: Owner | None = None,
-    mode: int = safefile.PRIVATE,
 ) -> None:
     """Writes ``profile`` in the format of ``path``'s suffix, else in ``options.format``: the whole file or none.
 
-    ``owner``, ``mode``: as `safefile.create` takes them; commands pass `sudo_owner()`. Raises StallscopeError. On standard output, a
+    ``owner`` as `safefile.create` takes it; commands pass `sudo_owner()`. Raises StallscopeError. On standard output, a
     reader that closes it is not an error.
     """
     options = options or WriteOptions()
-    _write(writer_for(path, options.format), profile, path, options, _File(force, owner, mode))
+    _write(writer_for(path, options.format), profile, path, options, _File(force, owner))
 
 
 class _File(NamedTuple):
     force: bool
     owner: Owner | None
-    mode: int
 
 
 def _write(writer: Writer, profile: Profile, path: str | Path, options: WriteOptions, how: _File) -> None:
@@ -223,7 +220,7 @@ def _write(writer: Writer, profile: Profile, path: str | Path, options: WriteOpt
         _check_descriptor(path, number)
         _write_descriptor(writer, profile, number, options)
         return
-    with safefile.create(Path(path), force=how.force, owner=how.owner, mode=how.mode) as file:
+    with safefile.create(Path(path), force=how.force, owner=how.owner, mode=options.mode) as file:
         if not str(path).lower().endswith(tuple(_PACKED)):
             writer.write(profile, file, options)
             return
@@ -238,10 +235,9 @@ def write_all(
     *,
     force: bool = False,
     owner: Owner | None = None,
-    mode: int = safefile.PRIVATE,
 ) -> None:
     """Writes every path, even if others fail; then raises one StallscopeError that names all failures."""
-    put_all(writing(profile, paths, options, force=force, owner=owner, mode=mode))
+    put_all(writing(profile, paths, options, force=force, owner=owner))
 
 
 def writing(
@@ -251,11 +247,10 @@ def writing(
     *,
     force: bool = False,
     owner: Owner | None = None,
-    mode: int = safefile.PRIVATE,
 ) -> Iterator[Callable[[], None]]:
     """What writes each of the paths."""
     for path in paths:
-        yield partial(write, profile, path, options, force=force, owner=owner, mode=mode)
+        yield partial(write, profile, path, options, force=force, owner=owner)
 
 
 def put_all(each: Iterable[Callable[[], None]]) -> None:

@@ -31,8 +31,9 @@ def check(path: Path) -> None:
 def test_in_no_format_of_any_command(tmp_path: Path, command: str) -> None:
     paths = [tmp_path / f"out.{suffix}" for suffix in SUFFIXES]
     outputs = [word for path in paths for word in ("-o", path)]
+    program = str(Path(sys.executable).with_name(command))
     with Workload("sleeps", 2, linger=True):
-        finished = run("-a", "-d", 1, *outputs, "--json", command=str(Path(sys.executable).with_name(command))).check_succeeded()
+        finished = run("-a", "-d", 1, *outputs, "--json", command=program).check_succeeded()
     assert not _ADDRESS.search(finished.out.encode())
     for path in paths:
         check(path)

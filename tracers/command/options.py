@@ -260,7 +260,8 @@ def frequency_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--lines --container-pid --[no-]python --python-only --native-python --kernel-addresses: how frames and processes are named."""
+    """--lines --container-pid --[no-]python --python-only --native-python --kernel-addresses: how what is seen is
+    named."""
     options: list[Decorator] = [
         click.option(
             "--lines",

@@ -129,7 +129,8 @@ class Results:
             print(printable(line), file=sys.stderr)
 
     def _write_files(self, profile: Profile, stream: TextIO) -> None:
-        options = WriteOptions(per_thread=self.per_thread, by=self.graph.get("by", ""), idle=self._shows_idle)
+        by, idle = self.graph.get("by", ""), self._shows_idle
+        options = WriteOptions(per_thread=self.per_thread, by=by, idle=idle, mode=self.mode)
         graphed = profile
         if self.merge:
             from ...converters.transforms import merge_processes
@@ -151,8 +152,8 @@ class Results:
                 yield path
 
         try:
-            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force, "mode": self.mode})
-            writing = output.writing(profile, shown(), options, force=self.force, owner=sudo_owner(), mode=self.mode)
+            also = graph_options.writing(graphed, options, {**self.graph, "force": self.force})
+            writing = output.writing(profile, shown(), options, force=self.force, owner=sudo_owner())
             output.put_all(itertools.chain(writing, also))
         finally:
             progress.clear()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...base.errors import StallscopeError
+from ...base.safefile import PRIVATE
 
 if TYPE_CHECKING:
     from ...model import Kind, Profile
@@ -71,6 +72,8 @@ class WriteOptions:
     """Maximum number of rows in a table."""
     by: str = "thread"
     """What a node of a wait-for graph is: a thread or a process."""
+    mode: int = PRIVATE
+    """Of the file."""
     idle: bool = False
     """Drawings of a wait-for graph also show what idle threads wait for."""
 

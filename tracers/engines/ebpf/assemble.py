@@ -74,8 +74,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
-    locks = locks_of(capture, by_row, stacks, names, wakers, kernel_addresses=naming.kernel_addresses)
-    gil = gil_of(capture, by_row, stacks, names)
+    locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)

@@ -97,19 +97,12 @@ def _numbered(waits: Iterable[_Wait], lives: Lives, ours: set[int]) -> list[_Wai
 
 
 def locks_of(
-    capture: Capture,
-    rows: Mapping[int, Row],
-    stacks: Stacks,
-    names: Names,
-    wakers: Wakers,
-    *,
-    kernel_addresses: bool = False,
+    capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names, wakers: Wakers
 ) -> list[LockTimes]:
-    """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack.
-    ``kernel_addresses``: see `LockNames`."""
+    """The locks, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
     if capture.locks is None:
         return []
-    finder = LockNames(capture, capture.locks, kernel_addresses=kernel_addresses)
+    finder = LockNames(capture, capture.locks, kernel_addresses=stacks.kernel_addresses)
     return _Assembling(capture, rows, stacks, names, wakers).locks(finder)
 
 

@@ -53,6 +53,7 @@ class Stacks:
         kernel_addresses: bool = False,
     ) -> None:
         """``kernel_addresses``: frames of the kernel have absolute ones."""
+        self.kernel_addresses = kernel_addresses
         self.missing = 0
         """Stacks whose frames were lost."""
         self.ends: Counter[str] = Counter()
