@@ -64,8 +64,8 @@ def anonymised(profile: Profile, *, keep_functions: bool = False) -> Profile:
 
 def _name_processes(profile: Profile, names: Pseudonyms) -> None:
     """Processes come before threads, whose main ones have the same names."""
-    for each in (*profile.processes, *profile.threads):
-        names.process(each.process)
+    for process in (*(each.process for each in profile.processes), *(each.process for each in profile.threads)):
+        names.process(process)
     for labels in dict.fromkeys(sample.labels for sample in profile.samples):
         for key, value in labels:
             if key == "process":

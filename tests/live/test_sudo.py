@@ -29,8 +29,22 @@ def test_outputs_belong_to_the_user(home: Path) -> None:
     for suffix in FORMATS:
         status = (home / f"out.{suffix}").lstat()
         assert (status.st_uid, status.st_gid, status.st_nlink) == (NOBODY, NOBODY, 1)
-        assert status.st_mode & 0o133 == 0
+        assert status.st_mode & 0o777 == 0o600
     assert len(list(home.iterdir())) == len(FORMATS)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_no_file_where_the_user_may_not_write(tmp_path: Path, force: bool) -> None:
+    """Who may only run our commands by sudo gets no files into /etc/cron.d by them."""
+    folder = tmp_path / "cron.d"
+    folder.mkdir()
+    old = folder / "out.svg"
+    if force:
+        old.write_text("precious")
+    options = ["--force"] if force else []
+    cause, _ = run("-o", old, *options, "--", "sleep", 0.1, **sudo()).check_failed()
+    assert cause == f"{old} cannot be written: user {NOBODY}, who called sudo, may not do that"
+    assert [each.read_text() for each in folder.iterdir()] == ["precious"] * force
 
 
 def test_without_sudo_they_belong_to_root(home: Path) -> None:
@@ -151,6 +165,7 @@ def test_folder_that_another_user_linked_is_refused(home: Path, tmp_path: Path, 
             cause, _ = run("-p", workload.pid, "-d", 0.1, "-o", folder / "out.svg", **sudo()).check_failed()
         else:
             folder.mkdir()
+            os.chown(folder, NOBODY, NOBODY)
             with Tracer("-p", workload.pid, "-o", folder / "out.svg", **sudo()) as tracer:
                 tracer.ready()
                 folder.rmdir()
