@@ -112,7 +112,9 @@ class Pseudonyms:
         """Of a process or thread: the main thread has its process's name, and keeps it."""
         if public.is_program(name):
             return name
-        return self._programs.setdefault(name, self.made(what, name))
+        if name not in self._programs:
+            self._programs[name] = self.made(what, name)
+        return self._programs[name]
 
     def process(self, name: str) -> str:
         return self.program(name, "process")
