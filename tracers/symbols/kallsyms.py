@@ -58,6 +58,7 @@ class Kallsyms:
         self.restricted = bool(len(addresses)) and not addresses.any()
         """Whether kptr_restrict hides the addresses; then there are no names."""
         self._low, self._high = self._address_of(b"_stext"), self._address_of(b"_etext")
+        self._image_end = self._address_of(b"_end")
         self._absolute = absolute
         self._bases: dict[str, int] = {}
 
@@ -72,7 +73,6 @@ class Kallsyms:
 
     def find(self, addresses: NDArray[np.uint64]) -> list[tuple[str, Module] | None]:
         """(name, module) of the code at each absolute address, None where there is none."""
-
         return [found[:2] if found else None for _, found in self._find(addresses)]
 
     def places(self, addresses: NDArray[np.uint64], back: int) -> list[KernelPlace]:
@@ -92,7 +92,7 @@ class Kallsyms:
             base = start if module.startswith(_SINGLE) else self._base(module)
             return KernelPlace(found[0], found[1], address - base if 0 < base <= address else 0)
         base = 0 if module.startswith(_SINGLE) or not start else self._base(module)
-        is_near = address - start < _MAX_GAP if module else address < self._address_of(b"_end")
+        is_near = address - start < _MAX_GAP if module else address < self._image_end
         if not (base and base <= address and is_near):
             return KernelPlace(UNKNOWN, KERNEL, 0)
         return KernelPlace(f"[{module or 'kernel'}+{address - base:#x}]", module_named(module), address - base)

@@ -155,6 +155,15 @@ def test_running_kernel(running: tuple[Kallsyms, list[tuple[int, str, str]]]) ->
     assert names(symbols, start - 1, end, 0x401000) == [None] * 3
 
 
+def test_no_place_of_the_running_kernel_tells_where_it_is(running: tuple[Kallsyms, list[tuple[int, str, str]]]) -> None:
+    symbols, lines = running
+    every = np.array(sorted({address for address, _, _ in lines}), np.uint64)
+    places = symbols.places(np.concatenate([every, every + np.uint64(1 << 20)]), 1)
+    assert max(place.address for place in places) < 1 << 32
+    assert not any("0xffff" in place.name for place in places)
+    assert sum(place.address > 0 for place in places) > 30_000
+
+
 def test_well_known_functions_win_over_markers(running: tuple[Kallsyms, list[tuple[int, str, str]]]) -> None:
     symbols, lines = running
     at = {name: address for address, _, name in lines}
