@@ -29,7 +29,7 @@ class Types:
 
 
 def name(address: int = LOCK, kind: str = "rwsem", **changes: Any) -> str:
-    return LockFields(cast(Any, Types())).name(address, kind, FOUND._replace(**changes))
+    return LockFields(cast(Any, Types())).name(address, kind, FOUND._replace(**changes), "at {:#x}".format)
 
 
 def test_type_and_field() -> None:

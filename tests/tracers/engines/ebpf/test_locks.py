@@ -45,6 +45,8 @@ APP = Module("/opt/app")
 
 
 class Stacks:
+    kernel_addresses = False
+
     def of(self, row: Row) -> Stack:
         kernel = FUTEX if row.origin.kstack == 1 else ("asm_exc_page_fault", "folio_wait_bit")
         user = PLACES.get(row.origin.ustack, ())
@@ -78,7 +80,7 @@ class Wakers:
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procfs, "tgid_of", lambda tid: None)
     monkeypatch.setattr(
-        module, "LockNames", lambda capture, found: SimpleNamespace(name=lambda key, kind: f"{key} {kind}")
+        module, "LockNames", lambda capture, found, **_: SimpleNamespace(name=lambda key, kind: f"{key} {kind}")
     )
 
 
