@@ -84,11 +84,13 @@ class Pseudonyms:
     def command(self, name: str) -> str:
         """``TUNSETQUEUE /dev/net/tun``: a command of ioctl and a device."""
         command, space, device = name.partition(" ")
+        if name in public.MARKS:
+            return name
         shown = command if _COMMAND.fullmatch(command) or bare(command) in self._public else self.function(command)
         return f"{shown}{space}{self.device(device)}" if space else shown
 
     def device(self, path: str) -> str:
-        return path if not path or public.is_device(path) else self.made("device", path)
+        return path if path in public.MARKS or public.is_device(path) else self.made("device", path)
 
     def module(self, module: Module) -> Module:
         """A known library keeps its name and build-id, another file has neither."""
@@ -149,7 +151,9 @@ class Pseudonyms:
 
     def error(self, text: str) -> str:
         """Of a call: ``EBUSY``, ``cudaErrorNotReady``, a number; or `LEFT`."""
-        known = re.fullmatch(r"E[A-Z0-9]+|(?:cuda|CUDA|nccl|cu|hip)\w+|-?\d+|left without a return", text)
+        known = text in public.MARKS or re.fullmatch(
+            r"E[A-Z0-9]+|(?:cuda|CUDA|nccl|cu|hip)\w+|-?\d+|left without a return", text
+        )
         return text if known else self.made("error", text)
 
     def value(self, text: str) -> str:

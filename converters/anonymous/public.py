@@ -51,7 +51,9 @@ MARKS = frozenset({
     "--", "[stack lost]", "[no stack]", "[switch not reported]", "[not started yet]", "[not sampled]", "[other stacks]",
     "[lost]", "[asleep]", "[not started]", "[stopped by eu-stack]", "[unmapped]", "[anon]", "[unknown]", "[kernel]",
     "[timer]", "[interrupt]", "[Python function]", "[other names]", "[other locks]", "[shared memory]", "[remapped]",
-    "[idle]", "[nobody]", "unknown", "",
+    "[unknown waker]", "[still waiting]", "[another core]", "[others]", "[other threads]", "[other ioctls]",
+    "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]", "[interrupts]",
+    "",
 })  # fmt: skip
 """What stands for something else."""
 STATES = frozenset({*BLOCKED, *RUNNABLE_STATES, RUNNING, ENDED, UNKNOWN, "not traced", "yes", "no", ""})
