@@ -52,7 +52,8 @@ MARKS = frozenset({
     "[lost]", "[asleep]", "[not started]", "[stopped by eu-stack]", "[unmapped]", "[anon]", "[unknown]", "[kernel]",
     "[timer]", "[interrupt]", "[Python function]", "[other names]", "[other locks]", "[shared memory]", "[remapped]",
     "[unknown waker]", "[still waiting]", "[another core]", "[others]", "[other threads]", "[other ioctls]",
-    "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]", "[interrupts]",
+    "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]",
+    "[interrupts]",
     "",
 })  # fmt: skip
 """What stands for something else."""
