@@ -74,7 +74,10 @@ def freed_at(path: str) -> int:
 
 @pytest.mark.parametrize("version", list(interpreters()))
 def test_a_bystander_has_one_breakpoint_at_a_function(version: str) -> None:
-    with running(interpreters()[version], "print(0)") as (pid, _), running(interpreters()[version], "print(0)") as other:
+    with (
+        running(interpreters()[version], "print(0)") as (pid, _),
+        running(interpreters()[version], "print(0)") as other,
+    ):
         places, remarks = while_traced(pid, other[0])
         assert places == [freed_at(runtime_in(pid)[0].path)]
         assert not any("read each time" in remark for remark in remarks)

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ..base.budget import Readings
 from ..base.descriptors import Budget
 from ..images.files import HOST, Root, open_mapped, wall_from_monotonic
 from ..images.maps import AddressSpace, Mapping, read_maps
@@ -104,6 +105,7 @@ class ProcessSpaces:
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
         self._roots: dict[tuple[str, int, int], Root] = {}
         self.descriptors = Budget(fd_budget)
+        self.readings = Readings()
 
     def adopt(self, pid: int, time_ns: int = 0) -> Process | None:
         """Reads the maps of a live process and opens its files. None, and counted as lost, when it has exited.
@@ -340,7 +342,7 @@ class ProcessSpaces:
             except (OSError, ValueError):
                 self.descriptors.give_back()
                 self.lost[NOT_OPENED] += 1
-        self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns, self.descriptors)
+        self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns, self.descriptors, self.readings)
 
     def _describe(self, process: Process) -> None:
         """Fills in what /proc shows; what it no longer shows stays as it is."""

@@ -59,7 +59,9 @@ def built(folder: Path, flags: tuple[str, ...], other: str = "0") -> Path:
 
 def symbols_of(path: Path) -> dict[str, int]:
     said = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    return {name: int(address, 16) for address, _, name in (line.split() for line in said.splitlines() if line[0] != " ")}
+    return {
+        name: int(address, 16) for address, _, name in (line.split() for line in said.splitlines() if line[0] != " ")
+    }
 
 
 @pytest.mark.parametrize("kind", CASES)
