@@ -33,14 +33,7 @@ class ObjectFile:
     """
 
     def __init__(
-        self,
-        mapping: Mapping,
-        root: Root,
-        fd: int | None,
-        mapped_ns: int,
-        descriptors: Budget | None = None,
-        *,
-        readings: Readings | None = None,
+        self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int, descriptors: Budget | None = None
     ) -> None:
         self.path = mapping.file_path
         self.problem = ""
@@ -50,7 +43,8 @@ class ObjectFile:
         self._fd = fd
         self._mapped_ns = mapped_ns
         self._descriptors = descriptors or Budget()
-        self._readings = readings or Readings()
+        self.readings = Readings()
+        """What may be read of it, and of other files."""
         self._elf: ElfFile | None = None
         self._debug: tuple[ElfFile, int] | None = None
         """Its separate debug file."""
@@ -117,10 +111,10 @@ class ObjectFile:
         if table is None:
             return [None] * len(vaddrs)
         unread = table.unread
-        with self._readings.seconds.spent():
+        with self.readings.seconds.spent():
             found = table.find(vaddrs)
         if table.unread and not unread:
-            self._readings.leave_out(self.path, "their names are too long")
+            self.readings.leave_out(self.path, "their names are too long")
         return found
 
     def named(self, names: Collection[str]) -> dict[str, list[Symbol]]:
@@ -180,18 +174,18 @@ class ObjectFile:
 
     def _forget_symbols(self) -> None:
         if self._table is not None:
-            self._readings.symbols.give_back(self._table.size)
+            self.readings.symbols.give_back(self._table.size)
         self._table = self._bounds = None
 
     def _symbols(self) -> SymbolTable | None:
         if self._table is None and self.elf() is not None:
-            if self._readings.seconds.is_over:
+            if self.readings.seconds.is_over:
                 self._leave_out("those of other files took too much time")
                 return None
             try:
-                with self._readings.seconds.spent():
+                with self.readings.seconds.spent():
                     self._table = self._load()
-                self._readings.symbols.take(self._table.size)
+                self.readings.symbols.take(self._table.size)
             except TooMuch as error:
                 self._leave_out(str(error))
             except ElfError as error:
@@ -200,7 +194,7 @@ class ObjectFile:
 
     def _leave_out(self, why: str) -> None:
         self.problem = why
-        self._readings.leave_out(self.path, why)
+        self.readings.leave_out(self.path, why)
 
     def _load(self) -> SymbolTable:
         assert self._elf is not None
@@ -211,14 +205,14 @@ class ObjectFile:
                 files.append(debug[0])
             if debug is None or not has_symtab(debug[0]):
                 files += _embedded(self._elf)
-        most = min(self._readings.symbols.left, MAX_SYMBOLS)
+        most = min(self.readings.symbols.left, MAX_SYMBOLS)
         try:
             return SymbolTable(files, self._functions, most)
         except ElfError as error:
             if len(files) == 1:
                 raise
             if isinstance(error, TooMuch):
-                self._readings.leave_out(self.path, f"its debug file: {error}")
+                self.readings.leave_out(self.path, f"its debug file: {error}")
         # A damaged debug file must not cost the names that the program itself exports.
         return SymbolTable(files[:1], self._functions, most)
 
