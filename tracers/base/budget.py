@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
 from ...converters.base.units import plural
 
@@ -21,6 +22,17 @@ SYMBOLS = 6_000_000
 SECONDS, SHARE = 60.0, 0.25
 """CPU time that symbols of all files may take: so much, and this share of the time since the first one was read."""
 _NAMED = 3
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """StallscopeError that names the file if memory is used up inside."""
+    try:
+        yield
+    except MemoryError:
+        raise StallscopeError(
+            f"the tracer's memory is used up while {printable(path)} is read", "leave its process out of the trace"
+        ) from None
 
 
 class Limit:

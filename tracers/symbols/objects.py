@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...converters.model import Module
-from ..base.budget import Readings
+from ..base.budget import Readings, reading
 from ..base.descriptors import Budget
 from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import MAX_SYMBOLS, ElfError, ElfFile, FileSource, TooMuch
@@ -183,7 +183,7 @@ class ObjectFile:
                 self._leave_out("those of other files took too much time")
                 return None
             try:
-                with self.readings.seconds.spent():
+                with reading(self.path), self.readings.seconds.spent():
                     self._table = self._load()
                 self.readings.symbols.take(self._table.size)
             except TooMuch as error:

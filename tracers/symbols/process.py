@@ -30,6 +30,7 @@ NO_PID = 1 << 30
 NO_DESCRIPTORS = "files not kept open for want of descriptors"
 MALFORMED = "malformed lines in JIT maps"
 LEFT_OUT = "lines of JIT maps that were left out"
+TOO_MANY = "executable mappings that were left out: a process has too many"
 NOT_READ = "JIT maps that were not read, because others took the time or memory"
 
 
@@ -101,7 +102,7 @@ class ProcessSpaces:
         """For pids that came back, in order: when the next process began, and the number of the one before."""
         self._uses = _Uses()
         self._next = NO_PID
-        self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED, LEFT_OUT, NOT_READ), 0)
+        self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED, LEFT_OUT, NOT_READ, TOO_MANY), 0)
         self.listeners: list[Callable[[int, Mapping], None]] = []
         """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
@@ -131,6 +132,7 @@ class ProcessSpaces:
         for mapping in mappings:
             process.space.map_unless_other(mapping)
             self._open(process, mapping, time.time_ns())
+        self._count_left_out(process.space)
         return process
 
     def refresh(self, pid: int) -> None:
@@ -149,6 +151,7 @@ class ProcessSpaces:
         for mapping in mappings:
             process.space.map_in_gaps(mapping)
             self._open(process, mapping, time.time_ns())
+        self._count_left_out(process.space)
 
     def fork(self, parent: int, child: int, time_ns: int = 0) -> int:
         """``parent`` forked the process (not thread) ``child``, which has the same mappings.
@@ -204,6 +207,7 @@ class ProcessSpaces:
         if mapping.path == "//anon":
             mapping = mapping._replace(path="")
         process.space.map_unless_other(mapping)
+        self._count_left_out(process.space)
         self._open(process, mapping, wall_from_monotonic(time_ns))
 
     def exit(self, pid: int) -> None:
@@ -351,6 +355,10 @@ class ProcessSpaces:
                 self.lost[NOT_OPENED] += 1
         self._objects[mapping.key] = ObjectFile(mapping, process.root, fd, mapped_ns, self.descriptors)
         self._objects[mapping.key].readings = self.readings
+
+    def _count_left_out(self, space: AddressSpace) -> None:
+        self.lost[TOO_MANY] += space.left_out
+        space.left_out = 0
 
     def _describe(self, process: Process) -> None:
         """Fills in what /proc shows; what it no longer shows stays as it is."""
