@@ -28,7 +28,9 @@ def said(script: str) -> list[str]:
 
 def test_held_and_restored() -> None:
     lines = said(
-        "with last_line.held():\n  print(state()[0] == last_line.most(), int(state()[1]) >= 500)\nprint(state() == before)"
+        "with last_line.held():\n"
+        "  print(state()[0] == last_line.most(), int(state()[1]) >= 500)\n"
+        "print(state() == before)"
     )
     assert lines == ["True True", "True"]
 
