@@ -71,7 +71,10 @@ TESTED_ELSEWHERE: dict[str, str] = {
 }
 """Modules without a test file of their own, and why."""
 
-MORE_TESTS = {"tests/tracers/measures/test_new_measure.py": "of no module: that a measure needs no other one's change"}
+MORE_TESTS = {
+    "tests/tracers/measures/test_new_measure.py": "of no module: that a measure needs no other one's change",
+    "tests/tracers/images/test_forged.py": "of all readers of files: what one that an attacker made may take",
+}
 """Test files without a module of their name, and why."""
 
 

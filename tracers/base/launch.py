@@ -8,6 +8,7 @@ import pwd
 import signal
 
 from ...converters.base.errors import StallscopeError
+from . import last_line
 
 
 class Launch:
@@ -29,6 +30,7 @@ class Launch:
                 os.close(self._gate)
                 _wait_quietly()
                 if os.read(gate_read, 1):  # end of file: the tracer is gone
+                    last_line.release()
                     _become_invoker()
                     _default_signals()
                     if quiet:

@@ -13,6 +13,7 @@ import click
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
 from ...converters.writers import output
+from ..base import last_line
 from ..base.launch import shell_status
 from ..base.scope import Scope
 from ..engines.protocol import Request
@@ -62,7 +63,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     if isinstance(engine, Stap) and engine.how.write:
         click.echo(printable(engine.compile(request, f"trace-{stem}")))
         return 0
-    outcome = engine.trace(request)
+    with last_line.held():
+        outcome = engine.trace(request)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
     results = replace(results, fit=Proposing(given, stem, engine, outcome.engine).fit)
     results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile
+from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, TooMuch
 from ..images.maps import Mapping
 from .layouts import Version
 
@@ -18,6 +18,8 @@ _OBJECT = 1
 _RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
 _LOAD = 1
 _MAX_STRINGS = 256 << 20
+"""Bytes of a table of names that are searched, so many at a time:"""
+_PIECE = 1 << 22
 
 
 class Runtime(NamedTuple):
@@ -66,23 +68,33 @@ def address_of(elf: ElfFile, mapping: Mapping, vaddr: int) -> int | None:
 def _variables(elf: ElfFile, wanted: set[bytes], kinds: Collection[int]) -> dict[bytes, int]:
     """The addresses of these variables, from tables of these kinds."""
     found: dict[bytes, int] = {}
-    for table in elf.sections:
-        if table["type"] not in kinds or not table["size"]:
-            continue
-        offset, size = elf.strings(table)
-        if size > _MAX_STRINGS:
-            raise ElfError("absurd names of symbols")
-        strings = elf.source.read(offset, size)
-        rows = elf.symbols(table)
-        rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _OBJECT) & (rows["size"] > 0)]
-        places = dict(zip(rows["name"].tolist(), rows["value"].tolist(), strict=True))
-        for name in wanted - found.keys():
-            at = strings.find(b"\0" + name + b"\0") + 1
-            if at and at in places:
-                found[name] = places[at]
+    for table in elf.symbol_tables(kinds):
+        places = _places(elf, *elf.strings(table), wanted - found.keys())
+        for rows in elf.symbol_pieces(table) if places else ():
+            rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _OBJECT) & (rows["size"] > 0)]
+            for at, name in places.items():
+                values = rows["value"][rows["name"] == at]
+                if len(values):
+                    found[name] = int(values[-1])
         if wanted <= found.keys():
             break
     return found
+
+
+def _places(elf: ElfFile, offset: int, size: int, wanted: Collection[bytes]) -> dict[int, bytes]:
+    """Where each of these names first is in a table of names, if it is there."""
+    if size > _MAX_STRINGS:
+        raise TooMuch("absurd names of symbols")
+    needles = {name: b"\0" + name + b"\0" for name in wanted}
+    overlap = max(map(len, needles.values()), default=0)
+    found: dict[bytes, int] = {}
+    for begin in range(0, size, _PIECE):
+        piece = elf.source.read(offset + begin, min(_PIECE + overlap, size - begin))
+        for name, needle in needles.items():
+            at = -1 if name in found else piece.find(needle)
+            if at >= 0:
+                found[name] = begin + at + 1
+    return {at: name for name, at in found.items()}
 
 
 def _initial_bytes(elf: ElfFile, vaddr: int, size: int) -> bytes:

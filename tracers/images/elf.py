@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -24,10 +25,15 @@ _ET_EXEC, _ET_DYN = 2, 3
 _NT_GNU_BUILD_ID = 3
 
 _PAGE = 4096
-_MAX_HEADERS = 1 << 16
+_MAX_SEGMENTS, _MAX_SECTIONS = 1 << 7, 1 << 13
+"""Linkers make about ten and forty."""
 _MAX_NOTES = 1 << 16
-_MAX_SYMBOLS = 1 << 23
-_MAX_NAME = 1 << 16
+MAX_SYMBOLS = 3_000_000
+"""Of a table, and of a file's tables together."""
+_PIECE = 1 << 18
+"""Symbols that are read at a time."""
+MAX_NAME = 1 << 16
+"""Bytes of a symbol's name; longer ones are left out."""
 _MAX_NAMES = 1 << 24
 _MAX_EMBEDDED = 64 << 20
 """Maximum size of a decompressed .gnu_debugdata."""
@@ -43,6 +49,10 @@ _SYM64 = [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("
 
 class ElfError(Exception):
     """Why a file is not used."""
+
+
+class TooMuch(ElfError):
+    """It has more of something than is read of a file."""
 
 
 class Source(Protocol):
@@ -238,15 +248,37 @@ class ElfFile:
             raise ElfError("damaged .gnu_debugdata") from error
         return ElfFile(BytesSource(data))
 
+    def symbol_tables(self, kinds: Collection[int] = (SHT_SYMTAB, SHT_DYNSYM)) -> list[Any]:
+        """The headers of the symbol tables of these kinds, in their order. ElfError for more than one of a kind, which
+        the System V ABI does not allow: each would cost the time and memory of all its symbols."""
+        import numpy as np
+
+        found = [self.sections[i] for i in np.flatnonzero(np.isin(self.sections["type"], list(kinds))).tolist()[:16]]
+        found = [row for row in found if row["size"]]
+        if len({int(row["type"]) for row in found}) < len(found):
+            raise TooMuch("more than one symbol table of a kind")
+        return found
+
     def symbols(self, table: Any) -> NDArray[np.void]:
-        """Rows (name, info, other, shndx, value, size) of one symbol table section."""
+        """Rows (name, info, other, shndx, value, size) of one symbol table section. `TooMuch` for an absurd number."""
+        import numpy as np
+
+        pieces = list(self.symbol_pieces(table))
+        return np.concatenate(pieces) if len(pieces) != 1 else pieces[0]
+
+    def symbol_pieces(self, table: Any) -> Iterator[NDArray[np.void]]:
+        """The same, some at a time, for tables of which a part is kept; there is at least one piece."""
         import numpy as np
 
         dtype = np.dtype(_SYM64 if self.is_64 else _SYM32)
-        count = int(table["size"]) // dtype.itemsize
-        if int(table["entsize"]) not in (0, dtype.itemsize) or count > _MAX_SYMBOLS:
+        count, begin = int(table["size"]) // dtype.itemsize, int(table["offset"])
+        if int(table["entsize"]) not in (0, dtype.itemsize):
             raise ElfError("absurd symbol table")
-        return np.frombuffer(self.source.read(int(table["offset"]), count * dtype.itemsize), dtype)
+        if count > MAX_SYMBOLS:
+            raise TooMuch(f"a table has over {MAX_SYMBOLS:,} symbols")
+        for first in range(0, max(count, 1), _PIECE):
+            size = min(_PIECE, count - first) * dtype.itemsize
+            yield np.frombuffer(self.source.read(begin + first * dtype.itemsize, size), dtype)
 
     def strings(self, table: Any) -> tuple[int, int]:
         """(offset, size) in the file of the string table that ``table`` is linked to."""
@@ -269,7 +301,7 @@ class ElfFile:
         layout = struct.Struct("<IIQQQQQQ" if self.is_64 else "<IIIIIIII")
         if not count:
             return []
-        if entsize != layout.size:
+        if entsize != layout.size or count > _MAX_SEGMENTS:
             raise ElfError("absurd program headers")
         rows = layout.iter_unpack(self.source.read(offset, count * layout.size))
         if self.is_64:
@@ -286,7 +318,7 @@ class ElfFile:
             raise ElfError("absurd section headers")
         if not count:  # too many for the header: the first section's size is the number
             count = int(np.frombuffer(self.source.read(offset, entsize), dtype)[0]["size"])
-        if count > _MAX_HEADERS:
+        if count > _MAX_SECTIONS:
             raise ElfError("absurd section headers")
         return np.frombuffer(self.source.read(offset, count * entsize), dtype)
 
@@ -307,7 +339,7 @@ def _page_end(address: int) -> int:
     return (address + _PAGE - 1) & -_PAGE
 
 
-def read_string(source: Source, offset: int, size: int, index: int, limit: int = _MAX_NAME) -> bytes | None:
+def read_string(source: Source, offset: int, size: int, index: int, limit: int = MAX_NAME) -> bytes | None:
     """The NUL-terminated string at ``index`` of the string table at [offset, offset+size).
 
     None when it is longer than ``limit``, has no end, or cannot be read.

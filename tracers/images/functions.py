@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile
+from .elf import MAX_NAME, ElfFile, TooMuch
 from .symtab import better_name
 
 if TYPE_CHECKING:
@@ -13,7 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STT_FUNC = 2
-_MAX_STRINGS = 256 << 20
+_PIECE = 1 << 22
+"""Bytes of a table of names that are read at a time."""
+_MAX_NAMES = 512 << 20
+"""Bytes of all names of a table."""
+_MAX_KEPT, _EACH = 320 << 20, 100
+"""Memory of those that are kept, and of an empty one."""
 _LOAD, _EXECUTABLE = 1, 1
 _OF_GO = b".gopclntab", b".data.rel.ro.gopclntab", b".note.go.buildid", b".go.buildinfo"
 
@@ -32,9 +38,8 @@ def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int) -> li
     ElfError for a damaged file.
     """
     names: dict[int, str] = {}
-    for table in elf.sections:
-        if table["type"] in (SHT_DYNSYM, SHT_SYMTAB) and table["size"]:
-            _add_names(elf, table, wanted, names)
+    for table in elf.symbol_tables():
+        _add_names(elf, table, wanted, names)
     found = []
     for vaddr, name in sorted(names.items()):
         segment = next(
@@ -55,9 +60,15 @@ def is_of_go(elf: ElfFile) -> bool:
 def function_names(elf: ElfFile) -> list[str]:
     """All of them, sorted."""
     found: set[str] = set()
+    kept = 0
 
     def take(name: str) -> bool:
-        found.add(name)
+        nonlocal kept
+        if name not in found:
+            found.add(name)
+            kept += len(name) + _EACH
+            if kept > _MAX_KEPT:
+                raise TooMuch(f"names of its functions take over {_MAX_KEPT >> 20} MB")
         return False
 
     find_functions(elf, take, 0)
@@ -66,23 +77,54 @@ def function_names(elf: ElfFile) -> list[str]:
 
 def _add_names(elf: ElfFile, table: np.void, wanted: Callable[[str], bool], names: dict[int, str]) -> None:
     offset, size = elf.strings(table)
-    if size > _MAX_STRINGS:
-        raise ElfError("absurd names of symbols")
-    strings = elf.source.read(offset, size)
-    for index, vaddr in _defined(elf.symbols(table)):
-        end = strings.find(b"\0", index)
-        if not 0 <= index < end:
-            continue
-        name = strings[index:end].decode("utf-8", "backslashreplace")
+    kept = 0
+    for raw, vaddr in _texts(elf, offset, size, *_defined(elf, table)):
+        name = raw.decode("utf-8", "backslashreplace")
         if wanted(name) and (vaddr not in names or _key(name) < _key(names[vaddr])):
             names[vaddr] = name
+            kept += len(name) + _EACH
+            if kept > _MAX_KEPT:
+                raise TooMuch(f"names of its functions take over {_MAX_KEPT >> 20} MB")
+
+
+def _texts(
+    elf: ElfFile, offset: int, size: int, indices: NDArray[np.uint32], vaddrs: NDArray[np.uint64]
+) -> Iterator[tuple[bytes, int]]:
+    """Names in a table of them, and what belongs to each. ``indices`` are sorted. The table is read once, in pieces. A
+    name that has no end within `MAX_NAME` is left out. `TooMuch` if all together are too long: they can overlap."""
+    import numpy as np
+
+    total = 0
+    indices, vaddrs = indices[indices < size], vaddrs[indices < size]
+    edges = np.searchsorted(indices, np.arange(0, size + _PIECE, _PIECE))
+    for number, (first, last) in enumerate(pairwise(edges.tolist())):
+        if first == last:
+            continue
+        begin = number * _PIECE
+        piece = elf.source.read(offset + begin, min(_PIECE + MAX_NAME, size - begin))
+        for index, vaddr in zip(indices[first:last].tolist(), vaddrs[first:last].tolist(), strict=True):
+            end = piece.find(b"\0", index - begin, index - begin + MAX_NAME)
+            if end >= 0:
+                total += end - index + begin
+                yield piece[index - begin : end], vaddr
+            else:
+                total += MAX_NAME
+            if total > _MAX_NAMES:
+                raise TooMuch(f"names of its functions have over {_MAX_NAMES >> 20} MB")
 
 
 def _key(name: str) -> tuple[bool, int, bool, int, str]:
     return better_name(name, local=False, weak=False)
 
 
-def _defined(rows: NDArray[np.void]) -> list[tuple[int, int]]:
-    """(index of the name, address) of functions that are not only referred to."""
-    rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _STT_FUNC) & (rows["value"] > 0)]
-    return list(zip(rows["name"].tolist(), rows["value"].tolist(), strict=True))
+def _defined(elf: ElfFile, table: np.void) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    """Indices of the names, sorted, and addresses of functions that are not only referred to."""
+    import numpy as np
+
+    pieces = []
+    for rows in elf.symbol_pieces(table):
+        rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _STT_FUNC) & (rows["value"] > 0)]
+        pieces.append((rows["name"].astype(np.uint32), rows["value"].astype(np.uint64)))
+    indices, vaddrs = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(indices, kind="stable")
+    return indices[order], vaddrs[order]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 REMAPPED = "[remapped]"
 """Path of a range that belonged first to one file, then to another, so that its addresses cannot be attributed."""
 
+MOST = 1 << 14
+"""Executable mappings of a process that are kept: those of a process with many hundred libraries are some thousand."""
 _DELETED = " (deleted)"
 
 # proc(5): start-end perms offset major:minor inode    path. Only lines with x matter.
@@ -110,6 +112,10 @@ class AddressSpace:
     def __init__(self, mappings: Iterable[Mapping] = ()) -> None:
         self._mappings: list[Mapping] = []
         self._starts: list[int] = []
+        self._is_shared = False
+        """Whether a copy has the same lists."""
+        self.left_out = 0
+        """Mappings that were not added, because there are `MOST`."""
         for mapping in mappings:
             self.map(mapping)
 
@@ -122,8 +128,9 @@ class AddressSpace:
     def copy(self) -> AddressSpace:
         """Another address space with the same mappings (which are shared: they never change)."""
         other = AddressSpace()
-        other._mappings = self._mappings.copy()
-        other._starts = self._starts.copy()
+        other._mappings, other._starts = self._mappings, self._starts
+        # Most forked processes map nothing more: the lists are copied by the one that changes them.
+        self._is_shared = other._is_shared = True
         return other
 
     def find(self, address: int) -> Mapping | None:
@@ -150,6 +157,12 @@ class AddressSpace:
                 pieces.insert(0, left._replace(end=mapping.start))
             if right.end > mapping.end:
                 pieces.append(right._replace(start=mapping.end, offset=right.offset + mapping.end - right.start))
+        if len(pieces) > last - first and len(self._mappings) >= MOST:
+            self.left_out += 1
+            return
+        if self._is_shared:
+            self._mappings, self._starts = self._mappings.copy(), self._starts.copy()
+            self._is_shared = False
         self._mappings[first:last] = pieces
         self._starts[first:last] = [piece.start for piece in pieces]
 

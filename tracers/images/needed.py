@@ -21,7 +21,7 @@ _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_RPATH, _DT_RUNPATH, _DT_FLAGS_1 = 1, 5, 10, 15, 29, 0x6FFFFFFB
 _DF_1_NODEFLIB = 0x800
 _MAX_DYNAMIC, _MAX_PATH = 1 << 16, 4096
-_MAX_FILES, _MAX_FOLDERS = 512, 64
+_MAX_FILES, _MAX_FOLDERS, _MAX_LOOKS = 512, 64, 1 << 16
 _MACHINES = {62: ("x86_64", 0x0300), 183: ("aarch64", 0x0A00)}
 """e_machine to ($PLATFORM, flags of entries in ld.so.cache (dl-cache.h))."""
 _CACHE = "/etc/ld.so.cache"
@@ -57,6 +57,8 @@ class _Search:
     environ: Mapping[str, str]
     known: dict[str, list[str]] = field(default_factory=dict)
     """Entries of ld.so.cache, by name."""
+    looked: int = 0
+    """Paths at which libraries were looked for."""
 
     def find(self, name: str, of: tuple[_Object, ...]) -> list[_Object]:
         """Finds a library that the last of ``of`` needs; each of the others needs the one after it.
@@ -86,8 +88,13 @@ class _Search:
         yield from last.runpath
 
     def _fitting(self, paths: Iterator[str] | list[str]) -> list[_Object]:
-        objects = [found for path in paths if (found := _read(path))]
+        objects = [found for path in paths if self._may_look() and (found := _read(path))]
         return [each for each in objects if (each.machine, each.is_64) == (self.program.machine, self.program.is_64)]
+
+    def _may_look(self) -> bool:
+        """Files can name any number of libraries and folders; a program of 512 libraries needs some 10,000 looks."""
+        self.looked += 1
+        return self.looked <= _MAX_LOOKS
 
     def _first(self, paths: Iterator[str]) -> list[_Object]:
         return next((found for path in paths if (found := self._fitting([path]))), [])
@@ -114,7 +121,8 @@ def needed(path: str, environ: Mapping[str, str], *, with_modules: bool = False,
     while todo:
         chain, wanted = todo.popleft()
         for name in wanted:
-            if name in names or len(found) >= _MAX_FILES:  # files already found are not searched for again
+            # Files already found are not searched for again.
+            if name in names or len(found) >= _MAX_FILES or search.looked > _MAX_LOOKS:
                 continue
             names.add(name)
             for each in search.find(name, chain):
@@ -182,7 +190,8 @@ def _parse(path: str, origin: str, elf: ElfFile) -> _Object:
 
     def folders(tag: int) -> tuple[str, ...]:
         parts = [part for text in texts(tag) for part in text.split(":") if part]
-        return tuple(folder for part in parts[:_MAX_FOLDERS] for folder in _expand(part, bare))
+        expanded = (folder for part in parts[:_MAX_FOLDERS] for folder in _expand(part, bare))
+        return tuple(folder for folder in expanded if len(folder) < _MAX_PATH)
 
     return replace(
         bare,

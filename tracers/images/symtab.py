@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from .elf import SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, read_string
+from .elf import MAX_NAME, MAX_SYMBOLS, SHF_ALLOC, SHF_EXECINSTR, SHT_SYMTAB, ElfFile, TooMuch, read_string
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,8 @@ _MAX_ALIASES = 64
 _MAX_STEPS = 1024
 _MAX_STRINGS = 256 << 20
 """Bytes of a table of names that are searched."""
+_MAX_READ = 64 << 20
+"""Bytes of names that are read of one file for addresses: many symbols can have the same long name."""
 _MAX_SAME = 1 << 12
 """Places in a table of names at which one is found: a short one ends many others."""
 
@@ -98,9 +100,16 @@ def better_name(name: str, *, local: bool, weak: bool) -> tuple[bool, int, bool,
 class SymbolTable:
     """The function symbols of ``files`` (a program, its debug file, its embedded table), merged."""
 
-    def __init__(self, files: list[ElfFile], functions: Callable[[], Bounds]) -> None:
-        """``functions`` is called if there are symbols without size."""
-        self._parts = [part for elf in files for part in _read_parts(elf)]
+    def __init__(self, files: list[ElfFile], functions: Callable[[], Bounds], most: int = MAX_SYMBOLS) -> None:
+        """``functions`` is called if there are symbols without size. `TooMuch` for more than ``most`` symbols."""
+        self._parts: list[_Part] = []
+        for elf in files:
+            for table in elf.symbol_tables():
+                self._parts.append(_read_part(elf, table, most - self.size))
+        self._bytes = 0
+        """Of names that were read."""
+        self.unread = 0
+        """Names that were not read, because the others of the file are too long."""
         self._sized = _Ranges.empty()
         self._sizeless = _Ranges.empty()
         if self._parts:
@@ -108,6 +117,11 @@ class SymbolTable:
 
     def __len__(self) -> int:
         return len(self._sized.name) + len(self._sizeless.name)
+
+    @property
+    def size(self) -> int:
+        """Symbols that are in memory."""
+        return sum(len(part.marks) for part in self._parts)
 
     def find(self, addresses: NDArray[np.uint64]) -> list[str | None]:
         """The raw (mangled) name of the function that covers each virtual address, None where none does."""
@@ -149,7 +163,11 @@ class SymbolTable:
         for i in aliases:
             part = self._parts[ranges.part[i]]
             offset, size = part.strings
+            if self._bytes > _MAX_READ:
+                self.unread += 1
+                break
             raw = read_string(part.elf.source, offset, size, int(ranges.name[i]))
+            self._bytes += MAX_NAME if raw is None else len(raw)
             if raw:
                 name = _VERSION.sub("", raw.decode("utf-8", "backslashreplace"))
                 rank = int(ranges.rank[i])
@@ -252,29 +270,52 @@ def _places_of(name: str, strings: bytes) -> list[int]:
     return places
 
 
-def _read_parts(elf: ElfFile) -> list[_Part]:
-    parts = []
-    for row in elf.sections:
-        if row["type"] in (SHT_SYMTAB, SHT_DYNSYM) and row["size"]:
-            parts.append(_read_part(elf, row))
-            if len(parts) > 16:
-                raise ElfError("too many symbol tables")
-    return parts
+class _Columns(NamedTuple):
+    """Those of a `_Part` that have a value for each symbol, and ``marks``; of some of a table's symbols."""
+
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+    limit: NDArray[np.uint64]
+    name: NDArray[np.uint32]
+    rank: NDArray[np.uint8]
+    marks: NDArray[np.uint64]
+    has_local: bool
 
 
-def _read_part(elf: ElfFile, table: np.void) -> _Part:
+def _read_part(elf: ElfFile, table: np.void, most: int) -> _Part:
+    """`TooMuch` if it has more than ``most`` symbols of code."""
     import numpy as np
 
-    rows = elf.symbols(table)
     strings = elf.strings(table)
+    ranges = _code_of(elf)
+    pieces, number = list[_Columns](), 0
+    for rows in elf.symbol_pieces(table):
+        pieces.append(_columns(rows, *ranges))
+        number += len(pieces[-1].marks)
+        if number > most:
+            raise TooMuch(f"over {most:,} symbols")
+    start, end, limit, name, rank, marks = (np.concatenate(column) for column in list(zip(*pieces, strict=True))[:-1])
+    complete = bool(table["type"] == SHT_SYMTAB and any(piece.has_local for piece in pieces))
+    return _Part(elf, strings, start, end, limit, name, rank, marks, complete)
+
+
+def _code_of(elf: ElfFile) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Begin and end of each section, both 0 for those without code."""
+    import numpy as np
+
     sections = elf.sections
     wanted = np.uint64(SHF_ALLOC | SHF_EXECINSTR)
     is_code = (sections["flags"].astype(np.uint64) & wanted) == wanted
     low = np.where(is_code, sections["addr"], 0).astype(np.uint64)
     high = np.where(is_code, sections["addr"] + sections["size"], 0).astype(np.uint64)
+    return low, high
+
+
+def _columns(rows: NDArray[np.void], low: NDArray[np.uint64], high: NDArray[np.uint64]) -> _Columns:
+    import numpy as np
 
     shndx = rows["shndx"]
-    rows = rows[(shndx > 0) & (shndx < len(sections))]
+    rows = rows[(shndx > 0) & (shndx < len(low))]
     kind = rows["info"] & 15
     rows = rows[(kind <= _STT_FUNC) | (kind == _STT_IFUNC)]
     value = rows["value"].astype(np.uint64)
@@ -282,7 +323,7 @@ def _read_part(elf: ElfFile, table: np.void) -> _Part:
     rows, value = rows[inside], value[inside]
     kind, binding = rows["info"] & 15, rows["info"] >> 4
     size = rows["size"].astype(np.uint64)
-    complete = bool(table["type"] == SHT_SYMTAB and np.any(binding == _STB_LOCAL))
+    has_local = bool(np.any(binding == _STB_LOCAL))
 
     named = (kind == _STT_FUNC) | (kind == _STT_IFUNC) | ((kind == _STT_NOTYPE) & (size > 0))
     chosen = rows[named]
@@ -290,9 +331,9 @@ def _read_part(elf: ElfFile, table: np.void) -> _Part:
     start = value[named]
     rank = np.where(binding[named] == _STB_LOCAL, 2, np.where(binding[named] == _STB_WEAK, 1, 0)).astype(np.uint8)
     end = start + np.minimum(size[named], limit - start)
-    return _Part(elf, strings, start, end, limit, chosen["name"].astype(np.uint32), rank, value, complete)
+    return _Columns(start, end, limit, chosen["name"].astype(np.uint32), rank, value, has_local)
 
 
 def has_symtab(elf: ElfFile) -> bool:
     """Whether the full symbol table is there (not stripped)."""
-    return any(row["type"] == SHT_SYMTAB and row["size"] for row in elf.sections)
+    return bool(((elf.sections["type"] == SHT_SYMTAB) & (elf.sections["size"] > 0)).any())

@@ -78,7 +78,7 @@ def _notes(data: bytes) -> Iterator[tuple[str, str, str, tuple[int, int, int]]]:
         end = begin + descsz
         if end > len(data):
             return
-        is_ours = kind == _TYPE and data[at + _HEAD.size :][:namesz] == _OWNER
+        is_ours = kind == _TYPE and namesz == len(_OWNER) and data.startswith(_OWNER, at + _HEAD.size)
         if is_ours and _PLACES.size < descsz <= _LONGEST:
             texts = data[begin + _PLACES.size : end].split(b"\0")
             if len(texts) > 3 and texts[0] and texts[1]:  # each has an end

@@ -12,6 +12,7 @@ from ...converters.names.demangle import Demangler
 from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted, is_safe
+from ..base.budget import Seconds, reading
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
 from ..images.functions import Function, find_functions, function_names, is_of_go
@@ -55,6 +56,8 @@ class Probed(Link):
         super().__init__(0)
         self._loaded, self._way, self._programs, self._wanted = loaded, way, programs, wanted
         self._links: list[Link] = []
+        self._seconds = Seconds()
+        """Spent on looking into files."""
         self._known: set[tuple[int, int] | str] = set()
         """Mapped files that were looked into, and those that need not be."""
         self._files: set[tuple[int, int]] = set()
@@ -112,7 +115,10 @@ class Probed(Link):
             status = os.fstat(fd)
             if (status.st_dev, status.st_ino) not in self._files:
                 self._files.add((status.st_dev, status.st_ino))
-                self._probe(fd, path, identity, is_program=is_program)
+                if self._seconds.is_over:
+                    raise ElfError("the files before took too much time")
+                with reading(path), self._seconds.spent():
+                    self._probe(fd, path, identity, is_program=is_program)
         except ElfError as error:
             self._refuse(path, str(error), is_program=is_program)
         except BpfError as error:

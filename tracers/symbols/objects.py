@@ -9,9 +9,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...converters.model import Module
+from ..base.budget import Readings, reading
 from ..base.descriptors import Budget
 from ..images.debugfile import find_debug_file, has_lines, verified
-from ..images.elf import ElfError, ElfFile, FileSource
+from ..images.elf import MAX_SYMBOLS, ElfError, ElfFile, FileSource, TooMuch
 from ..images.files import HOST, Root, open_left
 from ..images.maps import Mapping
 from ..images.symtab import Bounds, Symbol, SymbolTable, has_symtab
@@ -42,6 +43,8 @@ class ObjectFile:
         self._fd = fd
         self._mapped_ns = mapped_ns
         self._descriptors = descriptors or Budget()
+        self.readings = Readings()
+        """What may be read of it, and of other files."""
         self._elf: ElfFile | None = None
         self._debug: tuple[ElfFile, int] | None = None
         """Its separate debug file."""
@@ -105,7 +108,14 @@ class ObjectFile:
     def names(self, vaddrs: NDArray[np.uint64]) -> list[str | None]:
         """The raw name of the function at each virtual address, None where there is none."""
         table = self._symbols()
-        return table.find(vaddrs) if table is not None else [None] * len(vaddrs)
+        if table is None:
+            return [None] * len(vaddrs)
+        unread = table.unread
+        with self.readings.seconds.spent():
+            found = table.find(vaddrs)
+        if table.unread and not unread:
+            self.readings.leave_out(self.path, "their names are too long")
+        return found
 
     def named(self, names: Collection[str]) -> dict[str, list[Symbol]]:
         """The function symbols with each raw name; see `SymbolTable.named`."""
@@ -141,7 +151,7 @@ class ObjectFile:
         if self._debug is not None:
             os.close(self._debug[1])
         self._debug, self._sought = found, True
-        self._table = self._bounds = None
+        self._forget_symbols()
         return True
 
     def code_at(self, vaddr: int, size: int) -> bytes:
@@ -159,15 +169,32 @@ class ObjectFile:
                 os.close(fd)
         self._fd = self._debug = None
         self.problem = self.problem or "closed"
-        self._elf = self._table = self._bounds = None
+        self._elf = None
+        self._forget_symbols()
+
+    def _forget_symbols(self) -> None:
+        if self._table is not None:
+            self.readings.symbols.give_back(self._table.size)
+        self._table = self._bounds = None
 
     def _symbols(self) -> SymbolTable | None:
         if self._table is None and self.elf() is not None:
+            if self.readings.seconds.is_over:
+                self._leave_out("those of other files took too much time")
+                return None
             try:
-                self._table = self._load()
+                with reading(self.path), self.readings.seconds.spent():
+                    self._table = self._load()
+                self.readings.symbols.take(self._table.size)
+            except TooMuch as error:
+                self._leave_out(str(error))
             except ElfError as error:
                 self.problem = str(error)
         return self._table
+
+    def _leave_out(self, why: str) -> None:
+        self.problem = why
+        self.readings.leave_out(self.path, why)
 
     def _load(self) -> SymbolTable:
         assert self._elf is not None
@@ -178,11 +205,16 @@ class ObjectFile:
                 files.append(debug[0])
             if debug is None or not has_symtab(debug[0]):
                 files += _embedded(self._elf)
+        most = min(self.readings.symbols.left, MAX_SYMBOLS)
         try:
-            return SymbolTable(files, self._functions)
-        except ElfError:
-            # A damaged debug file must not cost the names that the program itself exports.
-            return SymbolTable(files[:1], self._functions)
+            return SymbolTable(files, self._functions, most)
+        except ElfError as error:
+            if len(files) == 1:
+                raise
+            if isinstance(error, TooMuch):
+                self.readings.leave_out(self.path, f"its debug file: {error}")
+        # A damaged debug file must not cost the names that the program itself exports.
+        return SymbolTable(files[:1], self._functions, most)
 
     def _debug_file(self) -> tuple[ElfFile, int] | None:
         if not self._sought and self._elf is not None:

@@ -11,10 +11,12 @@ import heapq
 import os
 import re
 import stat
+import weakref
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...converters.model import Frame
+from ..base.budget import Limit, Seconds
 from ..images.files import Root
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 _MAX_BYTES = 64 << 20
 _MAX_LINE = 1 << 13
 _MAX_SIZE = 1 << 30
+MAX_ENTRIES = 1 << 19
+"""Lines of a map that are read: the last ones, which apply."""
+_MAX_KEPT, _EACH = 160 << 20, 100
+"""Memory of all maps that are kept, and of an entry without a name."""
+_SECONDS, _SHARE = 20.0, 0.1
+"""CPU time that all maps may take, as in `Seconds`: each is read when names are needed and when its process exits."""
 _GRAIN_NS = 1_000_000_000
 """Process start times are in ticks, and the clocks may differ a little."""
 
@@ -41,10 +49,19 @@ class Code(NamedTuple):
 class PerfMap:
     """The entries of one map; if several cover an address, the one written last applies."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, stamp: tuple[int, ...] = ()) -> None:
+        """``stamp``: identifies what was read."""
         self.malformed = 0
         """Lines that were skipped."""
+        self.left_out = 0
+        """Lines before the last `MAX_ENTRIES`."""
+        self.stamp = stamp
         self._code = _flatten(self._parse(text))
+
+    @property
+    def size(self) -> int:
+        """Memory taken, about."""
+        return sum(_EACH + len(code.name) for code in self._code)
 
     def __len__(self) -> int:
         return len(self._code)
@@ -65,7 +82,10 @@ class PerfMap:
 
     def _parse(self, text: bytes) -> list[Code]:
         entries = []
-        for line in text.split(b"\n"):
+        lines = text.rsplit(b"\n", MAX_ENTRIES + 1)
+        if len(lines) > MAX_ENTRIES + 1:
+            self.left_out = lines.pop(0).count(b"\n") + 1
+        for line in lines:
             match = _LINE.fullmatch(line) if len(line) <= _MAX_LINE else None
             if match is None:
                 self.malformed += bool(line.strip())
@@ -78,34 +98,81 @@ class PerfMap:
         return entries
 
 
+class JitMaps:
+    """Reads the maps of a trace's processes, as far as time and memory for all of them allow."""
+
+    def __init__(self, kept: Limit | None = None, seconds: Seconds | None = None) -> None:
+        self._kept = kept or Limit(_MAX_KEPT)
+        self._seconds = seconds or Seconds(_SECONDS, _SHARE)
+        self.was_refused = False
+        """Whether the last one was not read because of the limits."""
+
+    def read(self, root: Root, pid: int, uid: int, started_ns: int, before: PerfMap | None = None) -> PerfMap | None:
+        """Like `read_perf_map`; ``before`` if the file is as it was when that was read. None also for one that exceeds
+        the limits."""
+        self.was_refused = False
+        opened = _open(root, pid, uid, started_ns)
+        if opened is None:
+            return None
+        fd, status = opened
+        try:
+            if before is not None and before.stamp == _stamp(status):
+                return before
+            if self._seconds.is_over:
+                self.was_refused = True
+                return None
+            with self._seconds.spent():
+                found = _read(fd, status)
+                size = found.size if found is not None else 0
+        finally:
+            os.close(fd)
+        if found is not None:
+            if not self._kept.take(size):
+                self.was_refused = True
+                return None
+            weakref.finalize(found, self._kept.give_back, size)
+        return found
+
+
 def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | None:
     """The map of the process whose pid in its own namespace is ``pid`` and whose user is ``uid``, in its root.
 
     ``started_ns`` is when it started (Unix epoch); an older file belongs to another process. None when there is no
     file that can be trusted.
     """
+    return JitMaps().read(root, pid, uid, started_ns)
+
+
+def _open(root: Root, pid: int, uid: int, started_ns: int) -> tuple[int, os.stat_result] | None:
+    """A descriptor of the map, if it can be trusted."""
     try:
         # Resolved inside the root; O_NOFOLLOW refuses a link as the last component.
         fd = root.open_regular(f"/tmp/perf-{pid}.map", os.O_NOFOLLOW)
     except (OSError, ValueError):
         return None
+    status = os.fstat(fd)
+    is_own = stat.S_ISREG(status.st_mode) and status.st_uid in (0, uid)
+    if not is_own or status.st_mtime_ns + _GRAIN_NS < started_ns:
+        os.close(fd)
+        return None
+    return fd, status
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read(fd: int, status: os.stat_result) -> PerfMap | None:
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (0, uid):
-            return None
-        if status.st_mtime_ns + _GRAIN_NS < started_ns:
-            return None
         # If a file is too large, its end is read: later entries override earlier ones.
         at = max(status.st_size - _MAX_BYTES, 0)
         text = os.pread(fd, min(status.st_size, _MAX_BYTES), at)
     except OSError:
         return None
-    finally:
-        os.close(fd)
     if at:
         text = text[text.find(b"\n") + 1 :]
     # A last line without a newline is still being written.
-    return PerfMap(text[: text.rfind(b"\n") + 1])
+    return PerfMap(text[: text.rfind(b"\n") + 1], _stamp(status))
 
 
 def jit_frame(name: str, address: int) -> Frame:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfFile, read_string
+from ..images.elf import ElfFile, read_string
 from .flow import Code, Flow
 from .frames import Instruction
 from .rows import GAP, RBP_AT_RSP, SIGNAL, pack
@@ -80,7 +80,7 @@ class Reading(NamedTuple):
 
 def find_code(elf: ElfFile, described: NDArray[np.uint64]) -> CodeToRead | None:
     """None for a file where all functions that have symbols are at addresses ``described``, or that is too large."""
-    tables = [row for row in elf.sections if row["type"] in (SHT_SYMTAB, SHT_DYNSYM) and row["size"]]
+    tables = elf.symbol_tables()
     fixed = [s for s in elf.segments if s.type == _PT_LOAD and not s.flags & _PF_W]
     if sum(s.filesz for s in fixed) > _MAX_BYTES or sum(int(t["size"]) for t in tables) > _MAX_BYTES:
         return None
@@ -270,9 +270,7 @@ class _Reader:
     def _functions(self) -> set[int]:
         """Virtual addresses of function symbols without rules, but not the parts that compilers split off."""
         found = set()
-        for table in self._elf.sections:
-            if table["type"] not in (SHT_SYMTAB, SHT_DYNSYM) or not table["size"]:
-                continue
+        for table in self._elf.symbol_tables():
             rows = self._elf.symbols(table)
             offset, size = self._elf.strings(table)
             for row in rows[_are_functions(rows)]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stallscope.tracers.images import maps
 from stallscope.tracers.images.maps import REMAPPED, AddressSpace, Mapping, parse_maps, read_maps, same_code
 
 LIBC = Mapping(0x1000, 0x5000, 0x2000, "/lib/libc.so.6", os.makedev(8, 1), 77)
@@ -163,3 +164,28 @@ def test_a_process_whose_main_thread_has_ended_still_has_mappings() -> None:
     finally:
         child.kill()
         child.communicate()
+
+
+def test_any_number_of_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maps, "MOST", 10)
+    space = AddressSpace(Mapping(i * 0x2000, i * 0x2000 + 0x1000) for i in range(14))
+    assert (len(space), space.left_out) == (10, 4)
+    space.map(Mapping(0, 0x1000, path="/new", inode=1))
+    assert [m.path for m in space][:2] == ["/new", ""], "those that are there can be replaced"
+    space.map(Mapping(0x2400, 0x2800))
+    assert (len(space), space.left_out) == (10, 5)
+    space.map(Mapping(0, 1 << 20, path="/all", inode=1))
+    assert [m.path for m in space] == ["/all"]
+
+
+def test_copies_share_their_lists_until_they_change() -> None:
+    """A process with thousands of mappings may fork thousands of times."""
+    space = AddressSpace([Mapping(0, 0x1000), Mapping(0x2000, 0x3000)])
+    copies = [space.copy() for _ in range(3)]
+    assert all(each._mappings is space._mappings for each in copies)
+    copies[0].map(Mapping(0x4000, 0x5000))
+    space.map(Mapping(0x6000, 0x7000))
+    assert [len(each) for each in (space, *copies)] == [3, 3, 2, 2]
+    assert space.find(0x6000)
+    assert not copies[0].find(0x6000)
+    assert copies[1].copy().find(0x2000)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forged_elf import with_symbols
+from stallscope.tracers.base.budget import Limit, Readings, Seconds
 from stallscope.tracers.images.files import HOST
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.symbols.objects import ObjectFile
@@ -187,3 +189,32 @@ def test_close_is_final(program: Path) -> None:
     file.close()
     assert names(file, 0x1100) == [None]
     assert file.problem == "closed"
+
+
+def test_symbols_of_all_files_are_limited(tmp_path: Path) -> None:
+    readings = Readings(Limit(1500))
+    files = []
+    for number in range(3):
+        path = tmp_path / f"program{number}"
+        path.write_bytes(with_symbols(1000 if number else 400, b"\0function\0"))
+        files.append(opened(path))
+        files[-1].readings = readings
+    address = np.array([0x400000], np.uint64)
+    assert [file.names(address) for file in files] == [["function"], ["function"], [None]]
+    assert readings.symbols.used == 1400
+    assert list(readings.remarks()) == ["symbols of program2 are left out: over 100 symbols"]
+    files[1].close()
+    assert readings.symbols.used == 400
+    for file in (files[0], files[2]):
+        file.close()
+    assert readings.symbols.used == 0
+
+
+def test_time_for_all_files_is_limited(tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(with_symbols(10, b"\0function\0"))
+    file = opened(path)
+    file.readings = Readings(seconds=Seconds(-1, 0))
+    assert file.names(np.array([0x400000], np.uint64)) == [None]
+    assert list(file.readings.remarks()) == ["symbols of program are left out: those of other files took too much time"]
+    file.close()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.model import Frame
+from stallscope.tracers.base.budget import Limit, Seconds
 from stallscope.tracers.images.files import Root
 from stallscope.tracers.symbols import perfmap
-from stallscope.tracers.symbols.perfmap import PerfMap, jit_frame, read_perf_map
+from stallscope.tracers.symbols.perfmap import JitMaps, PerfMap, jit_frame, read_perf_map
 
 
 def find(text: bytes, *addresses: int) -> list[str | None]:
@@ -128,3 +129,49 @@ def test_of_a_large_file_the_end_is_read(root: Root, file: Path, monkeypatch: py
     assert table is not None
     assert table.find(np.array([0x1000], np.uint64)) == ["new"]
     assert table.malformed == 0
+
+
+def test_only_the_last_lines_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perfmap, "MAX_ENTRIES", 10)
+    text = b"".join(b"%x 10 n%d\n" % (0x1000 + 16 * i, i) for i in range(25))
+    table = PerfMap(text)
+    assert (len(table), table.left_out) == (10, 15)
+    assert table.find(np.array([0x1000 + 16 * 14, 0x1000 + 16 * 15, 0x1000 + 16 * 24], np.uint64)) == [
+        None,
+        "n15",
+        "n24",
+    ]
+    assert PerfMap(text[: text.index(b"n9")]).left_out == 0
+
+
+def test_an_unchanged_map_is_not_read_again(root: Root, file: Path) -> None:
+    file.write_bytes(b"1000 10 first\n")
+    maps = JitMaps()
+    first = maps.read(root, 7, os.getuid(), started())
+    assert first
+    assert maps.read(root, 7, os.getuid(), started(), first) is first
+    file.write_bytes(b"1000 10 first\n2000 10 second\n")
+    second = maps.read(root, 7, os.getuid(), started(), first)
+    assert second
+    assert second is not first
+    assert len(second) == 2
+
+
+def test_memory_of_all_maps_is_limited(root: Root, file: Path) -> None:
+    file.write_bytes(b"".join(b"%x 10 name\n" % (0x1000 + 16 * i) for i in range(100)))
+    maps = JitMaps(Limit(25_000))
+    kept = [maps.read(root, 7, os.getuid(), started()) for _ in range(2)]
+    assert all(kept)
+    assert not maps.was_refused
+    assert maps.read(root, 7, os.getuid(), started()) is None
+    assert maps.was_refused
+    kept.pop()
+    assert maps.read(root, 7, os.getuid(), started())
+    assert not maps.was_refused
+
+
+def test_time_of_all_maps_is_limited(root: Root, file: Path) -> None:
+    file.write_bytes(b"1000 10 first\n")
+    maps = JitMaps(seconds=Seconds(-1, 0))
+    assert maps.read(root, 7, os.getuid(), started()) is None
+    assert maps.was_refused

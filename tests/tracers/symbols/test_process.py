@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.images import maps
 from stallscope.tracers.images.maps import REMAPPED, Mapping
-from stallscope.tracers.symbols.process import GONE, NO_DESCRIPTORS, NOT_OPENED, ProcessSpaces
+from stallscope.tracers.symbols.process import GONE, NO_DESCRIPTORS, NOT_OPENED, TOO_MANY, ProcessSpaces
 
 A = Mapping(0x1000, 0x2000, 0, "/nonexistent/a", 1, 101)
 B = Mapping(0x1000, 0x2000, 0, "/nonexistent/b", 1, 102)
@@ -273,3 +274,17 @@ def test_what_is_gone_is_forgotten(program: Path, start: Callable, tmp_path: Pat
     processes.forget([one.pid, one.pid + 1])
     assert processes.descriptors._left == 100
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_too_many_mappings_are_counted(
+    processes: ProcessSpaces, program: Path, start: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "MOST", 2)
+    running = start(program)
+    process = processes.adopt(running.pid)
+    assert process is not None
+    left = processes.lost[TOO_MANY]
+    assert left > 0
+    assert len(process.space) == 2
+    processes.mmap(running.pid, Mapping(1 << 50, (1 << 50) + 4096, path="//anon"))
+    assert processes.lost[TOO_MANY] == left + 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ...base import procfs
+from ...cpython.deallocator import DEALLOCATOR, Unproven, deallocator
 from ...cpython.functions import Function, Inside, read_function
 from ...cpython.layouts import Refused, check_threads, layout_of
 from ...cpython.memory import memory_of
@@ -41,11 +42,15 @@ _TRIES = 8
 """Other processes in which a function is looked for, if its own has ended: forked ones have the same."""
 _PRUNE = 2.0
 """Seconds between two searches for processes that ended."""
+_NAMED = 8
+"""Reasons that are said."""
 _SLICE = 0.05
 """Seconds spent on names between two looks at the rings."""
 _HEAD_WORDS = 2
-_DEALLOCATOR = 48
-"""tp_dealloc of PyTypeObject (Include/cpython/object.h)."""
+
+
+_Identity = tuple[int, int, int]
+"""Of an open file."""
 
 
 class _Known(NamedTuple):
@@ -72,9 +77,13 @@ class Interpreters:
         self._processes: dict[int, _Known] = {}
         self._inside: dict[bytes, Inside] = {}
         """By what the probes have of it."""
-        self._files: dict[tuple[int, int] | str, Runtime | None] = {}
-        self._counted: dict[tuple[int, int] | str, bool] = {}
-        """Files of interpreters; whether the probes see what these free."""
+        self._files: dict[_Identity, Runtime | None] = {}
+        self._deallocators: dict[_Identity, tuple[int, int] | str] = {}
+        """Files of interpreters: where they free code objects, or why that is not known."""
+        self._counted: dict[_Identity, str] = {}
+        """Files with a probe there, or why there is none; "" if there is one."""
+        self._uncounted: Counter[str] = Counter()
+        """Interpreters of processes whose code objects are read each time, by the reason."""
         self._mapped: dict[tuple[int, Mapping], None] = {}
         """In their order."""
         self._wanted: dict[tuple[int, int], int] = {}
@@ -227,12 +236,13 @@ class Interpreters:
         elf = file.elf() if file is not None else None
         if elf is None or (known and self._lookup(pid) == known.space):
             return False
-        if mapping.key not in self._files:
+        identity = _identity_of(elf)
+        if identity not in self._files:
             try:
-                self._files[mapping.key] = find_runtime(elf, mapping.file_path)
+                self._files[identity] = find_runtime(elf, mapping.file_path)
             except ElfError:
-                self._files[mapping.key] = None
-        runtime = self._files[mapping.key]
+                self._files[identity] = None
+        runtime = self._files[identity]
         address = address_of(elf, mapping, runtime.vaddr) if runtime else None
         if runtime is None or address is None:
             return False
@@ -249,21 +259,51 @@ class Interpreters:
             return False
         bias = address - runtime.vaddr
         code, text = (bias + kind if kind else 0 for kind in (runtime.code_type, runtime.text_type))
-        counted = self._count_freed(pid, elf, mapping, code)
+        counted = self._count_freed(pid, elf, mapping, bias, runtime.code_type)
         return self._tell(pid, Inside(layout, code, text, 0), address + layout.interpreters_head, counted=counted)
 
-    def _count_freed(self, pid: int, elf: ElfFile, mapping: Mapping, code_type: int) -> bool:
-        """Whether the probes see it if an interpreter of this file frees a code object: one probe serves all of its
-        processes. Without it, code objects are read each time."""
-        if mapping.key not in self._counted:
-            self._counted[mapping.key] = False
-            with contextlib.suppress(OSError, BpfError), memory_of(pid) as memory:
-                place, source = memory.word(code_type + _DEALLOCATOR) - mapping.start, elf.source
-                if code_type and 0 <= place < mapping.end - mapping.start and isinstance(source, FileSource):
-                    where = place + mapping.offset
-                    self._engine.keep(attach_entry(self._engine.object, FREED, source.fd, where))
-                    self._counted[mapping.key] = True
-        return self._counted[mapping.key]
+    def _count_freed(self, pid: int, elf: ElfFile, mapping: Mapping, bias: int, code_type: int) -> bool:
+        """Whether the probes see it if a process's interpreter frees a code object: one probe on the file serves all
+        of its processes. Without it, code objects are read each time.
+
+        The file alone says where the probe is (see `deallocator`). The process has to agree: one that frees them
+        elsewhere has its code objects read each time, and changes nothing for others.
+        """
+        identity = _identity_of(elf)
+        if identity not in self._deallocators:
+            try:
+                self._deallocators[identity] = deallocator(elf, code_type)
+            except Unproven as reason:
+                self._deallocators[identity] = str(reason)
+        place = self._deallocators[identity]
+        if isinstance(place, str):
+            return self._not_counted(mapping, place)
+        vaddr, offset = place
+        try:
+            with memory_of(pid) as memory:
+                agrees = memory.word(bias + code_type + DEALLOCATOR) == bias + vaddr
+        except OSError:
+            return self._not_counted(mapping, "its process could not be read")
+        if not agrees:
+            return self._not_counted(mapping, "its process frees them elsewhere than its file says")
+        if identity not in self._counted:
+            self._counted[identity] = self._attach(elf, offset)
+        why = self._counted[identity]
+        return self._not_counted(mapping, why) if why else True
+
+    def _attach(self, elf: ElfFile, offset: int) -> str:
+        """Puts the probe on the open file from which its place was read; returns why there is none."""
+        if not isinstance(elf.source, FileSource):
+            return "the file is not open"
+        try:
+            self._engine.keep(attach_entry(self._engine.object, FREED, elf.source.fd, offset))
+        except BpfError as error:
+            return f"the kernel takes no probe: {error.cause}"
+        return ""
+
+    def _not_counted(self, mapping: Mapping, why: str) -> bool:
+        self._uncounted[f"{printable(os.path.basename(mapping.file_path))}: {why}"] += 1
+        return False
 
     def _tell(self, pid: int, inside: Inside, interpreters: int, *, counted: bool) -> bool:
         """Tells the probes, unless they know it: a forked process has its parent's, and the salt that goes with it."""
@@ -303,7 +343,17 @@ class Interpreters:
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
         ]
+        remarks += [
+            f"code objects of {plural(count, 'interpreter')} are read each time: {reason}"
+            for reason, count in self._uncounted.most_common(_NAMED)
+        ]
         return PythonFunctions(self.functions, self._has_stacks, tuple(remarks))
+
+
+def _identity_of(elf: ElfFile) -> _Identity:
+    """With the time of the last change: when a file is deleted, another one may get its inode's number."""
+    status = os.fstat(elf.source.fd) if isinstance(elf.source, FileSource) else None
+    return (status.st_dev, status.st_ino, status.st_ctime_ns) if status else (0, id(elf), 0)
 
 
 def _salt(space: bytes) -> int:

@@ -183,6 +183,48 @@ def test_without_that_probe_functions_are_read_each_time(traced: Traced, monkeyp
         assert counted(traced.space(pid)) == 0
 
 
+OVERWRITE = """
+import ctypes
+kind = type(compile("", "", "exec"))
+ctypes.c_uint64.from_address(id(kind) + 48).value += MOVED
+print(0)
+"""
+
+
+@pytest.mark.parametrize("moved", [1, 5, -(1 << 20)])
+def test_a_process_chooses_no_place(traced: Traced, attached: list[Any], moved: int) -> None:
+    command = next(reversed(interpreters().values()))
+    with running(command, OVERWRITE.replace("MOVED", str(moved))) as (hostile, _), interpreter() as (pid, _, _):
+        traced.spaces.adopt(hostile)
+        traced.interpreters.poll()
+        assert attached == []
+        assert counted(traced.space(hostile)) == 0
+        (said,) = traced.interpreters.found().remarks
+        assert said.startswith("code objects of 1 interpreter are read each time: ")
+        assert said.endswith(": its process frees them elsewhere than its file says")
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        assert len(attached) == 1, "others of the same file have it"
+        assert (counted(traced.space(hostile)), counted(traced.space(pid))) == (0, 1)
+
+
+def test_a_file_without_a_proven_place_has_no_probe(
+    traced: Traced, attached: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise module.Unproven("no function begins there")
+
+    monkeypatch.setattr(module, "deallocator", refuse)
+    with interpreter() as (pid, _, _), interpreter() as (other, _, _):
+        for process in (pid, other):
+            traced.spaces.adopt(process)
+        traced.interpreters.poll()
+        assert counted(traced.space(pid)) == 0
+    assert attached == []
+    (said,) = traced.interpreters.found().remarks
+    assert said.startswith("code objects of 2 interpreters are read each time: ")
+
+
 def test_switched_off() -> None:
     off = Traced(has_python=False)
     with interpreter() as (pid, _, _):
