@@ -75,7 +75,6 @@ tutorial-pictures: build workloads
 	@$(SUDO) $(BIN)/python tests/workloads/tutorial_pictures.py --publish
 
 test: build dev workloads test-workloads speedscope-schema | packages-test packages-vm ## all tests; those that trace need root
-	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true # as most hosts do
 ifdef PYTEST_ARGS
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 else
@@ -92,7 +91,6 @@ vm-test-all: build dev workloads test-workloads | packages-vm packages-vm-kernel
 	KERNEL_SRC=$(KERNEL_SRC) $(BIN)/python tests/vm/lane.py --all
 
 python-versions: build dev workloads test-workloads | packages-test ## the live tests of Python on each version; writes docs/python-versions.md
-	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true
 	$(SUDO) env PYTHONPATH=tests/vm:tests/workloads $(BIN)/python tests/versions/python_versions.py
 
 userland-test: speedscope-schema $(if $(filter jammy noble,$(USERLANDS)),wheel) | packages-userland ## build, tests, demo and wheel in USERLANDS, other releases of Debian

@@ -84,8 +84,8 @@ class UprobeOptions(ctypes.Structure):
     ]
 
 
-class TracepointOptions(ctypes.Structure):
-    """struct bpf_tracepoint_opts (libbpf 1.0)."""
+class PerfEventOptions(ctypes.Structure):
+    """struct bpf_perf_event_opts (libbpf 1.0)."""
 
     _fields_ = [("sz", c_size_t), ("bpf_cookie", ctypes.c_uint64)]
 
@@ -154,7 +154,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "bpf_program__attach": (c_void_p, [c_void_p]),
     "bpf_program__attach_perf_event": (c_void_p, [c_void_p, c_int]),
     "bpf_program__attach_uprobe_opts": (c_void_p, [c_void_p, c_int, c_char_p, c_size_t, POINTER(UprobeOptions)]),
-    "bpf_program__attach_tracepoint_opts": (c_void_p, [c_void_p, c_char_p, c_char_p, POINTER(TracepointOptions)]),
+    "bpf_program__attach_perf_event_opts": (c_void_p, [c_void_p, c_int, POINTER(PerfEventOptions)]),
     "bpf_program__attach_kprobe_opts": (c_void_p, [c_void_p, c_char_p, POINTER(KprobeOptions)]),
     "bpf_program__set_expected_attach_type": (c_int, [c_void_p, c_int]),
     "bpf_program__attach_iter": (c_void_p, [c_void_p, c_void_p]),

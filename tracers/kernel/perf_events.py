@@ -9,7 +9,7 @@ import platform
 _SYSCALL = {"x86_64": 298, "aarch64": 241}
 _FLAG_FD_CLOEXEC = 1 << 3
 
-TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_CACHE = 0, 1, 3
+TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT, TYPE_CACHE = 0, 1, 2, 3
 FREQUENCY = 1 << 10
 """Bit of the flag word of struct perf_event_attr: ``sample_period`` is a frequency."""
 

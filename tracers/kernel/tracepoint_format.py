@@ -6,12 +6,11 @@ Format: Documentation/trace/events.rst.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
+from . import tracefs
 
-FOLDERS = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing")
 _ID = re.compile(r"^ID: (\d+)$", re.MULTILINE)
 _FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^\]]*\])?;\s*offset:(\d+);\s*size:(\d+);", re.MULTILINE)
 _FLAG = re.compile(r'\{ *(0x[0-9a-f]+|\d+), *"(\w)" *\}')
@@ -40,18 +39,14 @@ class Format(NamedTuple):
         return {bit: letter for bit, letter in found.items() if bit and not bit & bit - 1}
 
 
-def read_format(tracepoint: str, folders: tuple[Path, ...] = FOLDERS) -> Format:
+def read_format(tracepoint: str) -> Format:
     """Of ``system:event``. StallscopeError if it cannot be read."""
-    why = "there is no tracefs"
-    for folder in folders:
-        try:
-            return parse_format(tracepoint, (folder / "events" / tracepoint.replace(":", "/") / "format").read_text())
-        except OSError as error:
-            why = error.strerror or why
-    raise StallscopeError(
-        f"the tracepoint {tracepoint} cannot be read: {why}",
-        "run as root; if tracefs is missing: mount -t tracefs tracefs /sys/kernel/tracing",
-    )
+    try:
+        return parse_format(tracepoint, tracefs.read(f"events/{tracepoint.replace(':', '/')}/format"))
+    except OSError as error:
+        raise StallscopeError(
+            f"the tracepoint {tracepoint} cannot be read: {error.strerror}", "trace-doctor says what is missing"
+        ) from None
 
 
 def parse_format(tracepoint: str, text: str) -> Format:

@@ -1,21 +1,22 @@
 """Places in the kernel where a program can be attached by name: tracepoints, and functions (kprobes).
 
-Their names: Documentation/trace/events.rst and kprobetrace.rst. Options: struct bpf_tracepoint_opts and struct
+Their names: Documentation/trace/events.rst and kprobetrace.rst. Options: struct bpf_perf_event_opts and struct
 bpf_kprobe_opts of libbpf 1.0's libbpf.h.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
+from . import perf_events, tracefs
 from .bpfobject import Link, Object
-from .libbpf import KprobeOptions, TracepointOptions, check_pointer, library
+from .libbpf import BpfError, KprobeOptions, PerfEventOptions, check_pointer, library, take_log
 
-_FOLDERS = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing")
 _KALLSYMS = Path("/proc/kallsyms")
 _KPROBES = Path("/sys/bus/event_source/devices/kprobe")
 _FIELD = re.compile(
@@ -38,30 +39,26 @@ class Field(NamedTuple):
 
 def tracepoints() -> list[str]:
     """All that the kernel has, as ``system:event``. StallscopeError if they cannot be listed."""
-    for folder in _FOLDERS:
-        try:
-            return (folder / "available_events").read_text().split()
-        except OSError as error:
-            why = error.strerror
-    raise StallscopeError(
-        f"the kernel's list of tracepoints cannot be read: {why}",
-        "run as root, and if it is not there: mount -t tracefs tracefs /sys/kernel/tracing",
-    )
+    try:
+        return tracefs.read("available_events").split()
+    except OSError as error:
+        raise StallscopeError(
+            f"the kernel's list of tracepoints cannot be read: {error.strerror}",
+            "run it as root, or give CAP_DAC_READ_SEARCH (docs/privileges.md)",
+        ) from None
 
 
 def fields(tracepoint: str) -> list[Field]:
     """Those that are not the same for every tracepoint; none if they cannot be read."""
-    for folder in _FOLDERS:
-        try:
-            text = (folder / "events" / tracepoint.replace(":", "/") / "format").read_text()
-        except OSError:
-            continue
-        found = [
-            Field(kind + bounds, name, int(offset), int(size), signed == "1")
-            for kind, name, bounds, offset, size, signed in _FIELD.findall(text)
-        ]
-        return [field for field in found if not field.name.startswith(_COMMON)]
-    return []
+    try:
+        text = tracefs.read(f"events/{tracepoint.replace(':', '/')}/format")
+    except (OSError, StallscopeError):
+        return []
+    found = [
+        Field(kind + bounds, name, int(offset), int(size), signed == "1")
+        for kind, name, bounds, offset, size, signed in _FIELD.findall(text)
+    ]
+    return [field for field in found if not field.name.startswith(_COMMON)]
 
 
 def kernel_functions() -> list[str]:
@@ -78,14 +75,24 @@ def has_kprobes() -> bool:
     return _KPROBES.exists()
 
 
-def attach_tracepoint(loaded: Object, program: str, tracepoint: str, cookie: int) -> Link:
-    """BpfError when the kernel refuses."""
-    options = TracepointOptions(sz=ctypes.sizeof(TracepointOptions), bpf_cookie=cookie)
-    system, _, event = tracepoint.encode().partition(b":")
-    found = library().bpf_program__attach_tracepoint_opts(
-        loaded.programs[program].pointer, system, event, ctypes.byref(options)
-    )
-    return Link(check_pointer(found, f"attach {program}"))
+def attach_tracepoint(loaded: Object, program: str, tracepoint: str, cookie: int = 0) -> Link:
+    """To ``system:event``, by its number: libbpf would look for tracefs where the host mounts it. BpfError when the
+    kernel refuses, StallscopeError if there is no tracefs for this user."""
+    what = f"attach {program}"
+    try:
+        attr = perf_events.Attr(type=perf_events.TYPE_TRACEPOINT, config=tracefs.number_of(tracepoint))
+        # A program runs on every core, wherever its event is.
+        event = perf_events.open_event(attr, perf_events.online_cpus()[0])
+    except OSError as error:
+        raise BpfError(what, error.errno or 0, []) from error
+    options = PerfEventOptions(sz=ctypes.sizeof(PerfEventOptions), bpf_cookie=cookie)
+    pointer = loaded.programs[program].pointer
+    found = library().bpf_program__attach_perf_event_opts(pointer, event, ctypes.byref(options))
+    if not found:
+        code = ctypes.get_errno()
+        os.close(event)  # a link would have taken it over
+        raise BpfError(what, code, take_log())
+    return Link(found)
 
 
 def attach_function(loaded: Object, program: str, function: str, cookie: int, *, at_return: bool = False) -> Link:

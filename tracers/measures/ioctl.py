@@ -17,10 +17,10 @@ from ...converters.model.states import RUNNING
 from ..images.maps import Mapping as MappedFile
 from ..ioctls import nvidia
 from ..kernel.bpfobject import Link, Object
-from ..kernel.libbpf import BpfError
 from ..kernel.records import RECORD_IOCTL, Origin, ThreadRecord
 from ..kernel.records import RUNNING as RUNNING_STATE
 from ..kernel.sum_table import SumTable
+from ..kernel.tracepoints import attach_tracepoint
 from .ioctl_records import (
     CALL,
     FAILURE,
@@ -61,6 +61,8 @@ TIME = ValueType("ioctl", "nanoseconds")
 CALLS = ValueType("calls", "count")
 OF_CALLS = ValueType("calls", "nanoseconds"), CALLS
 """The columns of `Calls`."""
+_TRACEPOINTS = {"ioctl_enter": "syscalls:sys_enter_ioctl", "ioctl_return": "syscalls:sys_exit_ioctl"}
+"""By the program that runs there."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_SYSCALL: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
@@ -79,7 +81,7 @@ class Ioctl(Summed):
     name = "ioctl"
     columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
-    placed = ("ioctl_enter", "ioctl_return")
+    placed = tuple(_TRACEPOINTS)
     entries = "new_ioctls"
     table = "ioctl_sums"
     value_size = SUM.size
@@ -192,9 +194,10 @@ class Ioctl(Summed):
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         links: list[Link] = []
         try:
-            for name in reversed(self.placed):  # returns first: every call that is seen to begin is seen to end
-                links.append(loaded.programs[name + suffix].attach())
-        except BpfError as error:
+            # Returns first: every call that is seen to begin is seen to end.
+            for name, tracepoint in reversed(_TRACEPOINTS.items()):
+                links.append(attach_tracepoint(loaded, name + suffix, tracepoint))
+        except StallscopeError as error:
             for link in links:
                 link.close()
             if not self._alone:
@@ -202,7 +205,7 @@ class Ioctl(Summed):
                 return []
             raise StallscopeError(
                 f"the kernel's tracepoints of ioctl cannot be used: {error.cause}",
-                "mount tracefs (mount -t tracefs tracefs /sys/kernel/tracing); the kernel needs CONFIG_FTRACE_SYSCALLS",
+                error.remedy or "the kernel needs CONFIG_FTRACE_SYSCALLS; trace-doctor says more",
             ) from error
         return links
 

@@ -16,8 +16,8 @@ from ...kernel.libbpf import BpfError
 from ...kernel.tracepoint_format import Format, read_format
 from .source import SAMPLE, TRACEPOINTS, Choice, source
 
-_TRACEPOINT, _RAW = 2, 1 << 10
-"""PERF_TYPE_TRACEPOINT, PERF_SAMPLE_RAW of include/uapi/linux/perf_event.h."""
+_RAW = 1 << 10
+"""PERF_SAMPLE_RAW of include/uapi/linux/perf_event.h."""
 _SET_BPF, _ENABLE = 0x40042408, 0x2400
 """PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_ENABLE."""
 _DISABLED, _EXCLUDE_IDLE = 1 << 0, 1 << 7
@@ -77,7 +77,7 @@ class Attached:
             raise
 
     def _tracepoint(self, event: Format) -> int:
-        attr = perf_events.Attr(type=_TRACEPOINT, config=event.number, sample_period=1, sample_type=_RAW)
+        attr = perf_events.Attr(type=perf_events.TYPE_TRACEPOINT, config=event.number, sample_period=1, sample_type=_RAW)
         # A program runs on every core, wherever its event is.
         return perf_events.open_event(attr, perf_events.online_cpus()[0])
 

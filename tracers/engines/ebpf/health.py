@@ -16,7 +16,7 @@ from ...base import descriptors, privilege, procfs
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
-_USED = {"hardware counters": "only trace-oncpu --event needs them", "tracefs": "only trace-ioctl needs it"}
+_USED = {"hardware counters": "only trace-oncpu --event needs them", "tracefs": "trace-ioctl, trace-func t:… and the engine bcc need it"}
 _MEASURES = 2
 """Number in trace-wall."""
 
@@ -50,6 +50,7 @@ def check_all(btf: Path | None = None) -> Iterator[Finding]:
     yield _ioctls(btf)
     yield _kernel_symbols()
     yield _cache()
+    yield _tracefs()
     yield from _optional()
 
 
@@ -199,13 +200,24 @@ def _cache() -> Finding:
     )
 
 
+def _tracefs() -> Finding:
+    from ...kernel import tracefs
+
+    name, lacking = "tracefs", ("trace-ioctl",)
+    try:
+        folder = tracefs.folder()
+    except StallscopeError as error:
+        return Finding(name, False, False, f"{error.cause} ({_USED[name]})", error.remedy, lacking=lacking)
+    own = "not mounted on this host: each trace that needs it mounts it for itself alone, where nobody sees it"
+    return Finding(name, True, False, str(folder) if tracefs.own_mount() is None else own, lacking=lacking)
+
+
 def _optional() -> Iterator[Finding]:
     """What other ways of tracing would use."""
     checks = [
         ("kprobes", _PMUS / "kprobe", "a kernel with CONFIG_KPROBES=y"),
         ("uprobes", _PMUS / "uprobe", "a kernel with CONFIG_UPROBE_EVENTS=y"),
         ("hardware counters", _PMUS / "cpu", "few virtual machines have them"),
-        ("tracefs", Path("/sys/kernel/tracing/events"), "mount -t tracefs tracefs /sys/kernel/tracing"),
     ]
     for name, folder, remedy in checks:
         unneeded = _USED.get(name, "no command needs it")

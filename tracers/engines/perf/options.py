@@ -86,9 +86,7 @@ class Options:
         """What the reader should know. ``on_cpu``: of all threads, in ns."""
         said = []
         if self.waits and self.switch != SWITCH:
-            why = "this user may not read tracepoints"
-            if self.may.all:
-                why = "tracefs is not mounted (mount -t tracefs tracefs /sys/kernel/tracing)"
+            why = self.may.no_tracefs or "this user may not read tracepoints"
             said.append(f"whether a wait was interruptible is not known: {why}")
         if self.samples and not self.may.kernel:
             said.append(f"{NOT_SAMPLED}: {self._why_not_sampled(self.samples, on_cpu)}")

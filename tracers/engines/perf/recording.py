@@ -19,6 +19,7 @@ from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import privilege
 from ...base.parent import end_with_parent
+from ...kernel import tracefs
 from ..protocol import EngineUnavailable
 from . import passing
 from .reasons import first_line, reason
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 LOWER = "sysctl kernel.perf_event_paranoid=1"
 """What lets ordinary users take all that perf can of their own processes."""
-_TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _PATIENCE = 60.0
 """Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
 _ENVIRONMENT = {"PERF_CONFIG": "/dev/null", "PAGER": "cat", "HOME": "/nonexistent"}
@@ -69,9 +69,16 @@ class Rights:
 
     @property
     def tracepoints(self) -> bool:
-        return (self.all or self.level < 0) and any(
-            os.access(f"{folder}/events/sched/sched_switch/id", os.R_OK) for folder in _TRACEFS
-        )
+        return (self.all or self.level < 0) and not self.no_tracefs
+
+    @property
+    def no_tracefs(self) -> str:
+        """Why this user may not read tracepoints; "" where he may."""
+        try:
+            readable = os.access(tracefs.folder() / "events/sched/sched_switch/id", os.R_OK)
+        except StallscopeError as error:
+            return error.cause
+        return "" if readable else "this user may not read tracepoints"
 
 
 def rights() -> Rights:
@@ -151,14 +158,18 @@ class Recording:
         self._is_late = False
         self._is_asked = False
         """Whether we have ended perf record."""
+        environment, own = _ENVIRONMENT, tracefs.own_mount()
+        if own is not None:  # else perf would mount one, for the whole host
+            environment = {**environment, "TRACEFS_PATH": str(tracefs.folder())}
+        kept = () if own is None else (own,)
         control = ["-D", "-1", "--control", f"fd:{control_read},{ack_write}"]
         try:
             self._record = helpers.start(
                 [perf, "record", "-o", "-", "-k", "CLOCK_MONOTONIC", "--switch-events", *control, *record],
                 stdout=helpers.PIPE,
                 stderr=self._said,
-                environment=_ENVIRONMENT,
-                fds=(control_read, ack_write),
+                environment=environment,
+                fds=(control_read, ack_write, *kept),
                 prepare=_END_WITH_THIS,
             )
         finally:
