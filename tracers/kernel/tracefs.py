@@ -1,7 +1,7 @@
-"""tracefs, where the kernel tells its tracepoints: the host's, or else a mount of our own that is in no mount namespace.
+"""tracefs, which tells the kernel's tracepoints: the host's, or else a mount of our own that is in no mount namespace.
 
-fsopen(2) and fsmount(2) (5.2) give a descriptor of a file system that is mounted nowhere: /proc/mounts does not have it,
-no other process sees it, and it goes with the descriptor. Older kernels, and seccomp profiles that do not know these
+fsopen(2) and fsmount(2) (5.2) give a descriptor of a file system that is mounted nowhere: no list of mounts has it, no
+other process sees it, and it goes with the descriptor. Older kernels, and seccomp profiles that do not know these
 calls: a child makes itself a mount namespace, mounts tracefs there, and hands over a descriptor of its root.
 A tracefs has one superblock: before Linux 5.18 a second mount gives its root the default mode, 0700, where the first
 mount had asked for another. So it is not mounted where the host's can be used.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.tracers.kernel import tracefs
 from stallscope.tracers.kernel.tracepoint_format import parse_format, read_format
 
 TEXT = """name: sched_switch
@@ -51,11 +52,11 @@ def test_no_format(text: str) -> None:
         parse_format("a:b", text)
 
 
-def test_the_folder_that_is_there(tmp_path: Path) -> None:
-    folder = tmp_path / "two" / "events" / "sched" / "sched_switch"
+def test_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "events" / "sched" / "sched_switch"
     folder.mkdir(parents=True)
     (folder / "format").write_text(TEXT)
-    assert read_format("sched:sched_switch", (tmp_path / "one", tmp_path / "two")).number == 366
-    with pytest.raises(StallscopeError, match="a:b cannot be read: No such file") as raised:
-        read_format("a:b", (tmp_path / "one",))
-    assert "mount -t tracefs" in raised.value.remedy
+    monkeypatch.setattr(tracefs, "folder", lambda: tmp_path)
+    assert read_format("sched:sched_switch").number == 366
+    with pytest.raises(StallscopeError, match="a:b cannot be read: No such file"):
+        read_format("a:b")

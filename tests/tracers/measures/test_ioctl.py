@@ -12,7 +12,6 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
-from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
 from stallscope.tracers.measures import ioctl
 from stallscope.tracers.measures.calls import Calls
@@ -268,23 +267,23 @@ def test_losses_have_names() -> None:
     assert set(measure.losses().values()) == {0}
 
 
-def test_without_the_tracepoints_it_says_what_is_missing() -> None:
+def test_without_the_tracepoints_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
-    def refuse() -> Any:
-        raise BpfError("attach ioctl_enter", 2, [])
+    def attach(loaded: Any, program: str, tracepoint: str) -> Any:
+        if program == "ioctl_enter":
+            raise StallscopeError("tracefs is not mounted", "mount -t tracefs")
+        assert (program, tracepoint) == ("ioctl_return", "syscalls:sys_exit_ioctl")
+        return SimpleNamespace(close=lambda: closed.append(1))
 
-    programs = {
-        "ioctl_return": SimpleNamespace(attach=lambda: SimpleNamespace(close=lambda: closed.append(1))),
-        "ioctl_enter": SimpleNamespace(attach=refuse),
-    }
+    monkeypatch.setattr(ioctl, "attach_tracepoint", attach)
     with pytest.raises(StallscopeError) as caught:
-        Ioctl().attach(SimpleNamespace(programs=programs), "")  # type: ignore[arg-type]
+        Ioctl().attach(SimpleNamespace(), "")  # type: ignore[arg-type]
     assert "tracepoints of ioctl" in caught.value.cause
     assert "mount -t tracefs" in caught.value.remedy
     assert closed == [1]
     beside = Ioctl(alone=False)
-    assert beside.attach(SimpleNamespace(programs=programs), "") == []  # type: ignore[arg-type]
+    assert beside.attach(SimpleNamespace(), "") == []  # type: ignore[arg-type]
     assert closed == [1, 1]
     assert [remark.partition(":")[0] for remark in beside.remarks()] == ["ioctls in the calls are not told apart"]
     assert (beside.columns, beside.rows(Ended(0, 1, []))) == (Calls.columns, [])

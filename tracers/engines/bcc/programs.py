@@ -77,7 +77,9 @@ class Attached:
             raise
 
     def _tracepoint(self, event: Format) -> int:
-        attr = perf_events.Attr(type=perf_events.TYPE_TRACEPOINT, config=event.number, sample_period=1, sample_type=_RAW)
+        attr = perf_events.Attr(
+            type=perf_events.TYPE_TRACEPOINT, config=event.number, sample_period=1, sample_type=_RAW
+        )
         # A program runs on every core, wherever its event is.
         return perf_events.open_event(attr, perf_events.online_cpus()[0])
 

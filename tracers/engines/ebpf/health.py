@@ -16,7 +16,7 @@ from ...base import descriptors, privilege, procfs
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
-_USED = {"hardware counters": "only trace-oncpu --event needs them", "tracefs": "trace-ioctl, trace-func t:… and the engine bcc need it"}
+_USED = {"hardware counters": "only trace-oncpu --event needs them"}
 _MEASURES = 2
 """Number in trace-wall."""
 
@@ -207,8 +207,9 @@ def _tracefs() -> Finding:
     try:
         folder = tracefs.folder()
     except StallscopeError as error:
-        return Finding(name, False, False, f"{error.cause} ({_USED[name]})", error.remedy, lacking=lacking)
-    own = "not mounted on this host: each trace that needs it mounts it for itself alone, where nobody sees it"
+        detail = f"{error.cause} (trace-ioctl, trace-func t:… and the engine bcc need it)"
+        return Finding(name, False, False, detail, error.remedy, lacking=lacking)
+    own = "not mounted here: a trace that needs it mounts it for itself alone, where nobody sees it"
     return Finding(name, True, False, str(folder) if tracefs.own_mount() is None else own, lacking=lacking)
 
 

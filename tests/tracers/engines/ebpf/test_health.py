@@ -11,7 +11,7 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.engines.ebpf import health, probes
 from stallscope.tracers.engines.ebpf.health import Finding
-from stallscope.tracers.kernel import bpfobject, libbpf, process_events, shapes
+from stallscope.tracers.kernel import bpfobject, libbpf, process_events, shapes, tracefs
 
 NEEDED = [
     "privilege",
@@ -190,4 +190,20 @@ def test_a_folder_that_this_user_may_not_see(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Path, "stat", stat)
     found = {f.name: f for f in health._optional()}
-    assert (found["tracefs"].ok, found["tracefs"].detail) == (False, "not for this user (only trace-ioctl needs it)")
+    assert (found["kprobes"].ok, found["kprobes"].detail) == (False, "not for this user (no command needs it)")
+
+
+def test_tracefs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracefs, "folder", lambda: Path("/there"))
+    monkeypatch.setattr(tracefs, "_own", None)
+    assert (health._tracefs().ok, health._tracefs().detail) == (True, "/there")
+    monkeypatch.setattr(tracefs, "_own", 7)
+    assert "for itself alone" in health._tracefs().detail
+
+    def refuse() -> NoReturn:
+        raise StallscopeError("it is not mounted", "mount it")
+
+    monkeypatch.setattr(tracefs, "folder", refuse)
+    found = health._tracefs()
+    assert (found.ok, found.remedy, found.lacking) == (False, "mount it", ("trace-ioctl",))
+    assert found.detail == "it is not mounted (trace-ioctl, trace-func t:… and the engine bcc need it)"

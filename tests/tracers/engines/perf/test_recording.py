@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from stallscope.converters.base import helpers
+from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.engines.perf import recording
 from stallscope.tracers.engines.perf.recording import Recording, Rights, find_perf, rights, start
 from stallscope.tracers.engines.protocol import EngineUnavailable
+from stallscope.tracers.kernel import tracefs
 
 PATIENCE = 30
 HOLD = """
@@ -87,13 +89,22 @@ def test_rights(level: int | None, capable: bool, expected: Rights | None, monke
 
 def test_what_rights_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     readable = True
+    monkeypatch.setattr(tracefs, "folder", lambda: Path("/there"))
     monkeypatch.setattr(os, "access", lambda *_: readable)
     assert [Rights(level, all=False).kernel for level in (-1, 0, 1, 2)] == [True, True, True, False]
     assert [Rights(level, all=False).tracepoints for level in (-1, 0, 1, 2)] == [True, False, False, False]
     assert Rights(2, all=True).kernel
     assert Rights(2, all=True).tracepoints
     readable = False
-    assert not Rights(2, all=True).tracepoints, "tracefs is not mounted"
+    assert not Rights(2, all=True).tracepoints
+    assert Rights(2, all=True).no_tracefs == "this user may not read tracepoints"
+
+    def refuse() -> NoReturn:
+        raise StallscopeError("tracefs is not mounted")
+
+    monkeypatch.setattr(tracefs, "folder", refuse)
+    assert not Rights(2, all=True).tracepoints
+    assert Rights(2, all=True).no_tracefs == "tracefs is not mounted"
 
 
 def text_of(made: Recording) -> str:
