@@ -130,8 +130,11 @@ def test_external_type_information(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prefix", "cause"),
     [
-        (OTHER_USER, "tracing needs root"),
-        (WITHOUT_CAPABILITIES, "tracing needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"),
+        (OTHER_USER, "tracing needs root, or CAP_BPF and CAP_PERFMON: this user lacks CAP_BPF and CAP_PERFMON"),
+        (
+            WITHOUT_CAPABILITIES,
+            "tracing needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON): this root lacks CAP_BPF and CAP_PERFMON",
+        ),
     ],
     ids=["other user", "root without capabilities"],
 )

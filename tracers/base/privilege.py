@@ -47,8 +47,19 @@ def require() -> None:
     """StallscopeError unless `allowed`."""
     if not allowed():
         command = os.path.basename(sys.argv[0]) or "trace-offcpu"
-        what = "root" if os.geteuid() else "CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"
-        raise StallscopeError(f"tracing needs {what}", f"run it as `sudo {command} …`; in a container, --privileged")
+        lacking = " and ".join(_lacking())
+        what = "root, or CAP_BPF and CAP_PERFMON" if os.geteuid() else "CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON)"
+        raise StallscopeError(
+            f"tracing needs {what}: {'this root' if not os.geteuid() else 'this user'} lacks {lacking}",
+            f"run it as `sudo {command} …`; in a container, --privileged; without root: docs/privileges.md",
+        )
+
+
+def _lacking() -> list[str]:
+    """Names of the two that loading and attaching need, where they are not there."""
+    capabilities = effective_capabilities()
+    needed = {"CAP_BPF": _CAP_BPF, "CAP_PERFMON": _CAP_PERFMON}
+    return [name for name, number in needed.items() if not capabilities & 1 << number]
 
 
 def has_bpf() -> bool:

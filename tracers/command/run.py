@@ -59,6 +59,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
+        gives_up=True,
     )
     if isinstance(engine, Stap) and engine.how.write:
         click.echo(printable(engine.compile(request, f"trace-{stem}")))

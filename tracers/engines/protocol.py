@@ -45,6 +45,8 @@ class Request:
     """They have those of the interpreter itself, too."""
     kernel_addresses: bool = False
     """Addresses of the kernel's code and locks are told as they are."""
+    gives_up: bool = field(default=False, compare=False)
+    """Rights are given up as soon as they are not needed: for a process that ends with the trace."""
 
 
 @dataclass(frozen=True)

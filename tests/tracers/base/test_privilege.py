@@ -44,8 +44,8 @@ def test_what_suffices(bits: int, allowed: bool, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("uid", "cause"),
     [
-        (1000, "tracing needs root"),
-        (0, "tracing needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON), which this root lacks"),
+        (1000, "tracing needs root, or CAP_BPF and CAP_PERFMON: this user lacks CAP_BPF and CAP_PERFMON"),
+        (0, "tracing needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON): this root lacks CAP_BPF and CAP_PERFMON"),
     ],
 )
 def test_message(uid: int, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,8 +55,16 @@ def test_message(uid: int, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StallscopeError) as caught:
         privilege.require()
     assert caught.value.cause == cause
-    assert caught.value.remedy == "run it as `sudo trace-x …`; in a container, --privileged"
+    assert caught.value.remedy == (
+        "run it as `sudo trace-x …`; in a container, --privileged; without root: docs/privileges.md"
+    )
     assert caught.value.exit_code == 1
+
+
+def test_only_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "effective_capabilities", lambda: BPF)
+    with pytest.raises(StallscopeError, match=r"lacks CAP_PERFMON\n"):
+        privilege.require()
 
 
 def test_process_ids_must_be_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....converters.base.errors import StallscopeError
-from ...base import descriptors, privilege
+from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
 from ...measures.offcpu import OffCpu
@@ -80,6 +80,8 @@ class Bcc(Engine):
                 stack.callback(tables.close)
                 attached = Attached(made, tables.descriptors, samples.frequency if samples else 0)
                 stack.callback(attached.close)
+            if request.gives_up:
+                capabilities.give_up_all_but(capabilities.DURING)
             scope.resolve()
             get_ready()
             from ..asleep import Asleep

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....converters.base.errors import StallscopeError
-from ...base import descriptors, privilege
+from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...kernel.records import RecordSink
@@ -95,6 +95,8 @@ class Ebpf(Engine):
         with _unavailable():
             probes = Probes(self._options(request), sink)
         try:
+            if request.gives_up:
+                capabilities.give_up_all_but(capabilities.DURING)
             if request.every and probes.shape.raw:
                 raise StallscopeError("--every needs the kernel's own type information", "leave out --every or --btf")
             get_ready()
@@ -118,6 +120,8 @@ class Ebpf(Engine):
                 return capture, session.intervals.failed if session.intervals else 0
         finally:
             probes.close()
+            if request.gives_up:
+                capabilities.give_up_all_but(capabilities.AFTERWARDS)
 
     def _options(self, request: Request) -> ProbeOptions:
         return ProbeOptions(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
-from ...base import descriptors, privilege, procfs
+from ...base import capabilities, descriptors, privilege, procfs
 
 _PMUS = Path("/sys/bus/event_source/devices")
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
@@ -39,6 +39,7 @@ class Finding:
 def check_all(btf: Path | None = None) -> Iterator[Finding]:
     """All checks in order. The later ones need what the earlier ones look for, and fail with them."""
     yield _privilege()
+    yield from _capabilities()
     yield _pid_namespace()
     yield _lockdown()
     yield _open_files()
@@ -59,6 +60,17 @@ def _privilege() -> Finding:
     detail = f"uid {os.geteuid()}, capabilities {privilege.effective_capabilities():#x}"
     remedy = "sudo trace-doctor; in a container: docker run --privileged --pid=host"
     return Finding("privilege", ok, True, detail, remedy)
+
+
+def _capabilities() -> Iterator[Finding]:
+    """What each capability that is not there costs."""
+    if not privilege.allowed():
+        return
+    effective = capabilities.held().effective
+    for capability, cost in capabilities.COSTS.items():
+        if not effective & 1 << capability:
+            remedy = f"sudo trace-doctor, or AmbientCapabilities=CAP_{capability.name} (docs/privileges.md)"
+            yield Finding(f"CAP_{capability.name}", False, False, f"not there: {cost}", remedy)
 
 
 def _pid_namespace() -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ....converters.base.errors import StallscopeError
 from ....converters.base.units import plural, share
 from ....converters.model.caveats import caveat
-from ...base import procfs
+from ...base import capabilities, procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
 from ...base.progress import Progress
@@ -89,6 +89,8 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
 def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interrupts) -> Taken:
     request = options.request
     recording = start(perf, options.words(), options.fields())
+    if request.gives_up:
+        capabilities.give_up_all_but(capabilities.AFTERWARDS)
     ends = Ends(request.scope, launch)
     asleep = Asleep(options.how.user_stacks, options.how.kernel_stacks)
     try:
