@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,6 +94,19 @@ def attach_tracepoint(loaded: Object, program: str, tracepoint: str, cookie: int
         os.close(event)  # a link would have taken it over
         raise BpfError(what, code, take_log())
     return Link(found)
+
+
+def attach_tracepoints(loaded: Object, places: Mapping[str, str]) -> list[Link]:
+    """All or none of them, in this order: tracepoints by program. Errors like `attach_tracepoint`."""
+    links: list[Link] = []
+    try:
+        for program, tracepoint in places.items():
+            links.append(attach_tracepoint(loaded, program, tracepoint))
+    except BaseException:
+        for link in links:
+            link.close()
+        raise
+    return links
 
 
 def attach_function(loaded: Object, program: str, function: str, cookie: int, *, at_return: bool = False) -> Link:

@@ -20,7 +20,7 @@ from ..kernel.bpfobject import Link, Object
 from ..kernel.records import RECORD_IOCTL, Origin, ThreadRecord
 from ..kernel.records import RUNNING as RUNNING_STATE
 from ..kernel.sum_table import SumTable
-from ..kernel.tracepoints import attach_tracepoint
+from ..kernel.tracepoints import attach_tracepoints
 from .ioctl_records import (
     CALL,
     FAILURE,
@@ -62,7 +62,6 @@ CALLS = ValueType("calls", "count")
 OF_CALLS = ValueType("calls", "nanoseconds"), CALLS
 """The columns of `Calls`."""
 _TRACEPOINTS = {"ioctl_enter": "syscalls:sys_enter_ioctl", "ioctl_return": "syscalls:sys_exit_ioctl"}
-"""By the program that runs there."""
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_SYSCALL: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
@@ -192,14 +191,10 @@ class Ioctl(Summed):
         self._rings.close()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
-        links: list[Link] = []
         try:
             # Returns first: every call that is seen to begin is seen to end.
-            for name, tracepoint in reversed(_TRACEPOINTS.items()):
-                links.append(attach_tracepoint(loaded, name + suffix, tracepoint))
+            return attach_tracepoints(loaded, {name + suffix: at for name, at in reversed(_TRACEPOINTS.items())})
         except StallscopeError as error:
-            for link in links:
-                link.close()
             if not self._alone:
                 self._missing = error.cause
                 return []
@@ -207,7 +202,6 @@ class Ioctl(Summed):
                 f"the kernel's tracepoints of ioctl cannot be used: {error.cause}",
                 error.remedy or "the kernel needs CONFIG_FTRACE_SYSCALLS; trace-doctor says more",
             ) from error
-        return links
 
     def mapped(self, pid: int, mapping: MappedFile) -> None:
         self._narrow.look(pid, mapping)

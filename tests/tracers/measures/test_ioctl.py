@@ -11,6 +11,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.probes import object_path
+from stallscope.tracers.kernel import tracepoints
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
 from stallscope.tracers.measures import ioctl
@@ -276,7 +277,7 @@ def test_without_the_tracepoints_it_says_what_is_missing(monkeypatch: pytest.Mon
         assert (program, tracepoint) == ("ioctl_return", "syscalls:sys_exit_ioctl")
         return SimpleNamespace(close=lambda: closed.append(1))
 
-    monkeypatch.setattr(ioctl, "attach_tracepoint", attach)
+    monkeypatch.setattr(tracepoints, "attach_tracepoint", attach)
     with pytest.raises(StallscopeError) as caught:
         Ioctl().attach(SimpleNamespace(), "")  # type: ignore[arg-type]
     assert "tracepoints of ioctl" in caught.value.cause
