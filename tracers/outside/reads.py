@@ -172,6 +172,12 @@ def is_copy(fd: int) -> bool:
     return False
 
 
+def is_administrators(fd: int) -> bool:
+    """Whether only the administrator can have written what is in an open file."""
+    status = os.fstat(fd)
+    return status.st_uid == 0 and not status.st_mode & 0o022 and not is_copy(fd)
+
+
 class _Copies:
     taken = 0
     """Bytes of copies, also of those that have been closed since they were last counted."""

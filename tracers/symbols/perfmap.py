@@ -114,15 +114,15 @@ class JitMaps:
         opened = _open(root, pid, uid, started_ns)
         if opened is None:
             return None
-        fd, status = opened
+        fd, about = opened
         try:
-            if before is not None and before.stamp == _stamp(status):
+            if before is not None and before.stamp == _stamp(about):
                 return before
             if self._seconds.is_over:
                 self.was_refused = True
                 return None
             with self._seconds.spent():
-                found = _read(fd, status)
+                found = _read(fd, about)
                 size = found.size if found is not None else 0
         finally:
             os.close(fd)
@@ -170,7 +170,7 @@ def _read(fd: int, about: About) -> PerfMap | None:
     if at:
         text = text[text.find(b"\n") + 1 :]
     # A last line without a newline is still being written.
-    return PerfMap(text[: text.rfind(b"\n") + 1], _stamp(status))
+    return PerfMap(text[: text.rfind(b"\n") + 1], _stamp(about))
 
 
 def jit_frame(name: str, address: int) -> Frame:

@@ -19,7 +19,7 @@ from ..base.descriptors import Budget
 from ..images.files import HOST, Root, open_all, wall_from_monotonic
 from ..images.maps import AddressSpace, Mapping, read_maps
 from ..outside.client import NotRead
-from ..outside.reads import is_copy
+from ..outside.reads import is_administrators
 from .objects import ObjectFile
 from .perfmap import JitMaps, PerfMap
 from .roots import Roots
@@ -90,7 +90,6 @@ class _Uses:
             self._count[process.pid] = max(process.life, self._count[process.pid])
 
 
-_WRITABLE = 0o022
 _PIDS = 1 << 23
 """Twice PID_MAX_LIMIT of include/linux/threads.h."""
 
@@ -363,12 +362,11 @@ class ProcessSpaces:
             if isinstance(fd, OSError):
                 self.descriptors.give_back()
                 self.lost[NOT_OPENED] += 1
-            elif mapping.user is not None and _is_administrators(fd):
+            elif mapping.user is not None and is_administrators(fd):
                 known.add(mapping.key)
                 mapping = mapping._replace(user=None)
-            file = self._objects[mapping.key] = self._object(
-                process, mapping, None if isinstance(fd, OSError) else fd, mapped_ns
-            )
+            opened_fd = None if isinstance(fd, OSError) else fd
+            file = self._objects[mapping.key] = self._object(process, mapping, opened_fd, mapped_ns)
             if isinstance(fd, NotRead):
                 file.problem = "its file system does not answer"
         kept = [each._replace(user=None) if each.key in known else each for each in mappings]
@@ -403,9 +401,3 @@ class ProcessSpaces:
             process.root = self._roots.of(process.pid)
         except (OSError, KeyError, IndexError, ValueError):
             return
-
-
-def _is_administrators(fd: int) -> bool:
-    """Whether only the administrator can have written what is in an open file."""
-    status = os.fstat(fd)
-    return status.st_uid == 0 and not status.st_mode & _WRITABLE and not is_copy(fd)
