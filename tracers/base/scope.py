@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
+from ..outside.client import CLIENT
 from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
@@ -128,7 +129,7 @@ class Scope:
             found |= named | {pid for pid, line in lines.items() if self._matches_line(pid, line)}
         if self.cgroup is not None:
             found |= _members(self.cgroup) - self.tgids
-        found -= {os.getpid(), *self.ours}
+        found -= {os.getpid(), *self.ours, *CLIENT.pids}
         if self.name is not None:
             found |= self._descendants(found)
         self.waits = self.waits and not found

@@ -119,6 +119,8 @@ class Client:
         self._hurries = False
         self.unread: Counter[str] = Counter()
         """How many requests had no answer, by what was asked about; or were not made for that reason."""
+        self.pids: set[int] = set()
+        """Processes that were started to read others."""
         self.partly: set[int] = set()
         """Processes of whose maps a part was read."""
 
@@ -170,6 +172,7 @@ class Client:
         self._left = [child for child in self._left if not child.is_gone()]
         if self._child is None:
             self._child = _Child()
+            self.pids.add(self._child.pid)
         return self._child
 
     @staticmethod

@@ -209,8 +209,7 @@ class ProcessSpaces:
             self._describe(process)
         if mapping.path == "//anon":
             mapping = mapping._replace(path="")
-        if mapping.is_file and not mapping.inode and mapping.build_id not in self._objects:
-            # Only the administrator's files have an object by build-id alone.
+        if mapping.is_file and not mapping.inode and mapping.build_id not in self._objects:  # an administrator's file
             mapping = mapping._replace(user=process.uid)
         (mapping,) = self._open(process, [mapping], wall_from_monotonic(time_ns))
         process.space.map_unless_other(mapping)
@@ -356,17 +355,15 @@ class ProcessSpaces:
                 else:
                     self.lost[NO_DESCRIPTORS] += 1
                     self._objects[mapping.key] = self._object(process, mapping, None, mapped_ns)
-        known: set[tuple[int, int] | str] = set()
-        opened = open_all(process.pid, list(new.values()), process.root) if new else []
-        for mapping, fd in zip(new.values(), opened, strict=True):
+        known = set()
+        for mapping, fd in zip(new.values(), open_all(process.pid, [*new.values()], process.root), strict=True):
             if isinstance(fd, OSError):
                 self.descriptors.give_back()
                 self.lost[NOT_OPENED] += 1
             elif mapping.user is not None and is_administrators(fd):
                 known.add(mapping.key)
                 mapping = mapping._replace(user=None)
-            opened_fd = None if isinstance(fd, OSError) else fd
-            file = self._objects[mapping.key] = self._object(process, mapping, opened_fd, mapped_ns)
+            file = self._objects[mapping.key] = self._object(process, mapping, fd, mapped_ns)
             if isinstance(fd, NotRead):
                 file.problem = "its file system does not answer"
         kept = [each._replace(user=None) if each.key in known else each for each in mappings]
@@ -375,8 +372,8 @@ class ProcessSpaces:
                 tell(process.pid, mapping)
         return kept
 
-    def _object(self, process: Process, mapping: Mapping, fd: int | None, mapped_ns: int) -> ObjectFile:
-        file = ObjectFile(mapping, process.root, fd, mapped_ns, self.descriptors)
+    def _object(self, process: Process, mapping: Mapping, fd: int | OSError | None, mapped_ns: int) -> ObjectFile:
+        file = ObjectFile(mapping, process.root, fd if isinstance(fd, int) else None, mapped_ns, self.descriptors)
         file.readings = self.readings
         return file
 

@@ -45,6 +45,7 @@ def test_another_one_answers_when_one_was_abandoned(asked: Client) -> None:
         asked.ask("maps", os.getppid(), True, pid=os.getppid())
     assert asked.ask("maps", os.getpid(), True, pid=os.getpid())[0]
     assert child_of(asked) != first
+    assert asked.pids == {first, child_of(asked)}
     assert asked.remarks() == [
         "memory or files of 1 process could not be read in time: names, and the stacks of waits that began before the "
         "trace, are missing there"
