@@ -149,8 +149,9 @@ int python_freed(void *ctx)
 #define REQUEST_WORDS WINDOW_FIRST
 #define REQUEST_STEPS 64 /* more than there are frames in a block, and beside them on the native stack */
 
-/* A stack walk of a sleeping thread for which user space reads the memory: for kernels without
- * bpf_copy_from_user_task(). Mirrored in tracers/kernel/sleepers.py. */
+/* A stack walk of a sleeping thread for which user space reads the memory. A program that reads it, by
+ * bpf_copy_from_user_task(), could be made to wait by the thread's user for ever. Mirrored in
+ * tracers/kernel/sleepers.py. */
 struct walk_request {
 	u64 ip;
 	u64 sp;
@@ -166,7 +167,7 @@ struct walk_request {
 	u16 end;    /* enum walk_end */
 	u16 python; /* the walk is along its Python functions */
 	u32 tid;
-	u32 pad;
+	u32 narrow; /* 32-bit code */
 	u64 word[REQUEST_WORDS];
 };
 
@@ -269,7 +270,8 @@ int scope_walk(void *ctx)
 	if (request->python)
 		goto python;
 	if (request->begins)
-		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, request->tid, false);
+		begin_walk(walk, record, request->ip, request->sp, request->bp, request->tgid, request->tid,
+			   request->narrow);
 	else if (!request->words)
 		next = WALK_DONE; /* the wanted word cannot be read */
 	request->begins = 0;
@@ -302,85 +304,6 @@ python:
 	return 0;
 }
 
-struct task_walk {
-	struct unwind_walk *walk;
-	struct stack_record *record;
-	struct task_struct *task;
-};
-
-/* Like the loop of unwind_current(), for another task's memory: a global function cannot be passed the task. */
-static long unwind_round(u32 round, void *context)
-{
-	struct task_walk *of = context;
-	int next = unwind_step(of->walk, of->record);
-
-	if (next == WALK_READS && !read_task_window(of->walk, of->task)) {
-		of->walk->end = WALK_FAULT;
-		return 1;
-	}
-	return next == WALK_DONE;
-}
-
-/* The same for its Python functions. */
-static long python_round(u32 round, void *context)
-{
-	struct task_walk *of = context;
-	struct python_walk *python = &of->walk->python;
-	u32 bytes = python->bytes;
-	void *from = (void *)python->want;
-	long failed = 0;
-	int next;
-
-	if (!python->more && python->to_block)
-		failed = bpf_copy_from_user_task(&python->word[PYTHON_BLOCK_AT],
-						 bytes > PYTHON_BLOCK ? PYTHON_BLOCK : bytes, from, of->task, 0);
-	else if (!python->more)
-		failed = bpf_copy_from_user_task(python->word, bytes > PYTHON_WINDOW ? PYTHON_WINDOW : bytes, from,
-						 of->task, 0);
-	next = failed ? python_fault(of->walk, of->record) : python_step(of->walk, of->record);
-	python->more = next == WALK_GOES_ON;
-	return next == WALK_DONE;
-}
-
-static __always_inline u32 task_python(struct task_walk *of)
-{
-	of->walk->python.words = 0;
-	of->walk->python.hash = 0;
-	if (!python_frames || !python_generation)
-		return 0;
-	if (begin_python(of->walk, of->record, of->task->thread.fsbase) == WALK_READS)
-		bpf_loop(PYTHON_ROUNDS, python_round, of, 0);
-	return end_python(of->walk);
-}
-
-/* The id of the user stack of a task that is not running. */
-static __always_inline u64 task_user_stack(struct task_struct *task, struct stack_record *record, u8 *end)
-{
-	struct task_walk of = { .record = record, .task = task };
-	u64 ip, sp, bp, id;
-	u32 zero = 0;
-	u16 cs;
-
-	cs = task_registers(task, &ip, &sp, &bp);
-	/* See user_stack(). */
-	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp))
-		return 0;
-	of.walk = bpf_map_lookup_elem(&iter_walk, &zero);
-	if (!of.walk)
-		return 0;
-	begin_walk(of.walk, record, ip, sp, bp, task->tgid, task->pid, cs == USER32_CS);
-	bpf_loop(WALK_ROUNDS, unwind_round, &of, 0);
-	*end = end_of_walk(of.walk->tid, ip, of.walk->sp, of.walk->end, of.walk->missed);
-	record->end = of.walk->end;
-	id = stack_hash(record, of.walk->frames);
-	if (cs == USER_CS)
-		task_python(&of);
-	else
-		of.walk->python.words = of.walk->python.hash = 0;
-	return send_stack(record, of.walk->frames & MAX_FRAMES, of.walk->python.words,
-			  joined_id(id, of.walk->python.hash));
-}
-
 static __always_inline bool wanted(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
@@ -397,7 +320,7 @@ static __always_inline bool on_cpu(struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu);
 }
 
-static __always_inline void seed(struct task_struct *task, u32 state, bool may_sleep)
+static __always_inline void seed(struct task_struct *task, u32 state)
 {
 	struct origin key = { .state = WAIT_PREEMPTED };
 	struct stack_record *record;
@@ -419,16 +342,11 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 
 			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
-		if (user_stacks && !(task->flags & PF_KTHREAD)) {
-			if (may_sleep)
-				key.ustack = task_user_stack(task, record, &end);
-			else
-				end = WALK_FAULT; /* to be walked by scope_walk */
-		}
+		if (user_stacks && !(task->flags & PF_KTHREAD))
+			end = WALK_FAULT; /* to be walked by scope_walk */
 		/* Woken while its stack was read: the stack may be inconsistent. */
 		if (on_cpu(task) || task_state(task, true) != state) {
 			phase = on_cpu(task) ? PHASE_ON_CPU : PHASE_RUNNABLE;
-			key.ustack = 0;
 			key.kstack = 0;
 			key.state = WAIT_PREEMPTED;
 		}
@@ -446,9 +364,6 @@ static __always_inline void seed(struct task_struct *task, u32 state, bool may_s
 /* The boundary at which scope_dump reports threads; 0: all threads, as they are. */
 u64 dumped_at;
 
-/* Set while the iterator only walks stacks again: by then, ids in the scope may belong to other processes. */
-u32 restacking;
-
 /* Whether an interpreter was found in the thread's process, or in another one, since its stack was taken. */
 static __always_inline bool lacks_python(struct thread *t, u32 known)
 {
@@ -457,77 +372,29 @@ static __always_inline bool lacks_python(struct thread *t, u32 known)
 	return python_frames && t->interpreters != known && bpf_map_lookup_elem(&python_spaces, &tgid);
 }
 
-/* Walks an incomplete user stack of a waiting thread again: more tables may be available. The result is stored beside
- * the stack from the beginning of the wait, because the thread may wake up meanwhile. */
-static __always_inline void restack(struct task_struct *task, struct thread *t)
-{
-	struct stack_record *record;
-	u8 end = WALK_COMPLETE;
-	u64 out, switches, id;
-	u32 zero = 0, known;
-
-	record = bpf_map_lookup_elem(&iter_scratch, &zero);
-	if (!record || (t->phase != PHASE_BLOCKED && t->phase != PHASE_RUNNABLE))
-		return;
-	out = t->out;
-	known = python_generation;
-	if (!out || ((t->late_out == out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, known)))
-		return;
-	switches = kernel_switches(task, true);
-	id = task_user_stack(task, record, &end);
-	/* It ran meanwhile: the data may be inconsistent. */
-	if (!id || on_cpu(task) || kernel_switches(task, true) != switches || t->out != out)
-		return;
-	t->late_ustack = id;
-	t->late_end = end;
-	t->interpreters = known;
-	barrier();
-	*(volatile u64 *)&t->late_out = out;
-	count(LATE_STACKS);
-}
-
-/* Adds every wanted thread to the scope and reports it. Run at the start, and again when the scope has grown or there
- * are more unwind tables. */
-static __always_inline int seed_task(struct bpf_iter__task *ctx, bool may_sleep)
+/* Adds every wanted thread to the scope and reports it. Run at the start, and again when the scope has grown. */
+SEC("iter/task")
+int scope_seed(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct seed_record out;
-	struct thread *t;
 	u32 state;
 
-	if (!task || !running())
-		return 0;
-	t = find_thread(task, true);
-	if (t && may_sleep && user_stacks)
-		restack(task, t);
-	if (restacking || !wanted(task))
+	if (!task || !running() || !wanted(task))
 		return 0;
 	state = task_state(task, true);
 	if (state & TASK_DEAD)
 		return 0;
 	/* The kernel visits a task again if the reader's buffer was full: its entry then exists already. */
-	if (!t)
-		seed(task, state, may_sleep);
+	if (!find_thread(task, true))
+		seed(task, state);
 	out.tid = task->pid;
 	out.tgid = task->tgid;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }
 
-/* With user stacks; needs sleepable iterators and bpf_copy_from_user_task() (5.18). */
-SEC("iter.s/task")
-int scope_seed(struct bpf_iter__task *ctx)
-{
-	return seed_task(ctx, true);
-}
-
-SEC("iter/task")
-int scope_seed_nosleep(struct bpf_iter__task *ctx)
-{
-	return seed_task(ctx, false);
-}
-
-/* For kernels without sleepable iterators: stores the result of scope_walk for a thread that is still waiting, and
+/* Stores the result of scope_walk for a thread that is still waiting, and
  * reports the threads whose user stack is incomplete. */
 SEC("iter/task")
 int scope_sleepers(struct bpf_iter__task *ctx)
@@ -542,7 +409,7 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	if (!task || !running() || (task->flags & PF_KTHREAD))
 		return 0;
 	t = find_thread(task, true);
-	if (!t || t->phase != PHASE_BLOCKED || !t->out)
+	if (!t || (t->phase != PHASE_BLOCKED && t->phase != PHASE_RUNNABLE) || !t->out)
 		return 0;
 	out.tid = task->pid;
 	walked = bpf_map_lookup_elem(&walked_stacks, &out.tid);
@@ -557,14 +424,15 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	if ((t->late_out == t->out ? t->late_end : t->end) == WALK_COMPLETE && !lacks_python(t, python_generation))
 		return 0;
 	cs = task_registers(task, &ip, &sp, &bp);
-	if (cs != USER_CS || (!ip && !sp))
+	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp)) /* see user_stack() */
 		return 0;
 	out.tgid = task->tgid;
 	out.out = t->out;
 	out.ip = ip;
 	out.sp = sp;
 	out.bp = bp;
-	out.fs = task->thread.fsbase;
+	out.fs = cs == USER_CS ? task->thread.fsbase : 0; /* without it there are no Python functions */
+	out.narrow = cs == USER32_CS;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

@@ -50,6 +50,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/measures/asked_events.py": "programs in the kernel: tests/live/test_ask_events.py",
     "tracers/measures/replies.py": "what the kernel has counted: tests/live/test_ask.py, test_ask_events.py",
     "tracers/command/asking_events.py": "with real events: tests/live/test_ask_events.py",
+    "tracers/outside/child.py": "another process: tests/tracers/outside/test_reads.py, test_client.py",
     "tracers/questions/nodes.py": "declarations: tests/tracers/questions/test_check.py, test_expressions.py",
     "tracers/questions/syntax.py": "declarations without logic",
     "tracers/command/run.py": "options to request: tests/tracers/test_offcpu.py",

@@ -147,7 +147,7 @@ struct stack_scratch {
 };
 SHARED struct stack_scratch stack_scratch SEC(".maps");
 
-/* For the iterators, which may sleep; only one runs at a time. */
+/* For the iterators and scope_walk: only one runs at a time. */
 struct iter_scratch {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -250,6 +250,8 @@ struct sleeper_record {
 	u64 sp;
 	u64 bp;
 	u64 fs;
+	u32 narrow; /* 32-bit code */
+	u32 pad;
 };
 
 enum counter {

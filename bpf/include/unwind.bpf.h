@@ -2,8 +2,8 @@
 /* User stacks without frame pointers: one step from a frame to its caller, by the rows of the code's unwind table.
  *
  * A step reads no user memory itself: it works on a window of the stack, and reports a word that it needs from
- * outside. So the same step serves the current task and, in a sleepable program, any other. It is a global function:
- * the verifier checks it once, and the loop around it needs no bpf_loop(). */
+ * outside. So the same step serves the current task and, with memory that user space has read, any other. It is a
+ * global function: the verifier checks it once, and the loop around it needs no bpf_loop(). */
 #ifndef STALLSCOPE_UNWIND_BPF_H
 #define STALLSCOPE_UNWIND_BPF_H
 
@@ -54,8 +54,7 @@ struct table_array {
 };
 SHARED struct table_array unwind_tables SEC(".maps");
 
-/* By process id. Preallocated: before 6.1, sleepable programs accept no other hash, and the kernel logs a warning for
- * raw tracepoints that use one. */
+/* By process id. Preallocated: the kernel logs a warning for raw tracepoints that use another hash. */
 struct space_hash {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -209,7 +208,7 @@ struct walk_scratch {
 };
 SHARED struct walk_scratch walk_scratch SEC(".maps");
 
-/* For the iterators, like iter_scratch. */
+/* For scope_walk, like iter_scratch. */
 struct iter_walk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -704,26 +703,6 @@ static __always_inline bool read_window(struct unwind_walk *walk, u32 words)
 		if (bytes > sizeof(walk->word))
 			bytes = sizeof(walk->word);
 		if (bpf_probe_read_user(walk->word, bytes, (void *)address))
-			return false;
-	}
-	walk->window_words = bytes / sizeof(u64);
-	return true;
-}
-
-static __always_inline bool read_task_window(struct unwind_walk *walk, struct task_struct *task)
-{
-	u64 address = walk->want;
-	u32 bytes = WINDOW_FIRST * sizeof(u64);
-
-	walk->window = address;
-	walk->window_words = 0;
-	if (address & 7)
-		return false;
-	if (bpf_copy_from_user_task(walk->word, bytes, (void *)address, task, 0)) {
-		bytes = USER_PAGE - (address & (USER_PAGE - 1));
-		if (bytes > sizeof(walk->word))
-			bytes = sizeof(walk->word);
-		if (bpf_copy_from_user_task(walk->word, bytes, (void *)address, task, 0))
 			return false;
 	}
 	walk->window_words = bytes / sizeof(u64);

@@ -28,8 +28,9 @@ from stallscope.tracers.images.elf import ElfFile
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.records import ENDS, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES
-from stallscope.tracers.kernel.sleepers import Sleepers
+from stallscope.tracers.kernel.sleepers import Pages, Sleeper, Sleepers
 from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.outside.reads import Memory
 from stallscope.tracers.unwind import loader
 from stallscope.tracers.unwind.compiling import Compiling
 
@@ -342,14 +343,14 @@ def test_walk_by_user_space_ends_where_memory_cannot_be_read() -> None:
     scope.resolve()
     loaded = load_shape(ProbeOptions(scope, (OffCpu(),)), BTF_SHAPES[1])
     sleepers = Sleepers(loaded, BTF_SHAPES[1].sleepers)
-    memory = os.open(f"/proc/{child}/mem", os.O_RDONLY)
+    memory = Memory(child)
     try:
         for sp in (0, 8, 0xFFFF_8000_0000_0000, (1 << 64) - 8, 7):
-            stack, why = sleepers._stack(memory, (child, child), (0x1234, sp, 0x10, 0))
+            stack, why = sleepers._stack(Pages(memory), Sleeper(child, child, 0, 0x1234, sp, 0x10, 0))
             assert stack and ENDS[why] != "complete", (hex(sp), ENDS[why])
     finally:
         end(child)  # first: it has copies of all descriptors
-        os.close(memory)
+        memory.close()
         sleepers.close()
         loaded.close()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from ...converters.model.ranks import GPU
+from ..outside.reads import head, heads
 from .cgroups import Cgroups
 from .procfs import PROC, tids
 from .ranks import gpus_of, ranks_in
@@ -28,6 +29,7 @@ _ENVIRONMENT = 1 << 18
 """Maximum bytes that are searched."""
 _COMMAND_LINE = 1 << 12
 """Maximum bytes in which a script is looked for: that of Java may be behind a long class path."""
+_HEADS = (("environ", _ENVIRONMENT), ("cmdline", _COMMAND_LINE))
 _VALUE = 40
 """Bytes of a variable's value that are kept."""
 _GRACE, _SHARE = 0.2, 0.03
@@ -156,12 +158,12 @@ class Conditions:
         cpus = allowed_cpus(pid)
         if not cpus:
             return False
-        data = _read(pid, "environ", _ENVIRONMENT)
+        data, line = heads([pid], _HEADS).get(pid, (None, None))
         if not data and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
         environment, ranks = variables_in(data), ranks_in(data or b"") | self._gpus(pid)
         groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
-        script = script_of((_read(pid, "cmdline", _COMMAND_LINE) or b"").split(b"\0"))
+        script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
         self._known[pid] = Condition(cpus, (), environment, script, name, ranks), groups
         return True
@@ -188,7 +190,7 @@ def thread_variables(pid: int) -> dict[str, str] | None:
 
     Variables that it set later are not seen. Their values may be any bytes.
     """
-    return variables_in(_read(pid, "environ", _ENVIRONMENT))
+    return variables_in(head(pid, "environ", _ENVIRONMENT))
 
 
 def variables_in(data: bytes | None) -> dict[str, str] | None:

@@ -7,6 +7,8 @@ import os
 import signal
 from types import FrameType, TracebackType
 
+from ..outside.client import CLIENT
+
 
 class Interrupts:
     """Ctrl-C (or SIGTERM, SIGHUP) requests the end; a second Ctrl-C raises KeyboardInterrupt."""
@@ -47,5 +49,6 @@ class Interrupts:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
+        CLIENT.hurry()
         self._mild = number == signal.SIGINT and (self._mild or not self.requested)
         self.requested = True

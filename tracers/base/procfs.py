@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..outside.reads import heads
 
 PROC = Path("/proc")
 _LIMIT = 1 << 16
@@ -51,7 +53,15 @@ def comm(pid: int, tid: int | None = None) -> str:
 
 def command_line(pid: int) -> str:
     """The arguments joined by spaces, the first 64 KiB; "" for kernel threads and processes that have exited."""
-    return os.fsdecode(_read(PROC / str(pid) / "cmdline").rstrip(b"\0").replace(b"\0", b" "))
+    return command_lines([pid]).get(pid, "")
+
+
+def command_lines(pids: Collection[int]) -> dict[int, str]:
+    """The same of several processes; those are left out that do not answer (`outside`)."""
+    return {
+        pid: os.fsdecode((line or b"").rstrip(b"\0").replace(b"\0", b" "))
+        for pid, (line,) in heads(pids, [("cmdline", _LIMIT)]).items()
+    }
 
 
 def state(tid: int) -> str:

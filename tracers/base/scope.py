@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.units import plural
+from ..outside.client import CLIENT
 from . import procfs
 
 _CGROUP_MOUNT = Path("/sys/fs/cgroup")
@@ -122,10 +123,13 @@ class Scope:
         """Processes that match the scope by name or cgroup and are not in it yet, with their children if wanted."""
         found: set[int] = set()
         if self.name is not None:
-            found |= {pid for pid in procfs.pids() if pid not in self.tgids and self.matches(pid)}
+            others = [pid for pid in procfs.pids() if pid not in self.tgids and pid != os.getpid()]
+            named = {pid for pid in others if self.name.search(procfs.comm(pid))}
+            lines = procfs.command_lines([pid for pid in others if pid not in named and pid not in self._callers])
+            found |= named | {pid for pid, line in lines.items() if self._matches_line(pid, line)}
         if self.cgroup is not None:
             found |= _members(self.cgroup) - self.tgids
-        found -= {os.getpid(), *self.ours}
+        found -= {os.getpid(), *self.ours, *CLIENT.pids}
         if self.name is not None:
             found |= self._descendants(found)
         self.waits = self.waits and not found
@@ -137,7 +141,10 @@ class Scope:
             return False
         if self.name.search(procfs.comm(pid)):
             return True
-        if pid in self._callers or not self.name.search(line := procfs.command_line(pid)):
+        return pid not in self._callers and self._matches_line(pid, procfs.command_line(pid))
+
+    def _matches_line(self, pid: int, line: str) -> bool:
+        if self.name is None or not self.name.search(line):
             return False
         return not any(map(self._is_started_by(line), procfs.children(pid)))
 

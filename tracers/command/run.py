@@ -19,6 +19,7 @@ from ..base.scope import Scope
 from ..engines.protocol import Request
 from ..engines.stap.engine import Stap
 from ..measures.protocol import Measure
+from ..outside.client import CLIENT
 from . import options
 from .engine_options import make_engine
 from .proposing import Proposing, refusal
@@ -35,6 +36,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     ``given``: the values of all options of `options`. ``stem``: the default name of an output. ``what``: the
     measured quantity, as in the title: "Off-CPU time". StallscopeError before the trace if an output cannot be written.
     """
+    CLIENT.begin()
     results = Results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
     _check_graph(given, results.paths, measures, stem)
@@ -64,8 +66,12 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     if isinstance(engine, Stap) and engine.how.write:
         click.echo(printable(engine.compile(request, f"trace-{stem}")))
         return 0
-    with last_line.held():
-        outcome = engine.trace(request)
+    try:
+        with last_line.held():
+            outcome = engine.trace(request)
+    finally:
+        CLIENT.close()
+    _tell_unread(outcome.profile)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
     results = replace(results, fit=Proposing(given, stem, engine, outcome.engine).fit)
     results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
@@ -81,8 +87,13 @@ def _with_path(profile: Profile, tid: int) -> Profile:
     return path_profile(profile, profile.critical)
 
 
+def _tell_unread(profile: Profile) -> None:
+    profile.comments += [remark for remark in CLIENT.remarks() if remark not in profile.comments]
+
+
 def _publish(results: Results, stem: str, profile: Profile) -> None:
     """Writes an interval. SystemExit, after the cause was printed, if that failed: the trace goes on."""
+    _tell_unread(profile)
     try:
         results.publish(profile)
     except StallscopeError as error:

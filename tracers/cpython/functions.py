@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..kernel.python import LONG, NO_STEP, checksum, skipped, text_hash
+from ..outside.reads import Memory
 from .layouts import Layout, Version
 from .lines import line_of
-from .memory import Memory
 
 _MAX_TABLE = 1 << 18
 """Bytes of a table of lines; without it, a function has its first line only."""

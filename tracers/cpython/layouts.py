@@ -21,7 +21,7 @@ from ..kernel.python import (
     SPACE,
     WINDOW,
 )
-from .memory import Memory
+from ..outside.reads import Memory
 
 Version = tuple[int, int]
 OLDEST, NEWEST = (3, 8), (3, 14)

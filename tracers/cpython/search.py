@@ -6,13 +6,13 @@ its anonymous memory; what is not present of that is not looked at.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..outside.reads import Memory, maps, pagemap
 from .functions import Function, Inside, function_at, text_at
-from .memory import Memory, memory_of
+from .memory import memory_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +41,8 @@ def search(pid: int, inside: Inside, is_wanted: Callable[[str], bool]) -> Iterat
     of the process's memory, often empty. OSError if the process is gone."""
     files = _Files(inside, is_wanted)
     left = _MOST
-    with memory_of(pid) as memory, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
-        for start, end in _present(pagemap.fileno(), _heaps(pid)):
+    with memory_of(pid) as memory:
+        for start, end in _present(pid, _heaps(pid)):
             yield list(_in_piece(memory, start, end, files))
             left -= end - start
             if left <= 0:
@@ -51,20 +51,19 @@ def search(pid: int, inside: Inside, is_wanted: Callable[[str], bool]) -> Iterat
 
 def _heaps(pid: int) -> list[tuple[int, int]]:
     """Anonymous memory that is the process's own; small mappings first."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        lines = _LINE.findall(file.read())
+    lines = _LINE.findall(maps(pid, only_code=False))
     found = [(int(start, 16), int(end, 16)) for start, end, name in lines if not name.startswith(_NOT_HEAPS)]
     return sorted(found, key=lambda heap: heap[1] - heap[0])
 
 
-def _present(pagemap: int, heaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _present(pid: int, heaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Their parts that are in memory."""
     import numpy as np
 
     for start, end in heaps:
         for first in range(start, end, _PIECE):
             pages = (min(first + _PIECE, end) - first) // _PAGE
-            entries = np.frombuffer(os.pread(pagemap, 8 * pages, first // _PAGE * 8), np.uint64)
+            entries = np.frombuffer(pagemap(pid, first // _PAGE * 8, 8 * pages), np.uint64)
             present = np.zeros(len(entries) + 2, np.int8)
             present[1:-1] = entries >> np.uint64(_PRESENT)
             edges = np.flatnonzero(np.diff(present)).tolist()

@@ -8,8 +8,6 @@ its wait: the engine knows when it ran.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import time
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from ...converters.model import Frame, Stack
 from ..images.elf import ElfFile
 from ..images.maps import Mapping
 from ..images.vdso import VDSO, image
+from ..outside.reads import Memory
 from ..symbols.kallsyms import KERNEL, module_named
 from ..symbols.process import ProcessSpaces
 from ..symbols.symboliser import Symboliser
@@ -157,10 +156,10 @@ def _registers(pid: int, tid: int) -> Registers | None:
 
 def _memory(pid: int, address: int) -> bytes:
     """A stack's memory, as far as there is any."""
-    with contextlib.suppress(OSError, OverflowError, ValueError):
-        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, _COPY, address)
-        finally:
-            os.close(fd)
-    return b""
+    memory = Memory(pid)
+    try:
+        return memory.read_some([(address, _COPY)])[0]
+    except OSError:
+        return b""
+    finally:
+        memory.close()

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..outside.reads import maps
+
 _DELETED = " (deleted)"
 # proc(5): start-end perms offset major:minor inode    path.
 _LINE = re.compile(
@@ -44,8 +46,7 @@ def parse_data_maps(text: bytes) -> list[DataMap]:
 def read_data_maps(pid: int) -> list[DataMap]:
     """Those of a live process; none if it has exited or may not be read."""
     try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            return parse_data_maps(file.read())
+        return parse_data_maps(maps(pid, only_code=False))
     except OSError:
         return []
 

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..outside.reads import maps
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -42,6 +44,9 @@ class Mapping(NamedTuple):
     dev: int = 0
     inode: int = 0
     build_id: str = ""
+    user: int | None = None
+    """Of the process, if only the build-id is known and the file is not the administrator's: anybody can write a file
+    with the build-id of another one, and it stands for that only in processes of this user."""
 
     @property
     def file_path(self) -> str:
@@ -56,7 +61,9 @@ class Mapping(NamedTuple):
     @property
     def key(self) -> tuple[int, int] | str:
         """Identifies its file: (dev, inode), or the build-id where only that is known."""
-        return (self.dev, self.inode) if self.inode else self.build_id
+        if self.inode:
+            return self.dev, self.inode
+        return self.build_id if self.user is None else f"{self.build_id} of {self.user}"
 
 
 def parse_maps(text: bytes) -> list[Mapping]:
@@ -74,23 +81,9 @@ def parse_maps(text: bytes) -> list[Mapping]:
 
 
 def read_maps(pid: int) -> list[Mapping]:
-    """The executable mappings of a live process. OSError when it has exited or we may not read them."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        text = file.read()
-    return parse_maps(text or _maps_of_another_thread(pid))
-
-
-def _maps_of_another_thread(pid: int) -> bytes:
-    """The maps as another thread shows them, for a process whose main thread has exited."""
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        if tid != str(pid):
-            try:
-                with open(f"/proc/{pid}/task/{tid}/maps", "rb") as file:
-                    if text := file.read():
-                        return text
-            except OSError:
-                continue
-    return b""
+    """The executable mappings of a live process. OSError when it has exited, when we may not read them, or
+    when it does not answer."""
+    return parse_maps(maps(pid, only_code=True))
 
 
 def same_code(old: Mapping, new: Mapping) -> bool:

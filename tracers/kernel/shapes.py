@@ -29,8 +29,8 @@ class Shape:
     """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
 
     ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
-    ``sleepers``: the iterator that lists sleeping threads for user space to walk, if ``seed`` cannot sleep and walk.
-    ``needs``: the helper functions that the kernel must have.
+    ``sleepers``: the iterator that lists sleeping threads for user space to walk.
+    ``needs``: the helper functions that a kernel has on which it should load.
     """
 
     name: str
@@ -49,23 +49,22 @@ class Shape:
 
 
 SHAPES = (
-    # Sleepable iterators and bpf_copy_from_user_task() (376040e47334), sched_switch with prev_state (9c2136be0878) and
-    # bpf_loop() (e6f2dd0f8067): all of them came with 5.17 and 5.18.
+    # sched_switch with prev_state (9c2136be0878) came with 5.18, as bpf_copy_from_user_task() did, which is not called.
     Shape(
-        "task storage, sleepable iterator",
+        "task storage, state of switches",
         raw=False,
         knobs={"use_storage": 1, "switch_has_state": 1, "task_regs": 1},
         seed="scope_seed",
         dump="scope_dump",
-        needs=("task_storage_get", "task_pt_regs", "loop", "copy_from_user_task"),
+        sleepers="scope_sleepers",
+        needs=("task_storage_get", "task_pt_regs", "copy_from_user_task"),
     ),
-    # bpf_task_pt_regs() (dd6e10fbd9fb, 5.15): kernel stacks are recognised; user space reads the memory of threads that
-    # are asleep when the trace begins.
+    # bpf_task_pt_regs() (dd6e10fbd9fb, 5.15): kernel stacks are recognised.
     Shape(
-        "task storage, plain iterator",
+        "task storage, registers of tasks",
         raw=False,
         knobs={"use_storage": 1, "switch_has_state": 0, "task_regs": 1},
-        seed="scope_seed_nosleep",
+        seed="scope_seed",
         dump="scope_dump",
         sleepers="scope_sleepers",
         needs=("task_storage_get", "task_pt_regs"),
@@ -75,7 +74,7 @@ SHAPES = (
         "task storage, computed registers",
         raw=False,
         knobs={"use_storage": 1, "switch_has_state": 0, "task_regs": 0},
-        seed="scope_seed_nosleep",
+        seed="scope_seed",
         dump="scope_dump",
         sleepers="scope_sleepers",
         needs=("task_storage_get",),

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from ..outside.reads import is_copy
 from .bpfobject import Link, Object
 from .libbpf import BpfError, UprobeOptions, check_pointer, library
 
@@ -99,6 +100,7 @@ def attach(loaded: Object, way: Way, names: tuple[str, str, str], fd: int, place
 
     ``names`` of the loaded programs: for both in one, for the entry, for the return; "" for none.
     """
+    _check(fd)
     path = b"/proc/self/fd/%d" % fd
     both, entry, end = names
     if way is Way.SINGLE:
@@ -119,10 +121,17 @@ def attach(loaded: Object, way: Way, names: tuple[str, str, str], fd: int, place
 
 def attach_entry(loaded: Object, name: str, fd: int, offset: int) -> Link:
     """Attaches a program to one instruction of an open file. BpfError when the kernel refuses."""
+    _check(fd)
     options = UprobeOptions(sz=ctypes.sizeof(UprobeOptions))
     pointer, path = loaded.programs[name].pointer, b"/proc/self/fd/%d" % fd
     found = library().bpf_program__attach_uprobe_opts(pointer, -1, path, offset, ctypes.byref(options))
     return Link(check_pointer(found, f"attach {name}"))
+
+
+def _check(fd: int) -> None:
+    """BpfError for a file whose file system may never answer: the kernel would read it in this process."""
+    if is_copy(fd):
+        raise BpfError("it is on a file system of an ordinary user, which could make a probe wait", errno.EPERM, [])
 
 
 def _attach_each(loaded: Object, entry: str, end: str, path: bytes, places: Sequence[Place]) -> list[Link]:

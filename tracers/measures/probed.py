@@ -262,7 +262,7 @@ def is_program(pid: int, mapping: Mapping) -> bool:
 
 def root_of(pid: int) -> Root:
     try:
-        return Root(os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC))
+        return Root.of(pid)
     except OSError:
         return HOST
 

@@ -76,7 +76,7 @@ class ObjectFile:
         if not self._descriptors.take_late():
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         try:
-            return open_left([self._root, HOST], self._mapping, self._mapped_ns)
+            return open_left(list(dict.fromkeys((self._root, HOST))), self._mapping, self._mapped_ns)
         except BaseException:
             self._descriptors.give_back_late()
             raise
@@ -221,7 +221,7 @@ class ObjectFile:
             self._sought = True
             if self._descriptors.take_late():
                 with suppress(ElfError):
-                    self._debug = find_debug_file(self._elf, self.path, [self._root, HOST])
+                    self._debug = find_debug_file(self._elf, self.path, dict.fromkeys((self._root, HOST)))
                 if self._debug is None:
                     self._descriptors.give_back_late()
         return self._debug

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import os
 import re
-import stat
 import weakref
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...converters.model import Frame
 from ..base.budget import Limit, Seconds
 from ..images.files import Root
+from ..outside.reads import About
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,15 +114,15 @@ class JitMaps:
         opened = _open(root, pid, uid, started_ns)
         if opened is None:
             return None
-        fd, status = opened
+        fd, about = opened
         try:
-            if before is not None and before.stamp == _stamp(status):
+            if before is not None and before.stamp == _stamp(about):
                 return before
             if self._seconds.is_over:
                 self.was_refused = True
                 return None
             with self._seconds.spent():
-                found = _read(fd, status)
+                found = _read(fd, about)
                 size = found.size if found is not None else 0
         finally:
             os.close(fd)
@@ -143,36 +143,34 @@ def read_perf_map(root: Root, pid: int, uid: int, started_ns: int) -> PerfMap | 
     return JitMaps().read(root, pid, uid, started_ns)
 
 
-def _open(root: Root, pid: int, uid: int, started_ns: int) -> tuple[int, os.stat_result] | None:
+def _open(root: Root, pid: int, uid: int, started_ns: int) -> tuple[int, About] | None:
     """A descriptor of the map, if it can be trusted."""
     try:
         # Resolved inside the root; O_NOFOLLOW refuses a link as the last component.
-        fd = root.open_regular(f"/tmp/perf-{pid}.map", os.O_NOFOLLOW)
+        fd, about = root.find(f"/tmp/perf-{pid}.map", os.O_NOFOLLOW)
     except (OSError, ValueError):
         return None
-    status = os.fstat(fd)
-    is_own = stat.S_ISREG(status.st_mode) and status.st_uid in (0, uid)
-    if not is_own or status.st_mtime_ns + _GRAIN_NS < started_ns:
+    if about.uid not in (0, uid) or about.mtime_ns + _GRAIN_NS < started_ns:
         os.close(fd)
         return None
-    return fd, status
+    return fd, about
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+def _stamp(about: About) -> tuple[int, ...]:
+    return about.dev, about.inode, about.size, about.mtime_ns, about.ctime_ns
 
 
-def _read(fd: int, status: os.stat_result) -> PerfMap | None:
+def _read(fd: int, about: About) -> PerfMap | None:
     try:
         # If a file is too large, its end is read: later entries override earlier ones.
-        at = max(status.st_size - _MAX_BYTES, 0)
-        text = os.pread(fd, min(status.st_size, _MAX_BYTES), at)
+        at = max(about.size - _MAX_BYTES, 0)
+        text = os.pread(fd, min(about.size, _MAX_BYTES), at)
     except OSError:
         return None
     if at:
         text = text[text.find(b"\n") + 1 :]
     # A last line without a newline is still being written.
-    return PerfMap(text[: text.rfind(b"\n") + 1], _stamp(status))
+    return PerfMap(text[: text.rfind(b"\n") + 1], _stamp(about))
 
 
 def jit_frame(name: str, address: int) -> Frame:

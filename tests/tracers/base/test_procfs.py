@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from stallscope.tracers.base import procfs
@@ -83,17 +82,14 @@ def test_threads_and_their_process() -> None:
         thread.join()
 
 
-def test_command_line_without_end_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "cmdline").write_bytes(b"x\0" * (1 << 20))
-    monkeypatch.setattr(procfs, "PROC", tmp_path)
+def test_command_line_without_end_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = b"x\0" * (1 << 20)
+    monkeypatch.setattr(procfs, "heads", lambda pids, names: {pid: [line[: names[0][1]]] for pid in pids})
     assert len(procfs.command_line(7)) == (1 << 16) - 1
 
 
-def test_kernel_threads_have_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "cmdline").touch()
-    monkeypatch.setattr(procfs, "PROC", tmp_path)
+def test_kernel_threads_have_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "heads", lambda pids, names: {pid: [b""] for pid in pids})
     assert procfs.command_line(7) == ""
 
 

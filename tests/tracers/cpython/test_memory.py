@@ -23,5 +23,5 @@ def test_nothing_there(address: int) -> None:
 
 
 def test_no_process() -> None:
-    with pytest.raises(OSError, match="No such"), memory_of(1 << 22):
-        pass
+    with pytest.raises(OSError, match="No such"), memory_of(1 << 22) as memory:
+        memory.read(0x1000, 8)

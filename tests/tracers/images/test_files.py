@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.images import files
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.images.files import HOST, NotThisFile, Root, open_left, open_mapped, wall_from_monotonic
 from stallscope.tracers.images.maps import Mapping, read_maps
+from stallscope.tracers.outside import lookups
+from stallscope.tracers.outside.client import CLIENT
 
 
 def program_mapping(pid: int, name: str) -> Mapping:
@@ -105,6 +106,7 @@ def test_only_regular_files(tmp_path: Path) -> None:
 
 
 def test_descriptors_are_not_inherited_and_not_leaked(copy: Path, tmp_path: Path) -> None:
+    CLIENT.begin()
     before = set(os.listdir("/proc/self/fd"))
     fd = HOST.open_regular(str(copy))
     assert not os.get_inheritable(fd)
@@ -140,12 +142,21 @@ def test_paths_are_resolved_inside_the_root(tmp_path: Path) -> None:
 
 def test_without_openat2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
-    monkeypatch.setattr(files, "_SYS_OPENAT2", 100_000)
-    root = Root(os.open(tmp_path, os.O_PATH))
-    fd = root.open_regular("/file")
-    assert os.read(fd, 9) == b"x"
+    monkeypatch.setattr(lookups, "_SYS_OPENAT2", 100_000)
+    root = os.open(tmp_path, os.O_PATH)
+    fd = lookups.open_in([root], b"/file", 0)
+    assert os.path.samestat(os.fstat(fd), os.stat(tmp_path / "file"))
     os.close(fd)
+    os.close(root)
+
+
+def test_nothing_is_found_in_a_root_that_was_closed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    root = Root(os.open(tmp_path, os.O_PATH))
+    os.close(root.open_regular("/file"))
     root.close()
+    with pytest.raises(OSError, match="nobody has"):
+        root.open_regular("/etc/passwd")
 
 
 def test_file_only_visible_in_another_mount_namespace(

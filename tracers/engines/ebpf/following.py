@@ -65,8 +65,7 @@ class Following:
             if unwinding:
                 unwinding.began(event.pid)
         elif isinstance(event, Mmap):
-            mapping = _mapping(event)
-            spaces.mmap(event.pid, mapping, event.time)
+            mapping = spaces.mmap(event.pid, _mapping(event), event.time)
             if unwinding:
                 unwinding.mapped(event.pid, mapping, event.time)
         else:

@@ -29,6 +29,7 @@ from ...kernel.records import (
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
 from ...measures.protocol import Measure
+from ...outside.client import CLIENT
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _THREADS = 1 << 16
@@ -186,12 +187,6 @@ class Probes:
         """Walks the incomplete stacks of waiting threads again."""
         if self._sleepers:
             self._sleepers.restack()
-        elif self._iterator and self.options.user_stacks:
-            self.object.set_variable("restacking", 1)
-            try:
-                self._iterator.read_iterator()
-            finally:
-                self.object.set_variable("restacking", 0)
 
     def send_stacks_again(self) -> None:
         """Makes room for new stacks: known ones are sent again when they are walked."""
@@ -214,6 +209,7 @@ class Probes:
         """Ends the trace; returns the threads that are still there. The programs are detached.
 
         Threads that end meanwhile are records (`RecordSink.take_rest`)."""
+        CLIENT.hurry()
         # Only then the clock: until the programs know it, they count what happens, and this process may lose its core.
         self.object.set_variable("run", self.began | 1 << 64)
         self.stopped = time.monotonic_ns()

@@ -21,6 +21,7 @@ from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
 from ...measures.offcpu import FOREVER
 from ...measures.protocol import Ended, Measure, columns_of, rows_of
 from ...measures.recorded_spans import recorded_by
+from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
 from .bounds import Bounds
@@ -79,7 +80,6 @@ class Session:
             self._process_events = ProcessEvents()
         except OSError as error:
             self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
-
         self._unwinding: Unwinding | None = None
         options = engine.options
         if options.user_stacks and options.unwind_bytes:
@@ -342,7 +342,7 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Which are not part of what is traced."""
-        found = set(self._unwinding.loader.pids) if self._unwinding else set()
+        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
         return found | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:

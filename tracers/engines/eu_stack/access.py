@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import procfs
 from ...base.scope import Scope
+from ...outside.reads import Memory
 from ..protocol import EngineUnavailable
 
 _FLAGS = 6
@@ -57,12 +56,15 @@ def unavailable(reason: str, more: int = 0) -> StallscopeError:
 
 def _is_open(pid: int) -> bool:
     """Whether ptrace(2) may be used on it: the kernel applies the same rules to its memory."""
+    memory = Memory(pid)
     try:
-        os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC))
+        memory.read_some([(0, 0)])
     except PermissionError:
         return False
     except OSError:  # gone
         return True
+    finally:
+        memory.close()
     return True
 
 

@@ -11,6 +11,8 @@ import platform
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ...outside.reads import Memory
+
 _T = TypeVar("_T")
 
 RUNS, WOKEN, ASLEEP = "R", "W", "S"
@@ -141,9 +143,10 @@ def is_call(pid: int, address: int) -> bool:
     length, call = _CALLS.get(platform.machine(), (0, b""))
     if not length or address <= length:
         return True
+    memory = Memory(pid)
     try:
-        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-            memory.seek(address - length)
-            return memory.read(length) == call
-    except (OSError, ValueError, OverflowError):
+        return memory.read(address - length, length) == call
+    except OSError:
         return True
+    finally:
+        memory.close()

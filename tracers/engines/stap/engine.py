@@ -18,6 +18,7 @@ from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
 from ...base.progress import Progress
 from ...base.scope import Scope
+from ...images.files import HOST
 from ...images.maps import read_maps
 from ...images.needed import needed
 from ...measures.calls import Calls
@@ -26,6 +27,7 @@ from ...measures.offcpu import OffCpu
 from ...measures.oncpu import CLOCK, OnCpu
 from ...measures.protocol import Measure
 from ...measures.wakeup import WakeUp
+from ...outside.reads import is_copy
 from ..asleep import Asleep
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
@@ -202,7 +204,7 @@ class Stap(Engine):
 
     def _chosen(self, request: Request, calls: Calls, files: Iterable[str]) -> Chosen:
         """The functions, as far as the files are known now."""
-        own = {os.path.realpath(f"/proc/{pid}/exe") for pid in request.scope.tgids}
+        own = {path for pid in request.scope.tgids if (path := _program_of(pid))}
         named = [shutil.which(request.command[0]) or ""] if request.command else []
         own |= {os.path.realpath(each) for each in (*named, *self.how.files) if ".so" not in os.path.basename(each)}
         mapped = dict.fromkeys((*files, *_mapped(set(request.scope.tgids))))
@@ -234,14 +236,38 @@ def _scripts(measures: Iterable[Measure]) -> set[str]:
 def _mapped(pids: set[int]) -> list[str]:
     """Files with code that the processes have mapped, most used first."""
     users: dict[str, int] = {}
+    known: dict[str, bool] = {}
     for pid in pids:
         try:
-            paths = {each.path for each in read_maps(pid) if each.is_file and os.path.exists(each.path)}
+            paths = {each.path for each in read_maps(pid) if each.is_file}
         except OSError:
             continue
+        for path in paths - known.keys():
+            known[path] = _can_be_read(path)
+        paths = {path for path in paths if known[path]}
         for path in paths:
             users[path] = users.get(path, 0) + 1
     return sorted(users, key=lambda path: (-users[path], path))
+
+
+def _program_of(pid: int) -> str:
+    """The path of its program, as the kernel has it; "" when it is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def _can_be_read(path: str) -> bool:
+    """Whether there is a file, on a file system that cannot make SystemTap wait for an ordinary user."""
+    try:
+        fd = HOST.open_regular(path)
+    except (OSError, ValueError):
+        return False
+    try:
+        return not is_copy(fd)
+    finally:
+        os.close(fd)
 
 
 @dataclass

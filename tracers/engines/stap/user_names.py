@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ....converters.model import Frame
 from ....converters.readers.stap.stacks import UserPlace
+from ...images.files import HOST
 from ...images.maps import Mapping as Mapped
 from ...images.maps import read_maps
 from ...images.symtab import Symbol
@@ -110,12 +111,13 @@ class FileNames:
     def _left(self, path: str) -> dict[object, tuple[int, Mapped]]:
         """A file that no living process has mapped, if it is as it was when the trace began."""
         try:
-            status = os.stat(path)
+            fd, about = HOST.find(path)
         except (OSError, ValueError):
             return {}
-        if status.st_ctime_ns > self._began:
+        os.close(fd)
+        if about.ctime_ns > self._began:
             return {}
-        return {path: (0, Mapped(0, _RANGE, 0, path, status.st_dev, status.st_ino))}
+        return {path: (0, Mapped(0, _RANGE, 0, path, about.dev, about.inode))}
 
 
 def _symbol(symbols: Sequence[Symbol], size: int) -> Symbol | None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,22 +14,23 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.eu_stack import access
 from stallscope.tracers.engines.eu_stack.access import obstacle, require_access, unavailable
 from stallscope.tracers.engines.protocol import EngineUnavailable
+from stallscope.tracers.outside.reads import Memory
 
 Sleeper = subprocess.Popen[bytes]
 Require = Callable[[bool, str], None]
 
 
-def test_processes_of_other_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_processes_of_other_users(monkeypatch: pytest.MonkeyPatch) -> None:
     require_access(Scope(tgids={os.getpid()}))
     require_access(Scope(tgids={1 << 22}))  # gone
 
-    def refuse(path: str, flags: int, *more: int) -> int:
-        if path == "/proc/1/mem":
-            raise PermissionError
-        return real(tmp_path, flags)
+    class Refused(Memory):
+        def read_some(self, reads: Sequence[tuple[int, int]]) -> list[bytes]:
+            if self.pid == 1:
+                raise PermissionError
+            return super().read_some(reads)
 
-    real = os.open
-    monkeypatch.setattr(access.os, "open", refuse)
+    monkeypatch.setattr(access, "Memory", Refused)
     require_access(Scope(tgids={os.getpid()}))
     with pytest.raises(EngineUnavailable, match=r"may not look into process 1 \([^,]*\)\n") as raised:
         require_access(Scope(tgids={os.getpid(), 1}))

@@ -1,0 +1,280 @@
+"""Asks the process that reads others (`child`), waits for each answer only so long, and abandons it if none comes.
+
+A process or folder that has made it wait is not asked about again. After a few of them nothing is read any more: what
+could not be read is told by `remarks`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import marshal
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from array import array
+from collections import Counter
+from typing import Any
+
+from ...converters.base.units import plural
+from .child import GOES_ON
+from .lookups import SHARED
+
+_PATIENCE = (1.0, 0.4, 0.2, 0.1)
+"""Seconds for an answer, by how often there was none; the last one stays."""
+_HURRY = 0.2
+"""The same when the command is about to end."""
+_LONGEST = 2.0
+"""Seconds for an answer that makes progress."""
+_MOST = 8
+"""Processes that may be abandoned."""
+_PACKET = 1 << 17
+_FDS = 256
+"""Descriptors in an answer."""
+_CODE = "import sys; sys.path.append(sys.argv.pop()); from outside.child import main; main()"
+"""Only this package is imported, and none of the project's parents: they would take longer."""
+
+
+class NotRead(OSError):
+    """The process or its files were not read: they do not answer."""
+
+
+class _Child:
+    """The process, and what is shared with it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        memory = os.memfd_create("stallscope-outside", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(memory, SHARED + 8)
+            self.shared = mmap.mmap(memory, SHARED + 8)
+            self.pid = _started(theirs.fileno(), memory)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(memory)
+        self.link = ours
+
+    def kill(self) -> None:
+        """Ends it; it is not waited for: it may wait in the kernel."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.link.close()
+
+    def is_gone(self) -> bool:
+        """Whether it has ended; it is then reaped."""
+        with contextlib.suppress(ChildProcessError):
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        return True
+
+
+def _started(link: int, memory: int) -> int:
+    """Starts the process with these two descriptors and no others; returns its id."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    words = [sys.executable, "-I", "-S", "-c", _CODE, "3", "4", str(os.getpid()), folder]
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    # Numbers that none of the final ones is, so that no copy replaces one that is still needed.
+    copies = [os.dup(fd) for fd in (link, memory)]
+    high = [_above(fd) for fd in copies]
+    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(high, 3)]
+    try:
+        return os.posix_spawn(
+            sys.executable, words, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
+        )
+    finally:
+        for fd in (null, *copies, *high):
+            os.close(fd)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+
+
+def _above(fd: int) -> int:
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16)
+
+
+class Client:
+    """One for this process. What it returns is hostile input."""
+
+    def __init__(self) -> None:
+        self._child: _Child | None = None
+        self._lock = threading.Lock()
+        self._number = 0
+        self._left: list[_Child] = []
+        """Abandoned processes that may still exist."""
+        self._abandoned = 0
+        self._silent: dict[int, bytes] = {}
+        """Processes that made us wait, and when each began."""
+        self._folders: set[str] = set()
+        self._hurries = False
+        self.unread: Counter[str] = Counter()
+        """How many requests had no answer, by what was asked about; or were not made for that reason."""
+        self.pids: set[int] = set()
+        """Processes that were started to read others."""
+        self.partly: set[int] = set()
+        """Processes of whose maps a part was read."""
+
+    def begin(self) -> None:
+        """Starts the process, so that it is there when it is needed."""
+        with self._lock, contextlib.suppress(OSError):
+            self._started()
+
+    def hurry(self) -> None:
+        """The command is about to end: answers are no longer waited for as long."""
+        self._hurries = True
+
+    def ask(self, name: str, *arguments: Any, pid: int = 0, folder: str = "", root: int | None = None) -> Any:
+        """The result, with the descriptors that came with it, and the shared memory, which is valid until the next
+        request: see `child.Server`. ``pid`` or ``folder``: what is asked about. OSError."""
+        if self._abandoned >= _MOST or (pid and self.is_silent(pid)) or folder in self._folders:
+            self.unread["later"] += 1
+            raise NotRead(errno.ETIMEDOUT, "not read: it has not answered before")
+        with self._lock:
+            child = self._started()
+            self._number += 1
+            number = self._number
+            child.shared[SHARED : SHARED + 8] = bytes(8)
+            try:
+                self._send(child, (number, name, *arguments), root)
+                error, result, fds = self._answer(child, number)
+            except ConnectionError:
+                self._lose(child)
+                raise NotRead(errno.EIO, "the process that reads has ended") from None
+            except TimeoutError:
+                about = int.from_bytes(child.shared[SHARED : SHARED + 8], "little") or pid
+                self._abandon(child, about, folder)
+                raise NotRead(errno.ETIMEDOUT, "not read in time") from None
+            if error:
+                raise OSError(error, result or os.strerror(error))
+            return result, fds, child.shared
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """A request without an answer, to a process that is there."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._child:
+                self._child.link.send(marshal.dumps((0, name, *arguments)), socket.MSG_DONTWAIT)
+
+    def is_silent(self, pid: int) -> bool:
+        """Whether this process has made us wait."""
+        return bool(self._silent) and pid in self._silent and self._silent[pid] == _began(pid)
+
+    def _started(self) -> _Child:
+        self._left = [child for child in self._left if not child.is_gone()]
+        if self._child is None:
+            self._child = _Child()
+            self.pids.add(self._child.pid)
+        return self._child
+
+    @staticmethod
+    def _send(child: _Child, request: tuple[Any, ...], root: int | None) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [root]))] if root is not None else []
+        child.link.sendmsg([marshal.dumps(request)], rights)
+
+    def _answer(self, child: _Child, number: int) -> tuple[int, Any, list[int]]:
+        """TimeoutError without one in time; ConnectionError if the process has ended."""
+        poll = select.poll()
+        poll.register(child.link, select.POLLIN)
+        last = time.monotonic() + _LONGEST
+        while True:
+            if not poll.poll(min(self._patience(), max(last - time.monotonic(), 0)) * 1000):
+                if time.monotonic() < last and _state(child.pid) == b"R":
+                    continue  # it works, or has no core
+                raise TimeoutError
+            data, fds = _received(child.link)
+            if not data:
+                raise BrokenPipeError
+            answered, error, result = marshal.loads(data)
+            if answered == number and error != GOES_ON:
+                return error, result, fds
+            for fd in fds:  # of a request that Ctrl-C has interrupted
+                os.close(fd)
+
+    def _patience(self) -> float:
+        longest = _PATIENCE[min(self._abandoned, len(_PATIENCE) - 1)]
+        return min(longest, _HURRY) if self._hurries else longest
+
+    def _abandon(self, child: _Child, pid: int, folder: str) -> None:
+        self._lose(child)
+        self._abandoned += 1
+        if pid:
+            self._silent[pid] = _began(pid)
+        if folder:
+            self._folders.add(folder)
+
+    def _lose(self, child: _Child) -> None:
+        child.kill()
+        self._left.append(child)
+        self._child = None
+
+    def remarks(self) -> list[str]:
+        """Sentences about what was not read."""
+        found = []
+        if self._abandoned:
+            whose = plural(len(self._silent), "process")
+            folders = f" and {plural(len(self._folders), 'folder')}" if self._folders else ""
+            found.append(
+                f"memory or files of {whose}{folders} could not be read in time: names, and the stacks of waits that "
+                "began before the trace, are missing there"
+            )
+        if self._abandoned >= _MOST:
+            found.append(f"after {_MOST} of them nothing of other processes was read")
+        if self.partly:
+            found.append(f"maps of {plural(len(self.partly), 'process')} are too long, and were read in part")
+        return found
+
+    def close(self) -> None:
+        """Ends the process."""
+        with self._lock:
+            if self._child:
+                self._lose(self._child)
+
+    def forked(self) -> None:
+        """In a forked process: the other one's process goes on for that one."""
+        child, self._child = self._child, None
+        self._left = []
+        self._lock = threading.Lock()
+        if child:
+            child.link.close()
+
+
+def _received(link: socket.socket) -> tuple[bytes, list[int]]:
+    """A packet; the descriptors that come with it are closed at an exec."""
+    fds = array("i")
+    data, ancillary, _, _ = link.recvmsg(_PACKET, socket.CMSG_SPACE(_FDS * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content[: len(content) // fds.itemsize * fds.itemsize])
+    return data, fds.tolist()
+
+
+def _began(pid: int) -> bytes:
+    """When a process began, by the kernel's clock; b"" when it is gone."""
+    return _stat(pid, 19)
+
+
+def _state(pid: int) -> bytes:
+    """The letter of its state; b"" when it is gone."""
+    return _stat(pid, 0)
+
+
+def _stat(pid: int, field: int) -> bytes:
+    """A field behind the name in /proc/PID/stat, which asks nobody."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read(4096).rpartition(b")")[2].split()[field]
+    except (OSError, IndexError):
+        return b""
+
+
+CLIENT = Client()
+os.register_at_fork(after_in_child=CLIENT.forked)
