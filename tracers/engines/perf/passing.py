@@ -32,6 +32,8 @@ perf looks for no symbols in."""
 _ALL = 1 << 47
 """Bytes that programs can have mapped."""
 _READ = 1 << 20
+_SMALLEST = _HEADER.size + 8
+"""Bytes of a record with pid and tid."""
 
 
 class Passing:
@@ -71,7 +73,7 @@ class Passing:
             if kind == _TRACING_DATA:
                 (self._skipped,) = struct.unpack_from("=I", data, at + _HEADER.size)
             at += size
-            if kind == _COMM and misc & _EXEC:
+            if kind == _COMM and misc & _EXEC and size >= _SMALLEST:
                 yield data[begin:at]
                 yield _covering(data[at - size : at])
                 begin = at
@@ -83,7 +85,8 @@ def _covering(executed: bytes) -> bytes:
     """The record of a mapping that covers all others of a process: of its record of exec, whose time and ids it has."""
     pid, tid = struct.unpack_from("=II", executed, _HEADER.size)
     name = _HEADER.size + 8
-    ids = name + (executed.index(0, name) - name) // 8 * 8 + 8
+    end = executed.find(0, name)
+    ids = name + ((end if end >= 0 else len(executed)) - name) // 8 * 8 + 8
     body = _MAPPED.pack(pid, tid, 0, _ALL, 0, 0, 0, 0, 0, 0, 0, b"[stack]") + executed[ids:]
     return _HEADER.pack(_MMAP2, _USER, _HEADER.size + len(body)) + body
 
