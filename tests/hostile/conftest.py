@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -84,7 +83,3 @@ def outputs() -> Iterator[Path]:
     """A folder of root's."""
     with tempfile.TemporaryDirectory(prefix="outputs-") as name:
         yield Path(name)
-
-
-EVERYTHING = os.environ.get("HOSTILE") == "all"
-"""Each attack on each command, or a short set."""

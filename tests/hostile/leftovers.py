@@ -57,9 +57,8 @@ class Host:
         things["mounts"] = {line.split(" - ")[-1] for line in _lines("/proc/self/mountinfo")}
         things["modules"] = {line.split()[0] for line in _lines("/proc/modules")}
         things["processes"] = set(family(os.getpid()))
-        things["files in /tmp"] = {
-            name for name in os.listdir("/tmp") if name.startswith(("stallscope", "stap", "perf"))
-        }
+        ours = ("stallscope", "stap", "perf")
+        things["files in /tmp"] = {name for name in os.listdir("/tmp") if name.startswith(ours)}
         return cls(things)
 
     def more(self, before: Host) -> dict[str, set[object]]:

@@ -27,7 +27,7 @@ expected = json.dumps(value)
 while True:
     for _ in range(20):
         scope = {}
-        exec(compile("def f(a, b=2):\\n    return [a * i + b for i in range(9)]\\nx = sum(f(3))", "made", "exec"), scope)
+        exec(compile("def f(a, b=2):\\n return [a * i + b for i in range(9)]\\nx = sum(f(3))", "", "exec"), scope)
         assert scope["x"] == 126
         assert json.dumps(json.loads(expected)) == expected
         assert re.sub("[0-9]+", "", "a1b22") == "ab"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from attackers import ATTACKS, Attacker
@@ -30,10 +31,6 @@ ENGINES_OF_PROCESSES = ("wall eu-stack",)
 """They take no -a."""
 END, MEMORY_MB, FIRST = 2.0, 512, 60.0
 """Seconds from Ctrl-C to the end, as promised; the memory; seconds until a trace has begun, if nothing is known."""
-REFUSED = {
-    "python circle": "Python functions",
-    "many mappings": "mappings",
-}
 
 
 def _matrix() -> list[tuple[str, str, str]]:
@@ -56,16 +53,8 @@ def quiet() -> dict[str, Outcome]:
 def _command(command: str, scope: str, pid: int, outputs: Path) -> list[object]:
     program, *options = COMMANDS[command]
     target = ["-a"] if scope == "-a" else ["-p", pid]
-    return [
-        command_path(program),
-        *options,
-        *target,
-        "-o",
-        outputs / "out.pb.gz",
-        "-o",
-        outputs / "out.folded",
-        "--force",
-    ]
+    paths = ["-o", outputs / "out.pb.gz", "-o", outputs / "out.folded", "--force"]
+    return [command_path(program), *options, *target, *paths]
 
 
 def _without_attack(quiet: dict[str, Outcome], command: str, scope: str, pid: int, outputs: Path) -> Outcome:
@@ -96,21 +85,21 @@ def check(outcome: Outcome, before: Outcome) -> None:
     assert not wrong, (wrong, facts, outcome.text[-1500:])
 
 
+class Case(NamedTuple):
+    """One of the matrix."""
+
+    attack: str
+    command: str
+    scope: str
+
+
 @pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize(("attack", "command", "scope"), _matrix())
-def test_attack(
-    attack: str,
-    command: str,
-    scope: str,
-    attacker: Attacker,
-    bystander: Neighbour,
-    quiet: dict[str, Outcome],
-    outputs: Path,
-) -> None:
-    before = _without_attack(quiet, command, scope, bystander.process.pid, outputs)
+@pytest.mark.parametrize("case", [Case(*each) for each in _matrix()], ids=", ".join)
+def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dict[str, Outcome], outputs: Path) -> None:
+    before = _without_attack(quiet, case.command, case.scope, bystander.process.pid, outputs)
     assert before.began is not None
-    pid = ATTACKS[attack](attacker)
-    with Command(*_command(command, scope, pid, outputs)) as running:
+    pid = ATTACKS[case.attack](attacker)
+    with Command(*_command(case.command, case.scope, pid, outputs)) as running:
         began = running.traced_after(10 + 3 * before.began)
         running.read(0.7)
         bystander.check()

@@ -55,7 +55,7 @@ def family(root: int) -> list[int]:
             fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
             if fields[0] not in (b"Z", b"X"):
                 parents[int(name)] = int(fields[1]), int(fields[3])
-    found = {pid for pid, (_, session) in parents.items() if pid == root or session == root}
+    found = {pid for pid, (_, session) in parents.items() if root in (pid, session)}
     while more := {pid for pid, (parent, _) in parents.items() if parent in found} - found:
         found |= more
     return sorted(found)
