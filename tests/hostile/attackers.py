@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -35,7 +36,9 @@ def free_uid(skip: int = 0) -> int:
 
 
 def compile_all(folder: Path) -> None:
-    """The programs in C, and a library."""
+    """The programs, those in C compiled, and a library: where a user can reach them."""
+    for path in HERE.glob("*.py"):
+        shutil.copy(path, folder)
     for name in _PROGRAMS:
         subprocess.run(["gcc", *_FLAGS, *_FRAMES, "-o", folder / name, HERE / f"{name}.c", "-ldl"], check=True)
     library = folder / "libwait.so"
@@ -91,7 +94,7 @@ class Attacker:
 
     def python(self, program: str, *arguments: object) -> int:
         """One of the programs in attacks/."""
-        return self.run(PYTHON, HERE / f"{program}.py", *arguments)
+        return self.run(PYTHON, self.programs / f"{program}.py", *arguments)
 
     def stuck(self, how: str, where: str) -> int:
         """A process that waits for a server which never answers: the kernel's for page faults, or one of files."""
@@ -160,8 +163,8 @@ def _many_mappings(attacker: Attacker) -> int:
 
 
 def _perf_maps(attacker: Attacker) -> int:
-    script = 'mount --bind "$1" /tmp && exec "$2" "$3" "$1"'
-    program = (PYTHON, HERE / "perf_maps.py")
+    script = 'mount --bind "$1" /tmp && exec "$2" "$3" /tmp'
+    program = (PYTHON, attacker.programs / "perf_maps.py")
     return attacker.run("unshare", "-Urm", "sh", "-c", script, "sh", attacker.mount, *program)
 
 

@@ -41,7 +41,7 @@ class Code:
 
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
-        offset, _, _, _, _, size, count = struct.unpack_from("<QQIHHHH", self.data, 32)
+        offset, _, _, _, size, count = struct.unpack_from("<QQIHHH", self.data, 32)
         self.segments = [struct.unpack_from("<IIQQQQQQ", self.data, offset + i * size) for i in range(count)]
         self.functions = self._read_functions()
         self._machine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from attackers import HERE, Attacker
+from attackers import Attacker
 from neighbours import neighbour
 from watching import Command, command_path
 
@@ -17,7 +17,7 @@ _PYTHON_HOME = {"PYTHONHOME": "/usr"}
 def test_a_process_does_not_choose_the_place(command: str, attacker: Attacker, python: Path, outputs: Path) -> None:
     """What it has overwritten in its memory harms nobody who runs the same file."""
     with neighbour(python) as bystander:
-        pid = attacker.run(python, HERE / "interpreter.py", "deallocator", environment=_PYTHON_HOME)
+        pid = attacker.run(python, attacker.programs / "interpreter.py", "deallocator", environment=_PYTHON_HOME)
         with Command(command_path(command), "-p", pid, "-o", outputs / "out.pb.gz") as running:
             assert running.traced_after(60) is not None
             running.read(1)
