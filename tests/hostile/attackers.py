@@ -163,7 +163,7 @@ def _many_mappings(attacker: Attacker) -> int:
 
 
 def _perf_maps(attacker: Attacker) -> int:
-    script = 'mount --bind "$1" /tmp && exec "$2" "$3" /tmp'
+    script = 'exec 3<"$3" && mount --bind "$1" /tmp && exec "$2" /dev/fd/3 /tmp'
     program = (PYTHON, attacker.programs / "perf_maps.py")
     return attacker.run("unshare", "-Urm", "sh", "-c", script, "sh", attacker.mount, *program)
 

@@ -21,7 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 120, REQUEST_BYTES = 1 << 20, MOST_FILES = 64, COLD = MOST_FILES + 2 };
+enum {
+	SECONDS = 120,
+	REQUEST_BYTES = 1 << 20,
+	MOST_FILES = 64,
+	COLD = MOST_FILES + 2
+};
 #define COLD_BYTES (1ULL << 30)
 
 struct served {

@@ -27,7 +27,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, STACK = 512 << 10, FRAME = 16 << 10, TOP = 32 << 10, THREADS = 4, SECONDS = 120 };
+enum {
+	PAGE = 4096,
+	STACK = 512 << 10,
+	FRAME = 16 << 10,
+	TOP = 32 << 10,
+	THREADS = 4,
+	SECONDS = 120
+};
 
 static const char *where;
 static off_t next_offset = 1 << 20;
@@ -46,9 +53,11 @@ static int is_device(void)
 static void lose(char *from, size_t bytes)
 {
 	if (faults >= 0) {
-		struct uffdio_register range = { .range = { (uintptr_t)from, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+		struct uffdio_register range = { .range = { (uintptr_t)from, bytes },
+						 .mode = UFFDIO_REGISTER_MODE_MISSING };
 
-		if (mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		if (mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
 			err(1, "mmap");
 		if (ioctl(faults, UFFDIO_REGISTER, &range))
 			err(1, "UFFDIO_REGISTER");
