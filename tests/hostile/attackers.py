@@ -67,7 +67,7 @@ class Attacker:
         self.programs = programs
         self.home = folder
         self.uid = free_uid()
-        self.mount = folder / "mount"
+        self.mount = folder / "mounted"
         self.mount.mkdir()
         for path in (folder, self.mount):
             os.chown(path, self.uid, self.uid)
