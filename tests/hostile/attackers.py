@@ -187,7 +187,7 @@ ATTACKS: dict[str, Callable[[Attacker], int]] = {
     **{f"python {kind}": _python("interpreter", kind) for kind in ("circle", "huge_name", "wild_code")},
     **{
         f"file {kind}": _at_home("bombs", kind)
-        for kind in ("many_sections", "long_names", "overlapping_tables", "sparse")
+        for kind in ("long_names", "many_sections", "overlapping_tables", "sparse")
     },
     "files replaced": _at_home("files"),
     "names": _at_home("names"),

@@ -21,27 +21,26 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "oncpu": ("trace-oncpu",),
     "wakeup": ("trace-wakeup",),
     "ioctl": ("trace-ioctl",),
-    "cuda": ("trace-cuda", "--lib", "libc.so.6", "--sym", "^malloc_trim$"),
+    "cuda": ("trace-cuda",),
     "func": ("trace-func", "libc.so.6:malloc_trim"),
     "wall perf": ("trace-wall", "--engine", "perf"),
     "wall bcc": ("trace-wall", "--engine", "bcc"),
     "wall eu-stack": ("trace-wall", "--engine", "eu-stack"),
 }
-ENGINES_OF_PROCESSES = ("wall eu-stack",)
-"""They take no -a."""
+NONE = {("wall eu-stack", "-a")}
+"""What there is not."""
 END, MEMORY_MB, FIRST = 2.0, 512, 60.0
 """Seconds from Ctrl-C to the end, as promised; the memory; seconds until a trace has begun, if nothing is known."""
 
 
 def _matrix() -> list[tuple[str, str, str]]:
-    """Attack, command, and scope: all of them, or each attack once with -a and once with -p, by commands in turn."""
+    """Attack, command, and scope: all of them, or each attack once, by commands and scopes in turn."""
     if EVERYTHING:
         pairs = [(attack, command) for attack in ATTACKS for command in COMMANDS]
-        everywhere = [(*pair, "-a") for pair in pairs if pair[1] not in ENGINES_OF_PROCESSES]
-        return [*((*pair, "-p") for pair in pairs), *everywhere]
-    found = [(attack, "wall", "-a") for attack in ATTACKS]
-    commands = cycle(COMMANDS)
-    return found + [(attack, next(commands), "-p") for attack in ATTACKS]
+        return [(*pair, scope) for pair in pairs for scope in ("-p", "-a") if (pair[1], scope) not in NONE]
+    scopes = [("-a", "-p")[(i + i // len(COMMANDS)) % 2] for i in range(len(ATTACKS))]
+    turns = zip(ATTACKS, cycle(COMMANDS), scopes, strict=False)
+    return [(attack, command, "-p" if (command, scope) in NONE else scope) for attack, command, scope in turns]
 
 
 @pytest.fixture(scope="module")
