@@ -180,9 +180,12 @@ def _at_home(program: str, *arguments: object) -> Callable[[Attacker], int]:
     return lambda attacker: attacker.python(program, *arguments, attacker.home)
 
 
+# What a user has mounted in a user namespace of his own fails at once where root reads it, whose id that one does not
+# have. What a setuid program (fusermount3) or root has mounted for him does not.
 FUSE, OF_ROOT, FAULTS = "fuse", "fuse of root", "userfaultfd"
 ATTACKS: dict[str, Callable[[Attacker], int]] = {
-    **{f"{how} on {where}": _stuck(how, where) for how in ("stack", "args", "lock") for where in (FUSE, FAULTS)},
+    **{f"{how} on {where}": _stuck(how, where) for how in ("stack", "args", "lock") for where in (OF_ROOT, FAULTS)},
+    "lock on fuse": _stuck("lock", FUSE),
     **{f"{how} on {where}": _stuck(how, where) for how in ("root", "tmp", "code") for where in (FUSE, OF_ROOT)},
     **{f"python {kind}": _python("interpreter", kind) for kind in ("circle", "huge_name", "wild_code")},
     **{

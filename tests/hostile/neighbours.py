@@ -69,6 +69,18 @@ class Code:
         offset = next(vaddr + s[2] - s[3] for s in self.segments if s[0] == _LOAD and s[3] <= vaddr < s[3] + s[5])
         return next((offset, start + offset - at) for start, size, at in _text_mappings(pid) if 0 <= offset - at < size)
 
+    def breakpoints(self, pid: int) -> set[int]:
+        """Addresses in the file at which a process has one."""
+        found = set()
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for start, size, offset in _text_mappings(pid):
+                memory.seek(start)
+                text = memory.read(size)
+                places = [at for at in _places(text) if self.data[offset + at] != _BREAKPOINT]
+                for s in self.segments:
+                    found |= {at + offset - s[2] + s[3] for at in places if s[0] == _LOAD and s[1] & _EXECUTABLE}
+        return found
+
     def strange(self, pid: int) -> list[tuple[int, str]]:
         """Where the text in a process differs from the file, other than by a breakpoint on an instruction."""
         mappings = _text_mappings(pid)
@@ -94,6 +106,12 @@ class Code:
             elif not self.is_instruction(vaddr):
                 found.append((vaddr, "a breakpoint inside an instruction"))
         return found
+
+
+def _places(text: bytes) -> Iterator[int]:
+    at = -1
+    while (at := text.find(_BREAKPOINT, at + 1)) >= 0:
+        yield at
 
 
 def _text_mappings(pid: int) -> list[tuple[int, int, int]]:

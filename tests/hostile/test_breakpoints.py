@@ -13,19 +13,24 @@ _PYTHON_HOME = {"PYTHONHOME": "/usr"}
 
 
 @pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize("command", ["trace-offcpu", "trace-wall", "trace-oncpu", "trace-wakeup"])
-def test_a_process_does_not_choose_the_place(command: str, attacker: Attacker, python: Path, outputs: Path) -> None:
+@pytest.mark.parametrize("command", ["trace-offcpu", "trace-oncpu"])
+@pytest.mark.parametrize("kind", ["inside_instruction", "inside_function"])
+def test_a_process_does_not_choose_the_place(
+    kind: str, command: str, attacker: Attacker, python: Path, outputs: Path
+) -> None:
     """What it has overwritten in its memory harms nobody who runs the same file."""
     with neighbour(python) as bystander:
-        pid = attacker.run(python, attacker.programs / "interpreter.py", "deallocator", environment=_PYTHON_HOME)
+        pid = attacker.run(python, attacker.programs / "interpreter.py", kind, environment=_PYTHON_HOME)
         with Command(command_path(command), "-p", pid, "-o", outputs / "out.pb.gz") as running:
             assert running.traced_after(60) is not None
             running.read(1)
             strange = bystander.code.strange(bystander.process.pid)
+            places = bystander.code.breakpoints(bystander.process.pid)
             unharmed = bystander.goes_on()
             ended = running.interrupt()
             outcome = running.outcome(None, ended)
         assert strange == []
+        assert places <= set(bystander.code.functions)
         assert unharmed
         assert outcome.status == 0, outcome.text
         bystander.check()

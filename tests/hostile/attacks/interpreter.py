@@ -26,8 +26,13 @@ def _word(address: int) -> ctypes.c_uint64:
     return ctypes.c_uint64.from_address(address)
 
 
-def deallocator() -> None:
-    """Root's breakpoint is to go into the middle of the function's first instructions."""
+def inside_instruction() -> None:
+    """Root's breakpoint is to go into the middle of an instruction."""
+    _word(id(types.CodeType) + _DEALLOCATOR).value += 1
+
+
+def inside_function() -> None:
+    """Root's breakpoint is to go to the function's second instruction."""
     _word(id(types.CodeType) + _DEALLOCATOR).value += 2
 
 
@@ -50,7 +55,8 @@ def wild_code() -> None:
     _word(frame + _CODE).value = 0x7FFF_FFFF_F000
 
 
-_KINDS: dict[str, Callable[[], None]] = {made.__name__: made for made in (deallocator, circle, huge_name, wild_code)}
+_SLOTS = (inside_instruction, inside_function)
+_KINDS: dict[str, Callable[[], None]] = {made.__name__: made for made in (*_SLOTS, circle, huge_name, wild_code)}
 
 
 def main(kind: str) -> None:
@@ -59,7 +65,7 @@ def main(kind: str) -> None:
     pause = libc.usleep
     os.write(1, f"ready {os.getpid()}\n".encode())
     _KINDS[kind]()
-    while kind == "deallocator":
+    while _KINDS[kind] in _SLOTS:
         pause(20_000)
     pause(_SECONDS * 1_000_000)
 
