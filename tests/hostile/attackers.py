@@ -19,7 +19,7 @@ from default_signals import in_child
 HERE = Path(__file__).resolve().parent / "attacks"
 PYTHON = "/usr/bin/python3"
 FIRST_UID = 54_321
-PATIENCE = 40.0
+PATIENCE = 20.0
 """Seconds until an attack has begun, or a process is gone."""
 _DEVICES = {"fuse": os.makedev(10, 229), "userfaultfd": os.makedev(10, 257)}
 """include/linux/miscdevice.h"""
@@ -106,7 +106,8 @@ class Attacker:
         flags = ("-r", self.uid) if where == "fuse of root" else ()
         server = (self.programs / "fuse_server", *flags, self.programs / "fuse", self.mount)
         command = (*server, self.programs / "libwait.so", "--", *stuck, paths.get(how, self.mount / "cold"))
-        return self.run(*command, as_root=bool(flags), environment=long)
+        user = {"ATTACKER": str(self.uid)} if flags else {}
+        return self.run(*command, as_root=bool(flags), environment={**user, **long})
 
     def __enter__(self) -> Attacker:
         return self

@@ -108,5 +108,5 @@ def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dic
     bystander.check()
     assert b"\x1b]0;owned" not in outcome.raw
     convert = watch(command_path("trace-convert"), outputs / "out.pb.gz", "--to", "table", patience=30, seconds=30)
-    assert convert.status == 0, convert.text[-1000:]
+    assert convert.status == 0 or "the input has no samples" in convert.text, convert.text[-1000:]
     assert convert.peak_mb < MEMORY_MB

@@ -189,7 +189,7 @@ static void mount_at(const char *folder, int for_user)
 
 int main(int argc, char **argv)
 {
-	int for_user = -1, at = 1;
+	int for_user = -1, at = 1, begin[2];
 	struct sigaction action = { .sa_handler = on_signal };
 
 	if (argc > 2 && !strcmp(argv[at], "-r")) {
@@ -213,14 +213,20 @@ int main(int argc, char **argv)
 		files[count++] = (struct served){ basename(argv[at]), fd, status.st_size };
 	}
 	mount_at(folder, for_user);
-	if (for_user >= 0 && (setgid(for_user) || setuid(for_user)))
-		err(1, "setuid");
 	sigaction(SIGUSR1, &action, NULL);
 	alarm(SECONDS); /* whatever becomes of the test: then the connection ends, and everybody wakes */
 	signal(SIGCHLD, SIG_IGN);
+	if (pipe2(begin, O_CLOEXEC))
+		err(1, "pipe");
 	if (!fork()) {
+		close(begin[1]);
+		while (read(begin[0], data, 1) > 0)
+			; /* until this program's user is the one who may send it a signal */
 		execvp(argv[at + 1], argv + at + 1);
 		err(1, "%s", argv[at + 1]);
 	}
+	if (for_user >= 0 && (setgid(for_user) || setuid(for_user)))
+		err(1, "setuid");
+	close(begin[1]);
 	serve();
 }

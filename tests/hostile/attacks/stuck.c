@@ -8,7 +8,8 @@
  *	code	it sleeps in a library that is there
  *
  * and WHERE is a file of a server that has stopped to answer, or the device of userfaultfd, which nobody reads. The
- * server, its parent, is told to stop by SIGUSR1. Prints "ready" when all is so. */
+ * server, its parent, is told to stop by SIGUSR1. Started as root, it becomes the user ATTACKER of its environment.
+ * Prints "ready" when all is so. */
 #include <dlfcn.h>
 #include <err.h>
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,11 +189,19 @@ static void prepare(const char *how)
 		if (chroot(where) || chdir("/"))
 			err(1, "chroot");
 	} else if (!strcmp(how, "tmp")) {
-		if (mount(where, "/tmp", NULL, MS_BIND, NULL))
-			err(1, "mount at /tmp");
 		if (!access("/usr/lib/debug", F_OK) && mount(where, "/usr/lib/debug", NULL, MS_BIND, NULL))
 			err(1, "mount at /usr/lib/debug");
+		if (mount(where, "/tmp", NULL, MS_BIND, NULL)) /* where `where` may be */
+			err(1, "mount at /tmp");
 	}
+}
+
+static void become_user(void)
+{
+	const char *user = getenv("ATTACKER");
+
+	if (user && (setgid(atoi(user)) || setuid(atoi(user)) || prctl(PR_SET_DUMPABLE, 1)))
+		err(1, "user %s", user);
 }
 
 int main(int argc, char **argv, char **environment)
@@ -212,6 +222,7 @@ int main(int argc, char **argv, char **environment)
 	}
 	alarm(SECONDS);
 	prepare(how);
+	become_user();
 	if (!strcmp(how, "stack"))
 		begin_stacks();
 	else if (!strcmp(how, "args"))
