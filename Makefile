@@ -43,11 +43,11 @@ UNWIND_CFLAGS := -O2 -g -D_GNU_SOURCE -DNO_FRAME_POINTERS -Wall -Wextra -Werror 
 $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 
 # Tests that trace or measure time: one after the other. The others run on all cores.
-TIMED := tests/diagnoses tests/live tests/vm tests/workloads
+TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
 
-.PHONY: help build demo tutorial tutorial-pictures test lint types bench fuzz install uninstall wheel clean \
+.PHONY: help build demo tutorial tutorial-pictures test test-hostile lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
 	userland-test vm-test vm-test-all python-versions packages-build packages-lint packages-test packages-bench packages-userland \
 	packages-vm packages-vm-kernel FORCE
@@ -85,6 +85,10 @@ else
 	$(BIN)/python -m pytest $(TIMED) || status=$$?; \
 	exit $$status
 endif
+
+test-hostile: build dev | packages-test ## each attack of tests/hostile on each command (an hour); needs root
+	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true
+	$(SUDO) env HOSTILE=all $(BIN)/python -m pytest tests/hostile
 
 vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set
 	$(BIN)/python tests/vm/lane.py $(VM_ARGS)

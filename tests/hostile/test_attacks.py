@@ -1,0 +1,112 @@
+"""Each attack on the commands: they trace, end at Ctrl-C, keep their memory, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+from itertools import cycle
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from attackers import ATTACKS, Attacker
+from neighbours import Neighbour
+from watching import Command, Outcome, command_path, watch
+
+pytestmark = pytest.mark.usefixtures("hostile")
+
+EVERYTHING = os.environ.get("HOSTILE") == "all"
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "offcpu": ("trace-offcpu",),
+    "wall": ("trace-wall",),
+    "oncpu": ("trace-oncpu",),
+    "wakeup": ("trace-wakeup",),
+    "ioctl": ("trace-ioctl",),
+    "cuda": ("trace-cuda",),
+    "func": ("trace-func", "libc.so.6:malloc_trim"),
+    "wall perf": ("trace-wall", "--engine", "perf"),
+    "wall bcc": ("trace-wall", "--engine", "bcc"),
+    "wall eu-stack": ("trace-wall", "--engine", "eu-stack"),
+}
+NONE = {("wall eu-stack", "-a")}
+"""What there is not."""
+END, MEMORY_MB, FIRST = 2.0, 512, 60.0
+"""Seconds from Ctrl-C to the end, as promised; the memory; seconds until a trace has begun, if nothing is known."""
+
+
+def _matrix() -> list[tuple[str, str, str]]:
+    """Attack, command, and scope: all of them, or each attack once, by commands and scopes in turn."""
+    if EVERYTHING:
+        pairs = [(attack, command) for attack in ATTACKS for command in COMMANDS]
+        return [(*pair, scope) for pair in pairs for scope in ("-p", "-a") if (pair[1], scope) not in NONE]
+    scopes = [("-a", "-p")[(i + i // len(COMMANDS)) % 2] for i in range(len(ATTACKS))]
+    turns = zip(ATTACKS, cycle(COMMANDS), scopes, strict=False)
+    return [(attack, command, "-p" if (command, scope) in NONE else scope) for attack, command, scope in turns]
+
+
+@pytest.fixture(scope="module")
+def quiet() -> dict[str, Outcome]:
+    """What the commands do without an attack, by command and scope."""
+    return {}
+
+
+def _command(command: str, scope: str, pid: int, outputs: Path) -> list[object]:
+    program, *options = COMMANDS[command]
+    target = ["-a"] if scope == "-a" else ["-p", pid]
+    paths = ["-o", outputs / "out.pb.gz", "-o", outputs / "out.folded", "--force"]
+    return [command_path(program), *options, *target, *paths]
+
+
+def _without_attack(quiet: dict[str, Outcome], command: str, scope: str, pid: int, outputs: Path) -> Outcome:
+    key = f"{command} {scope}"
+    if key not in quiet:
+        quiet[key] = watch(*_command(command, scope, pid, outputs), patience=FIRST)
+        assert quiet[key].began is not None, quiet[key].text
+        assert quiet[key].ended is not None, quiet[key].text
+        for path in outputs.iterdir():
+            path.unlink()
+    return quiet[key]
+
+
+def check(outcome: Outcome, before: Outcome) -> None:
+    """What is promised of a command under attack."""
+    facts = f"began {outcome.began}, ended {outcome.ended}, status {outcome.status}, {outcome.peak_mb:.0f} MB"
+    wrong = []
+    if outcome.ended is None or outcome.ended > END + 2 * (before.ended or 0):
+        wrong.append("it does not end at Ctrl-C")
+    if outcome.began is None:
+        wrong.append("it does not trace")
+    if outcome.peak_mb > MEMORY_MB:
+        wrong.append("it takes too much memory")
+    if "Traceback" in outcome.text or "internal error" in outcome.text:
+        wrong.append("it fails")
+    if outcome.ended is not None and outcome.status not in (0, 130):
+        wrong.append("it reports a failure")
+    assert not wrong, (wrong, facts, outcome.text[-1500:])
+
+
+class Case(NamedTuple):
+    """One of the matrix."""
+
+    attack: str
+    command: str
+    scope: str
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("case", [Case(*each) for each in _matrix()], ids=", ".join)
+def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dict[str, Outcome], outputs: Path) -> None:
+    before = _without_attack(quiet, case.command, case.scope, bystander.process.pid, outputs)
+    assert before.began is not None
+    pid = ATTACKS[case.attack](attacker)
+    with Command(*_command(case.command, case.scope, pid, outputs)) as running:
+        began = running.traced_after(10 + 3 * before.began)
+        running.read(0.7)
+        bystander.check()
+        ended = running.interrupt()
+        outcome = running.outcome(began, ended)
+    check(outcome, before)
+    bystander.check()
+    assert b"\x1b]0;owned" not in outcome.raw
+    convert = watch(command_path("trace-convert"), outputs / "out.pb.gz", "--to", "table", patience=30, seconds=30)
+    assert convert.status == 0 or "the input has no samples" in convert.text, convert.text[-1000:]
+    assert convert.peak_mb < MEMORY_MB

@@ -1,0 +1,85 @@
+"""What is written, and what is held open: into a folder of somebody else's, and of file systems that come and go."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from attackers import ATTACKS, Attacker
+from neighbours import Neighbour
+from watching import Command, command_path, watch
+
+pytestmark = pytest.mark.usefixtures("hostile", "nothing_left")
+
+_FORGED, _TRUE = "forged_name", "true_name"
+_LIBRARY = """
+#include <time.h>
+__attribute__((noinline)) void NAME(void)
+{
+	struct timespec time = { .tv_nsec = 20000000 };
+	nanosleep(&time, 0);
+	__asm__ volatile("");
+}
+void call(void) { NAME(); __asm__ volatile(""); }
+"""
+_CALLS = "import ctypes, os, sys; os.write(1, b'ready %d\\n' % os.getpid()); library = ctypes.CDLL(sys.argv[1])\n"
+_CALLS += "while True: library.call()"
+
+
+def test_links_in_the_folder_of_outputs(attacker: Attacker, bystander: Neighbour, outputs: Path) -> None:
+    """Whatever he does in his folder: root writes nothing elsewhere."""
+    victim = outputs / "victim"
+    victim.write_text("precious")
+    path = attacker.home / "out.svg"
+    attacker.python("links", path, victim)
+    for _ in range(3):
+        target = ("-p", bystander.process.pid, "-d", 0.2, "--force", "-o", path)
+        outcome = watch(command_path("trace-offcpu"), *target, patience=60, seconds=20, cwd=attacker.home)
+        assert "Traceback" not in outcome.text
+        assert victim.read_text() == "precious"
+        assert victim.stat().st_uid == 0
+        assert victim.stat().st_nlink == 1
+    assert list(outputs.iterdir()) == [victim]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pb.gz", "folded", "html", "pftrace"])
+def test_nobody_else_reads_what_was_captured(suffix: str, bystander: Neighbour, outputs: Path) -> None:
+    path = outputs / f"out.{suffix}"
+    watch(command_path("trace-offcpu"), "-p", bystander.process.pid, "-o", path, patience=60)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_descriptors_of_file_systems_that_are_gone(attacker: Attacker, outputs: Path) -> None:
+    """A mount namespace that has ended keeps nothing open."""
+    with Command(command_path("trace-offcpu"), "-a", "-o", outputs / "out.pb.gz") as running:
+        assert running.traced_after(60) is not None
+        folder = f"/proc/{running.process.pid}/fd"
+        ATTACKS["mount namespaces"](attacker)
+        counts = []
+        for _ in range(12):
+            running.read(1)
+            counts.append(len(os.listdir(folder)))
+        assert running.interrupt() is not None
+    assert counts[-1] - counts[2] < 20, counts
+
+
+def test_a_build_id_is_no_name(attacker: Attacker, outputs: Path) -> None:
+    """A file that says it is another one gives its names to nobody else's stacks."""
+    build_id = "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"
+    true, forged = attacker.programs / "libtrue.so", attacker.home / "libforged.so"
+    for path, name in ((true, _TRUE), (forged, _FORGED)):
+        command = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", build_id, f"-DNAME={name}"]
+        subprocess.run([*command, "-x", "c", "-", "-o", path], input=_LIBRARY, text=True, check=True)
+    with Command(command_path("trace-offcpu"), "-a", "-o", outputs / "out.folded") as running:
+        assert running.traced_after(60) is not None
+        forger = attacker.run("/usr/bin/python3", "-c", _CALLS, forged)
+        running.read(1)
+        victim = attacker.run("/usr/bin/python3", "-c", _CALLS, true)
+        running.read(1)
+        assert running.interrupt() is not None
+    lines = (outputs / "out.folded").read_text().splitlines()
+    stacks = {pid: "\n".join(line for line in lines if f"-{pid};" in line) for pid in (forger, victim)}
+    assert _TRUE in stacks[victim]
+    assert _FORGED not in stacks[victim]
