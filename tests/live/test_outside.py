@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -36,19 +37,14 @@ def silent(request: pytest.FixtureRequest, tmp_path: Path, live: None) -> Iterat
 
 
 def bpf_links() -> int:
-    return sum(
-        os.readlink(f"/proc/{pid}/fd/{fd}").startswith("anon_inode:bpf")
-        for pid in filter(str.isdigit, os.listdir("/proc"))
-        for fd in _fds(pid)
-        if os.path.lexists(f"/proc/{pid}/fd/{fd}")
-    )
-
-
-def _fds(pid: str) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return []
+    """Descriptors of programs, maps and links of BPF, of all processes that tell."""
+    found = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found += os.readlink(f"/proc/{pid}/fd/{fd}").startswith("anon_inode:bpf")
+    return found
 
 
 def traced(command: list[str]) -> tuple[str, str]:
