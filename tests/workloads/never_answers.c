@@ -203,6 +203,7 @@ static void file(const char *folder)
 		prctl(PR_SET_PDEATHSIG, 9);
 		serve_files(fd);
 	}
+	close(fd); /* with the server, the mount ends, and who waits for it */
 	snprintf(path, sizeof(path), "%s/code", folder);
 	mapped = open(path, O_RDONLY);
 	if (mapped < 0)
