@@ -21,6 +21,8 @@ from ...base import procfs
 _PATIENCE_MS = 60_000
 """For eu-stack to end when we have."""
 _LINE = 64
+_ENDING = 1.0
+"""Seconds in which it is waited for."""
 
 
 class Guard:
@@ -58,10 +60,12 @@ class Guard:
             os.write(self._tell, f"{text}\n".encode())
 
     def close(self) -> None:
-        """Ends it."""
+        """Lets it end, which it does at once unless eu-stack still looks at a process."""
         os.close(self._tell)
         os.close(self.held)
-        os.waitpid(self.pid, 0)
+        until = time.monotonic() + _ENDING
+        while not os.waitpid(self.pid, os.WNOHANG)[0] and time.monotonic() < until:
+            time.sleep(0.002)
 
 
 def go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
