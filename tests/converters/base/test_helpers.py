@@ -30,6 +30,7 @@ EXCEPTIONS = {
     "tracers/engines/perf/passing.py": "a copy of this process, between two pipes",
     "tracers/outside/client.py": "what reads other processes: it gives up its rights itself, and begins sooner",
     "tracers/unwind/worker.py": "a copy of this process, which gives up its rights",
+    "tracers/kernel/tracefs.py": "a copy of this process, which mounts tracefs in a mount namespace of its own",
     "tracers/kernel/breakpoints.py": "a copy of this process, on which breakpoints are tried",
 }
 """Modules that start processes by themselves, and why."""
