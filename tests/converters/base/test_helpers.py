@@ -26,9 +26,11 @@ EXCEPTIONS = {
     "converters/readers/parallel.py": "copies of this process, which read parts of one file",
     "tracers/base/launch.py": "the user's own command, with the user's rights, folder and environment",
     "tracers/engines/ebpf/intervals.py": "a copy of this process, which sets marks while it stays",
+    "tracers/engines/eu_stack/continuing.py": "a copy of this process, which outlives it by a moment",
     "tracers/engines/perf/passing.py": "a copy of this process, between two pipes",
     "tracers/outside/client.py": "what reads other processes: it gives up its rights itself, and begins sooner",
     "tracers/unwind/worker.py": "a copy of this process, which gives up its rights",
+    "tracers/kernel/tracefs.py": "a copy of this process, which mounts tracefs in a mount namespace of its own",
     "tracers/kernel/breakpoints.py": "a copy of this process, on which breakpoints are tried",
 }
 """Modules that start processes by themselves, and why."""

@@ -2,9 +2,9 @@
 
 ptrace(2): where a tracer dies while a thread is stopped for it, the thread takes the signal that it was stopped with,
 which is SIGSTOP for those that were just attached to. Whoever is killed does nothing any more; so this is a process in
-a session of its own, which a signal to a group or to us does not reach. It ends when we do: ``-m``, with a descriptor
-that has an end when we and eu-stack have, and on standard input ``PID BEGAN`` of the process that eu-stack is about to
-look at, or ``0 0`` when it has.
+a session of its own, which a signal to a group or to us does not reach. It is a copy of this one, since users who may
+run this program need not be able to run its interpreter, and ends when we do. It is told ``PID BEGAN`` of the process
+that eu-stack is about to look at, and ``0 0`` when it has; and it has a descriptor that ends when we and eu-stack have.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 
-from ....converters.base import helpers
 from ...base import procfs
 
 _PATIENCE_MS = 60_000
 """For eu-stack to end when we have."""
 _LINE = 64
+_ENDING = 1.0
+"""Seconds in which it is waited for."""
 
 
 class Guard:
@@ -32,16 +32,21 @@ class Guard:
         given, self._tell = os.pipe2(os.O_CLOEXEC)
         ends, self.held = os.pipe2(os.O_CLOEXEC)
         """``held`` is for eu-stack to keep open."""
+        # If SIGCHLD is ignored, which is inherited, the kernel keeps no exit status.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
-            command = helpers.python_module(__name__, str(ends))
-            self._process = helpers.start(command, stdin=given, fds=[ends])
-        except BaseException:
-            os.close(self._tell)
-            os.close(self.held)
+            self.pid = os.fork()
+        except OSError:
+            for fd in (given, ends, self._tell, self.held):
+                os.close(fd)
             raise
-        finally:
-            os.close(given)
-            os.close(ends)
+        if self.pid == 0:
+            try:
+                _become_guard(given, ends)
+            finally:
+                os._exit(0)
+        os.close(given)
+        os.close(ends)
 
     @contextlib.contextmanager
     def over(self, pid: int) -> Iterator[None]:
@@ -55,11 +60,12 @@ class Guard:
             os.write(self._tell, f"{text}\n".encode())
 
     def close(self) -> None:
-        """Ends it."""
+        """Lets it end, which it does at once unless eu-stack still looks at a process."""
         os.close(self._tell)
         os.close(self.held)
-        if not helpers.wait(self._process, 1):
-            helpers.kill(self._process)
+        until = time.monotonic() + _ENDING
+        while not os.waitpid(self.pid, os.WNOHANG)[0] and time.monotonic() < until:
+            time.sleep(0.002)
 
 
 def go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -71,9 +77,22 @@ def go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
         sleep(0.01)
 
 
-def _watch(ends: int) -> None:
+def _become_guard(told: int, ends: int) -> None:
+    """In the copy, which ends with this."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # Those that keep a pipe open would hide its end. The limit of their numbers can be a thousand million.
+    for fd in set(map(int, os.listdir("/proc/self/fd"))) - {told, ends}:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    _watch(told, ends)
+
+
+def _watch(told: int, ends: int) -> None:
     last = b""
-    while line := os.read(0, 1 << 12):
+    while line := os.read(told, 1 << 12):
         lines = (last + line).split(b"\n")
         last = b"\n".join(lines[-2:])[-2 * _LINE :]  # the last whole one, and what has come of another
     words = last.split(b"\n")[0].split()
@@ -85,9 +104,3 @@ def _watch(ends: int) -> None:
     poll.poll(_PATIENCE_MS)
     if procfs.began(pid, pid) == began:
         go_on(pid)
-
-
-if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    _watch(int(sys.argv[1]))

@@ -81,8 +81,8 @@ def test_another_process_with_the_same_id_is_left_alone(sleeper: Sleeper) -> Non
 
 def test_it_is_no_loss_when_the_guard_is_killed(sleeper: Sleeper) -> None:
     guard = Guard()
-    guard._process.kill()
-    guard._process.wait()
+    os.kill(guard.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)
     with guard.over(sleeper.pid):
         pass
     guard.close()
