@@ -9,6 +9,7 @@ PYTHON ?= python3
 PREFIX ?= /usr/local
 N ?= 8
 SECONDS_TRACED ?= 5
+FUZZ_SECONDS ?= 600
 DIST ?= dist
 USERLANDS ?= trixie sid
 
@@ -59,6 +60,7 @@ help: ## this list
 	@echo 'Variables: PYTHON (python3; 3.10 or newer), PREFIX (/usr/local), N (processes of the demo, 8),'
 	@echo '           REQUIRE_LIVE=1 (a test that cannot trace here fails instead of being skipped)'
 	@echo "           USERLANDS ('trixie sid'), USERLAND_REFRESH=1 (they are made anew), USERLAND_MIRROR (of Debian)"
+	@echo '           FUZZ_SECONDS (600), FUZZ_TARGETS (all of them)'
 	@echo "           USERLANDS=jammy USERLAND_MIRROR=URI: this tree's wheel in Ubuntu 22.04"
 
 build: $(VENV)/.installed $(BPF_OBJECT) ## all that is needed: system packages, .venv, compiled probes
@@ -112,8 +114,8 @@ types: dev ## mypy --strict
 bench: build dev workloads | packages-bench ## what tracing costs, beside other tools
 	@for bench in $(sort $(wildcard tests/bench/*.py)); do echo "== $$bench"; $(SUDO) $(BIN)/python "$$bench"; done
 
-fuzz: dev ## 100,000 damaged inputs for each reader (about five minutes on one core)
-	$(BIN)/python tests/bench/fuzz_readers.py --count 100000 --jobs 1
+fuzz: dev ## every parser of what others control, for FUZZ_SECONDS=600 on all cores
+	$(BIN)/python tests/fuzz/run_fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 install: wheel ## the commands in PREFIX/bin, where sudo finds them
 	@mkdir -p $(PREFIX) 2>/dev/null && [[ -w $(PREFIX) ]] || as_root=$(SUDO); \

@@ -15,8 +15,13 @@ SYMBOL = (4, 1, 1, 2, 8, 8)
 PROGBITS, SYMTAB, STRTAB, DYNAMIC, NOTE, DYNSYM = 1, 2, 3, 6, 7, 11
 _ALLOC, _EXEC = 2, 4
 _KINDS = {
-    **{".symtab": SYMTAB, ".dynsym": DYNSYM, ".strtab": STRTAB, ".dynstr": STRTAB, ".dynamic": DYNAMIC},
-    **{".note.gnu.build-id": NOTE, ".note.stapsdt": NOTE},
+    ".symtab": SYMTAB,
+    ".dynsym": DYNSYM,
+    ".strtab": STRTAB,
+    ".dynstr": STRTAB,
+    ".dynamic": DYNAMIC,
+    ".note.gnu.build-id": NOTE,
+    ".note.stapsdt": NOTE,
 }
 _LINKS = {".symtab": ".strtab", ".dynsym": ".dynstr", ".dynamic": ".dynstr"}
 _SEGMENTS = {".note.gnu.build-id": 4, ".eh_frame_hdr": 0x6474E550, ".dynamic": 2, ".interp": 3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import fuzz_elf
@@ -156,21 +156,25 @@ def unwind(data: bytes) -> None:
         )
 
 
-def _as(name: str) -> Callable[[bytes], None]:
+def _as(name: str, beside: Callable[[], Sequence[tuple[str, bytes]]] = tuple) -> Callable[[bytes], None]:
     """Bytes as one section of a file that has code, too."""
 
     def run(data: bytes) -> None:
-        sections = [(".text", b"\x55\x48\x89\xe5\xc3" + b"\x90" * 59), (name, data)]
+        sections = [(".text", b"\x55\x48\x89\xe5\xc3" + b"\x90" * 59), *beside(), (name, data)]
         unwind(fuzz_elf.image(sections))
 
     return run
+
+
+def _frames() -> Sequence[tuple[str, bytes]]:
+    return [(".eh_frame", fuzz_seeds.eh_frames()[0])]
 
 
 def code(data: bytes) -> None:
     """Code that nothing describes, which is read."""
     entry(data[:64])
     text = fuzz_elf.text_at(0)
-    marks = [at for at in range(0, len(data), 97)][:32]
+    marks = list(range(0, len(data), 97))[:32]
     symbols = bytes(24) + b"".join(fuzz_elf.symbol(1, text + at, 97) for at in marks)
     unwind(fuzz_elf.image([(".text", data), (".symtab", symbols), (".strtab", b"\0f\0"), (".rodata", data[-64:])]))
 
@@ -230,7 +234,14 @@ TARGETS = (
     Target("ld.so.cache", library_cache, fuzz_seeds.library_cache, havoc, share=0.3),
     Target("unwind", unwind, fuzz_seeds.with_symbols, as_elf, _UNWIND, 3),
     Target("eh-frame", _as(".eh_frame"), fuzz_seeds.eh_frames, havoc, _UNWIND, 2),
-    Target("eh-frame-hdr", _as(".eh_frame_hdr"), lambda: fuzz_seeds.section_of(".eh_frame_hdr"), havoc, _UNWIND, 0.3),
+    Target(
+        "eh-frame-hdr",
+        _as(".eh_frame_hdr", _frames),
+        lambda: fuzz_seeds.section_of(".eh_frame_hdr"),
+        havoc,
+        _UNWIND,
+        0.3,
+    ),
     Target("debug-frame", _as(".debug_frame"), fuzz_seeds.debug_frames, havoc, _UNWIND),
     Target("code", code, fuzz_seeds.code, havoc, _UNWIND, 2),
     Target("gopclntab", go_table, fuzz_seeds.golang, havoc, _ELF),

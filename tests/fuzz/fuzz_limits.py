@@ -1,4 +1,4 @@
-"""Inputs run in a process of their own, which dies of one that needs too much; here is what it may need, and the report."""
+"""Runs inputs in a process of their own, which dies of one that needs too much."""
 
 from __future__ import annotations
 

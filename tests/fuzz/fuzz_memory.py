@@ -86,12 +86,14 @@ def kernel_records(data: bytes) -> None:
     for kind in (records.RECORD_EXEC, records.RECORD_EXIT, records.RECORD_CUT):
         records.parse_record(struct.pack("<I", kind) + data.ljust(1 << 10, b"\0"))
     head = struct.pack("<IIQ", 0, len(data) % 64, 7)
-    records.parse_chain(head + data.ljust(64 * 32, b"\0"))
+    records.parse_chain(head + data.ljust(64 * 40, b"\0"))
     records.parse_seeds(data[: len(data) // 8 * 8])
     store = stack_store.StackStore()
     for at in range(0, min(len(data), 1 << 14) - 23, 24):
         count = data[at] % 3
-        store.add(struct.pack("<IIQ", 0, count, int.from_bytes(data[at : at + 4], "little")) + data[at : at + 8 * count])
+        store.add(
+            struct.pack("<IIQ", 0, count, int.from_bytes(data[at : at + 4], "little")) + data[at : at + 8 * count]
+        )
     store.find([7])
 
 
@@ -102,6 +104,7 @@ def perf_events(data: bytes) -> None:
     chance, stream = random.Random(len(data)), b""
     for at in range(0, min(len(data), 1 << 14), 120):
         body = data[at : at + 120].ljust(120, b"\0")
+        body = body[:32] + struct.pack("<II", body[32], body[33]) + body[40:]  # a device's numbers
         kind = chance.choice((3, 4, 7, 10, 2, 1))
         stream += struct.pack("<IHH", kind, chance.choice((0, 1 << 13, 1 << 14)), 128) + body
     for _ in events._parse(stream):
@@ -140,7 +143,10 @@ def _interpreters() -> Sequence[bytes]:
 _ANSWER = json.dumps(
     {
         "functions": [
-            {"parameters": [{"name": "a", "type": 1, "place": ["arg1"]}, {"name": "", "type": 2, "place": [16]}], "result": 3},
+            {
+                "parameters": [{"name": "a", "type": 1, "place": ["arg1"]}, {"name": "", "type": 2, "place": [16]}],
+                "result": 3,
+            },
             {"fault": "it is inlined"},
         ],
         "types": {
@@ -160,5 +166,7 @@ TARGETS = (
     Target("kernel-records", kernel_records, these(bytes(range(256)) * 3), havoc, share=0.3),
     Target("process-events", perf_events, these(bytes(range(256)) * 3), havoc, share=0.3),
     Target("parameters", parameters, these(_ANSWER), as_json, share=0.7),
-    Target("devices", device_names, these(b"\x01\x00\xc3\x00devtmpfsnvidia0", b"anon_inodefs[eventfd]"), havoc, share=0.3),
+    Target(
+        "devices", device_names, these(b"\x01\x00\xc3\x00devtmpfsnvidia0", b"anon_inodefs[eventfd]"), havoc, share=0.3
+    ),
 )

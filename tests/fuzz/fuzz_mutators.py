@@ -130,35 +130,35 @@ def json(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
     value = chance.choice(found)
     other = chance.choice(found)[0]
     deep = chance.choice((10, 1000, 100_000))
-    new = chance.choice(
-        (chance.choice(_VALUES), chance.choice(_VALUES), other, b"", value[0] + b"," + value[0])
-        + (b"[" * deep + value[0] + b"]" * deep, b'{"a":' * deep + value[0] + b"}" * deep)
-    )
+    nested = b"[" * deep + value[0] + b"]" * deep, b'{"a":' * deep + value[0] + b"}" * deep
+    new = chance.choice((*[chance.choice(_VALUES)] * 2, other, b"", value[0] + b"," + value[0], *nested))
     return data[: value.start()] + new + data[value.end() :]
 
 
-def protobuf(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
+def protobuf(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
     """A field of a message left out, repeated, with another number, length or content; at some depth."""
     fields = _fields(data)
     if not fields:
-        return overwrite(data, chance, _)
+        return overwrite(data, chance, others)
     begin, at, end, kind = chance.choice(fields)
-    what = chance.randrange(6)
-    if what == 0:
-        return data[:begin] + data[end:]
-    if what == 1:
-        return data[:end] + data[begin:end] * chance.choice((1, 2, 20, 3000)) + data[end:]
-    if what == 2 and kind == 2:
+    tag, field, rest = data[begin : _read_varint(data, begin)[1]], data[begin:end], data[end:]
+    what = chance.choice(("out", "more", "other", "number", "tag", "inside", "inside"))
+    if what == "inside" and kind == 2:
         inner = data[at:end]
-        changed = protobuf(inner, chance, _) if chance.random() < 0.8 else insert(inner, chance, _)
-        return data[:begin] + _tag_of(data, begin) + varint(len(changed)) + changed + data[end:]
-    if kind == 0 or what == 3:
-        value = chance.choice((*_BOUNDARIES, *_HIGH, chance.randrange(200)))
-        return data[:begin] + _tag_of(data, begin) + varint(value) + (data[end:] if kind == 0 else data[at:])
-    other = chance.choice(fields)
-    if what == 4:
-        return data[:begin] + data[other[0] : other[2]] + data[end:]
-    return data[:begin] + bytes([data[begin] ^ 1 << chance.randrange(7)]) + data[begin + 1 :]
+        changed = protobuf(inner, chance, others) if chance.random() < 0.8 else insert(inner, chance, others)
+        new = tag + varint(len(changed)) + changed
+    elif what in ("number", "inside"):
+        value = varint(chance.choice((*_BOUNDARIES, *_HIGH, chance.randrange(200))))
+        new = tag + value + (data[at:end] if kind == 2 else b"")
+    else:
+        another = chance.choice(fields)
+        new = {
+            "out": b"",
+            "more": field * chance.choice((2, 3, 20, 3000)),
+            "other": data[another[0] : another[2]],
+            "tag": bytes([data[begin] ^ 1 << chance.randrange(7)]) + field[1:],
+        }[what]
+    return data[:begin] + new + rest
 
 
 def varint(value: int) -> bytes:
@@ -178,10 +178,6 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         if not data[at - 1] & 0x80:
             return value, at
     raise ValueError
-
-
-def _tag_of(data: bytes, begin: int) -> bytes:
-    return data[begin : _read_varint(data, begin)[1]]
 
 
 def _fields(data: bytes) -> list[tuple[int, int, int, int]]:
@@ -215,21 +211,27 @@ def elf(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
     what = chance.random()
     if what < 0.1:
         return _field(data, chance, 16, (2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2))
-    if what < 0.25 and layout.segments:
-        return _field(data, chance, chance.choice(layout.segments), SEGMENT)
-    if what < 0.5 and layout.sections:
-        if chance.random() < 0.2:  # two that overlap
-            one, other = chance.choice(layout.sections), chance.choice(layout.sections)
-            return data[: one + 24] + data[other + 24 : other + 40] + data[one + 40 :]
-        return _field(data, chance, chance.choice(layout.sections), SECTION)
-    if what < 0.65 and layout.symbols:
-        return _field(data, chance, chance.choice(layout.symbols), SYMBOL)
-    ranges = [(begin, end) for begin, end in layout.contents if begin < end <= len(data)]
-    if not ranges:
+    if what < 0.65:
+        places, sizes = chance.choice(
+            (
+                (layout.segments, SEGMENT),
+                (layout.sections, SECTION),
+                (layout.sections, SECTION),
+                (layout.symbols, SYMBOL),
+            )
+        )
+        return _field(data, chance, chance.choice(places), sizes) if places else number(data, chance, others)
+    if what < 0.7 and layout.sections:  # two that overlap
+        one, other = chance.choice(layout.sections), chance.choice(layout.sections)
+        return data[: one + 24] + data[other + 24 : other + 40] + data[one + 40 :]
+    return _content(data, layout, chance, others)
+
+
+def _content(data: bytes, layout: Layout, chance: random.Random, others: Sequence[bytes]) -> bytes:
+    if not layout.contents:
         return number(data, chance, others)
-    begin, end = chance.choice(ranges)
-    mutator = chance.choice((number, number, overwrite, flip, flip, insert))
-    changed = mutator(data[begin:end], chance, others)
+    begin, end = chance.choice(layout.contents)
+    changed = chance.choice((number, number, overwrite, flip, flip, insert))(data[begin:end], chance, others)
     # Mostly, what follows stays where it is.
     if chance.random() < 0.9:
         changed = changed[: end - begin].ljust(end - begin, b"\0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import os
 import shutil
 import struct
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fuzz_elf
+import pprof_wire
 from fuzz_elf import image, note, symbol
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -32,7 +34,8 @@ __attribute__((noinline)) int choose(int n, const struct node *at)
 __attribute__((noinline)) long deep(long n, double x) { volatile char room[64]; room[n & 63] = n;
 	return n > 0 ? deep(n - 1, x) + room[n & 63] : choose(n, 0); }
 __asm__(".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 8, 1f-0f, 3\n.asciz \"stapsdt\"\n"
-	"0: .8byte choose\n.8byte 0\n.8byte 0\n.asciz \"maker\"\n.asciz \"probe\"\n.asciz \"-4@%edi\"\n1: .balign 4\n.popsection");
+	"0: .8byte choose\n.8byte 0\n.8byte 0\n"
+	".asciz \"maker\"\n.asciz \"probe\"\n.asciz \"-4@%edi\"\n1: .balign 4\n.popsection");
 int main(int argc, char **argv) { return deep(argc, 0.5) + choose(argc, (const struct node *)argv); }
 """
 _FLAGS = (
@@ -61,7 +64,9 @@ def programs() -> tuple[bytes, ...]:
 
 def with_symbols() -> Sequence[bytes]:
     """Functions, variables, an interpreter's symbols, a build-id, a link to a debug file, notes of probes."""
-    names = b"\0".join((b"", b"_ZN1a1bEv", b"plain", b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type", b""))
+    names = b"\0".join(
+        (b"", b"_ZN1a1bEv", b"plain", b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type", b"")
+    )
     at = [names.index(name) for name in (b"_ZN1a1bEv", b"plain", b"_PyRuntime", b"Py_Version", b"PyCode_Type")]
     text = fuzz_elf.text_at(3)
     symbols = bytes(24) + symbol(at[0], text, 16) + symbol(at[1], text + 16, 0, binding=0) + symbol(at[1], text, 8)
@@ -82,7 +87,9 @@ def _packed() -> bytes:
     import lzma
 
     text = fuzz_elf.text_at(0)
-    inner = image([(".text", b"\xc3" * 16), (".symtab", bytes(24) + symbol(1, text, 16, binding=0)), (".strtab", b"\0f\0")])
+    inner = image(
+        [(".text", b"\xc3" * 16), (".symtab", bytes(24) + symbol(1, text, 16, binding=0)), (".strtab", b"\0f\0")]
+    )
     return lzma.compress(inner, lzma.FORMAT_XZ)
 
 
@@ -98,7 +105,10 @@ def eh_frames() -> Sequence[bytes]:
     """Frame records for code at the first section of an image, and those of programs."""
     cie = _record(struct.pack("<IB3s", 0, 1, b"zR\0") + b"\x01\x78\x10\x01\x00\x0c\x07\x08\x90\x01", 20)
     made = []
-    for program in (b"\x41\x0e\x10\x86\x02\x43\x0d\x06", b"\x0a\x0e\x18\x0b\x0f\x03\x77\x08\x06\x2e\x10\x16\x06\x02\x77\x78"):
+    for program in (
+        b"\x41\x0e\x10\x86\x02\x43\x0d\x06",
+        b"\x0a\x0e\x18\x0b\x0f\x03\x77\x08\x06\x2e\x10\x16\x06\x02\x77\x78",
+    ):
         fde = _record(struct.pack("<IQQB", len(cie) + 4, fuzz_elf.text_at(1), 64, 0) + program, 40)
         made.append(cie + fde + bytes(4))
     return [*made, *section_of(".eh_frame")]
@@ -117,7 +127,9 @@ def debug_frames() -> Sequence[bytes]:
 
 def code() -> Sequence[bytes]:
     """Functions as compilers begin and end them."""
-    table = b"\x83\xff\x07\x77\x10\x48\x8d\x15\x14\x00\x00\x00\x48\x63\x04\xba\x48\x01\xd0\xff\xe0\xc3" + b"\x10\0\0\0" * 8
+    table = (
+        b"\x83\xff\x07\x77\x10\x48\x8d\x15\x14\x00\x00\x00\x48\x63\x04\xba\x48\x01\xd0\xff\xe0\xc3" + b"\x10\0\0\0" * 8
+    )
     return [
         b"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\x53\x48\x83\xec\x18\x48\x83\xc4\x18\x5b\x5d\xc3",
         b"\x41\x57\x41\x56\x55\x53\x48\x81\xec\x88\x00\x00\x00\x74\x05\xe8\x00\x00\x00\x00\x48\x81\xc4\x88\0\0\0\x5b\x5d\xc3",
@@ -150,7 +162,9 @@ def _pclntab(magic: int) -> bytes:
     head = struct.pack("<IHBBQ", magic, 0, 1, 8, len(names))
     if old:
         return head + table + text + steps
-    offsets = (0, 0x100, 72, 0, 0, 72 + len(text) - 1, functab) if new else (0, 72, 0, 0, 72 + len(text) - 1, functab, 0)
+    offsets = (
+        (0, 0x100, 72, 0, 0, 72 + len(text) - 1, functab) if new else (0, 72, 0, 0, 72 + len(text) - 1, functab, 0)
+    )
     return head + struct.pack("<7Q", *offsets) + text + steps + table
 
 
@@ -202,3 +216,10 @@ def recordings() -> Sequence[bytes]:
     exited = struct.pack("<IHHIIIIQ", 4, 0, 8 + 24 + 16, 7, 7, 7, 7, 1000) + ids
     data = struct.pack("<IHHI", 66, 0, 12, 16) + bytes(16)
     return [b"PERFILE2" + struct.pack("<Q", 16) + data + executed + exited]
+
+
+def profiles() -> Sequence[bytes]:
+    """Those of pprof, unpacked, ours and others', and one packed."""
+    packed = [path.read_bytes() for path in sorted((DATA / "pprof").iterdir()) if path.suffix == ".gz"]
+    saved = pprof_wire.saved(pprof_wire.profile())
+    return [*(gzip.decompress(data) for data in (*packed, saved)), packed[0]]

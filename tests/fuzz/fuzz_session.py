@@ -68,7 +68,7 @@ def corpus_files(target: str) -> list[tuple[str, bytes]]:
     return found
 
 
-def pack(target: str, inputs: Sequence[bytes]) -> None:
+def write_corpus(target: str, inputs: Sequence[bytes]) -> None:
     """Writes the inputs that reach much code."""
     CORPUS.mkdir(exist_ok=True)
     with ZipFile(CORPUS / f"{target}.zip", "w", ZIP_DEFLATED) as archive:

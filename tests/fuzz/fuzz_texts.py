@@ -77,11 +77,14 @@ def control_groups(data: bytes) -> None:
 def processes(data: bytes) -> None:
     """Files of /proc/PID that the kernel writes; a process's name in them is its own."""
     before = procfs._read
-    procfs._read = lambda path: data if data else before(path)
+    stat = b"7 (%b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n" % data[:64]
+    procfs._read = lambda path: stat if path.name == "stat" else data
     try:
         procfs.comm(1)
         procfs.command_line(1)
-        procfs.state(1)
+        assert procfs.state(1) == "S"
+        assert procfs._parent(1) == 1
+        assert procfs.began(1, 1) == 99
     finally:
         procfs._read = before
 
@@ -221,7 +224,7 @@ _JSON = {"speedscope", "chrome", "cpuprofile"}
 
 
 def _mutator(name: str) -> Mutator:
-    return as_json if name in _JSON else as_protobuf if name == "pprof" else as_text
+    return as_json if name in _JSON else as_text
 
 
 _OURS = (StallscopeError,)
@@ -239,14 +242,18 @@ _PERF_RECORDS = (
 _MAP = b"400000 20 py::f:/a.py\n0x400010 0x8 LazyCompile:*f a.js:1\n7f0000000000 100 jit\n400000 10 again\n"
 _MAPS = (
     b"00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/x\n"
-    b"7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n7f0000010000-7f0000015000 r-xs 00001000 fd:01 7  /a\\012b (deleted)\n"
+    b"7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n"
+    b"7f0000010000-7f0000015000 r-xs 00001000 fd:01 7  /a\\012b (deleted)\n"
     b"7ffd0000-7ffe0000 r-xp 00000000 00:00 0           [vdso]\n"
 )
-_SYMBOLS = b"ffffffff81000000 T _stext\nffffffff81000010 t schedule\nffffffff82000000 T _etext\nffffffffc0000000 t f\t[mod]\n"
+_SYMBOLS = (
+    b"ffffffff81000000 T _stext\nffffffff81000010 t schedule\nffffffff82000000 T _etext\nffffffffc0000000 t f\t[mod]\n"
+)
 _FORMAT = (
     b"name: sched_switch\nID: 314\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
     b"\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\nprint fmt: "
-    b'"%s", (REC->prev_state & 15) ? __print_flags(REC->prev_state & 15, "|", { 0x00000001, "S" }, { 0x2, "D" }) : "R"\n'
+    b'"%s", (REC->prev_state & 15) ? __print_flags(REC->prev_state & 15, "|", { 0x00000001, "S" }, { 0x2, "D" })'
+    b' : "R"\n'
 )
 _EU_STACK = (
     b"PID 7 - process\nTID 7:\n#0  0x00007f0000001000 read+0x10 - /usr/lib/libc.so.6\n#1 0x401000 main - /bin/x\n"
@@ -254,11 +261,13 @@ _EU_STACK = (
 )
 _RUST = (
     b"_RNvCs1234_7mycrate3foo\n_RINvNtC3std3mem4swapReEC3foo\n_ZN4core3fmt9Formatter3pad17h0123456789abcdefE\n"
-    b"_RNvXs_C3fooNtB4_3BarNtB4_5Trait1x\nstd::f<(int), x->y>(int) const::{lambda()#1}::operator()(int)->g\n_RMCs0_1aA_j\n"
+    b"_RNvXs_C3fooNtB4_3BarNtB4_5Trait1x\n"
+    b"std::f<(int), x->y>(int) const::{lambda()#1}::operator()(int)->g\n_RMCs0_1aA_j\n"
 )
 _CPP = b"_ZN1a1bEv\n_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_\n_Z1fIJiiiEEvDpT_\n_ZN3fooIXadL_Z3barvEEE1gEv\n"
 _ASKED = (
-    b"arg1 > 3 && str(arg2) == \"a\\x00b\" || *(u64*)(arg3 + 8)[2] != 'x'\nn:u64=arg2 & 0xff\n\"%d %s\", retval, str(arg1)",
+    b"arg1 > 3 && str(arg2) == \"a\\x00b\" || *(u64*)(arg3 + 8)[2] != 'x'\nn:u64=arg2 & 0xff\n"
+    b'"%d %s", retval, str(arg1)',
     b"i8(arg1) - -1 << 3 >= (2 + ~arg6) % 7\nr:u32*=arg1\nr[2] + sp\n",
 )
 _JSON_LINES = (
@@ -282,7 +291,9 @@ TARGETS = (
     Target("perf-script-live", perf_text, lambda: [_PERF_RECORDS, *fuzz_seeds.texts_of("perf")()], as_text, share=2),
     Target("perf-data", perf_data, fuzz_seeds.recordings, havoc, share=0.5),
     Target("stap-lines-live", stap_lines, fuzz_seeds.texts_of("stap_lines"), as_text, _OURS, 1.5),
-    Target("stap-module", stap_module, these(b'\0name=x\0process("/a").function("f@x.c:1").call\0'), as_text, _OURS, 0.3),
+    Target(
+        "stap-module", stap_module, these(b'\0name=x\0process("/a").function("f@x.c:1").call\0'), as_text, _OURS, 0.3
+    ),
     Target("eu-stack", eu_stack, lambda: [_EU_STACK, *fuzz_seeds.texts_of("gdb")()], as_text),
     Target("symbolizer-json", symbolizer_json, these(_JSON_LINES), as_json, share=0.5),
     Target("symbolizer-text", symbolizer_text, these(_TEXT_LINES), as_text, share=0.5),
@@ -292,5 +303,7 @@ TARGETS = (
     *(
         Target(f"read-{name}", reading(name), fuzz_seeds.texts_of(name), _mutator(name), _OURS, 0.7)
         for name in detect.formats()
+        if name != "pprof"
     ),
+    Target("read-pprof", reading("pprof"), fuzz_seeds.profiles, as_protobuf, _OURS, 1.5),
 )

@@ -12,170 +12,23 @@ when the parser is mended. What reached new code is in WORK/TARGET/kept, and goe
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
+import importlib
 import os
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: each thread of it takes memory
-
-import fuzz_coverage
-
-fuzz_coverage.install()
-
-import fuzz_session
-from fuzz_limits import Child, Current, fails, minimised
-from fuzz_session import Folders, Report, Session
-from fuzz_target import Target
-from fuzz_targets import TARGETS
+from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SLICE = 60.0
-"""Maximum seconds of a process: then another one goes on."""
-_PACKED = 96 << 10
-"""Bytes of a target's corpus, before they are packed."""
 
 
-class _Job:
-    """A target, and how long it still runs."""
+def _load() -> Any:
+    """The rest, with all of stallscope that it imports instrumented."""
+    sys.path[:0] = [str(_ROOT / "tests" / "fuzz"), str(_ROOT / "tests")]
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: each thread of it takes memory
+    import fuzz_coverage
 
-    def __init__(self, target: Target, seconds: float, folders: Folders, seed: str) -> None:
-        self.target, self.left, self.folders, self.seed = target, seconds, folders, seed
-        self.total = Report()
-        self.number = 0
-        self._child: Child | None = None
-        self._began = 0.0
-
-    def start(self) -> int:
-        """Starts the next process; returns its pid."""
-        self.number += 1
-        self.folders.report.unlink(missing_ok=True)
-        session = Session(self.target, self.folders, f"{self.seed}/{self.target.name}/{self.number}")
-        seconds = min(self.left, _SLICE)
-        self._began = time.monotonic()
-        self._child = Child(lambda current: session.go(current, seconds))
-        return self._child.pid
-
-    def ended(self, status: int) -> None:
-        """The process has ended with this status of waitpid(2)."""
-        from fuzz_limits import died_of
-
-        assert self._child is not None
-        took = time.monotonic() - self._began
-        self.left -= max(took, 0.2)
-        self._add(took)
-        if what := died_of(status):
-            data = self._child.current.get()
-            self.total.findings[what] = self.total.findings.get(what, 0) + 1
-            name = hashlib.sha256((what + str(len(data) // 2048)).encode()).hexdigest()[:12]
-            (self.folders.findings / name).write_bytes(data)
-            (self.folders.findings / f"{name}.txt").write_text(what)
-        self._child = None
-
-    def _add(self, took: float) -> None:
-        try:
-            found = Report(**json.loads(self.folders.report.read_text()))
-        except (OSError, ValueError):
-            found = Report()
-        total = self.total
-        total.executions += found.executions
-        total.read += found.read
-        total.kept += found.kept
-        total.slowest = max(total.slowest, found.slowest)
-        total.largest = max(total.largest, found.largest)
-        total.seconds += took
-        for what, count in found.findings.items():
-            total.findings[what] = total.findings.get(what, 0) + count
-
-
-def fuzz(names: list[str], seconds: float, jobs: int, work: Path, seed: str) -> int:
-    """Returns the number of findings."""
-    shares = sum(TARGETS[name].share for name in names)
-    for name in names:
-        TARGETS[name].seeds()  # what they compile is compiled once
-    waiting = [
-        _Job(TARGETS[name], jobs * seconds * TARGETS[name].share / shares, Folders.of(work, name), seed)
-        for name in names
-    ]
-    waiting.sort(key=lambda job: -job.left)
-    count = 0
-    print(f"{len(names)} targets, {seconds:.0f} s on {jobs} cores, seed {seed}", flush=True)
-    began = time.monotonic()
-    print(f"{'target':>20} {'seconds':>8} {'inputs':>10} {'read':>9} {'new code':>8} {'slowest':>8} {'memory':>8} findings")
-    totals = Report()
-    for job in _all(waiting, jobs):
-        found = job.total
-        print(_row(job.target.name, found), flush=True)
-        for what, times in found.findings.items():
-            print(f"{'':>22}{what} ({times}×)", flush=True)
-        count += len(found.findings)
-        totals.executions += found.executions
-        totals.read += found.read
-        totals.kept += found.kept
-        totals.seconds += found.seconds
-        totals.slowest, totals.largest = max(totals.slowest, found.slowest), max(totals.largest, found.largest)
-    print(_row("all", totals) + f"{count}; {time.monotonic() - began:.0f} s by the clock", flush=True)
-    return count
-
-
-def _row(name: str, found: Report) -> str:
-    numbers = f"{found.seconds:8.0f} {found.executions:10,} {found.read:9,} {found.kept:8,} {found.slowest:6.2f} s"
-    return f"{name:>20} {numbers} {found.largest >> 20:4} MiB {len(found.findings) or ''} "
-
-
-def _all(waiting: list[_Job], jobs: int) -> Iterator[_Job]:
-    """The jobs as they end."""
-    running: dict[int, _Job] = {}
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            job = waiting.pop(0)
-            running[job.start()] = job
-        pid, status = os.waitpid(-1, 0)
-        job = running.pop(pid, None)
-        if job is None:
-            continue
-        job.ended(status)
-        if job.left > 1:
-            running[job.start()] = job
-        else:
-            _minimise(job)
-            yield job
-
-
-def _minimise(job: _Job) -> None:
-    for path in sorted(job.folders.findings.glob("*")):
-        done = path.with_suffix(".min")
-        if path.suffix or done.exists():
-            continue
-        done.write_bytes(minimised(job.target, path.read_bytes()))
-
-
-def pack(names: list[str], work: Path) -> None:
-    """Writes the corpus of each target anew."""
-    for name in names:
-        target, folders = TARGETS[name], Folders.of(work, name)
-        inputs = [data for _, data in fuzz_session.corpus_files(name)]
-        inputs += [path.read_bytes() for path in folders.kept.iterdir()]
-        child = Child(lambda current: fuzz_session.pack(name, fuzz_session.chosen(target, inputs, _PACKED)))
-        print(name, child.wait() or "packed", flush=True)
-
-
-def replay(target: Target, path: Path) -> int:
-    """1 if something is wrong after this input."""
-
-    def act(current: Current) -> None:
-        from fuzz_limits import run
-
-        found = run(target, path.read_bytes(), current)
-        print(f"{found.outcome}: {found.seconds:.2f} s, {found.grown >> 20} MiB\n{found.details}", flush=True)
-
-    what = Child(act).wait() or fails(target, path.read_bytes())
-    print(what or "nothing is wrong")
-    return bool(what)
+    fuzz_coverage.install()
+    return importlib.import_module("fuzz_jobs")
 
 
 def main() -> int:
@@ -188,16 +41,17 @@ def main() -> int:
     parser.add_argument("--pack", action="store_true")
     parser.add_argument("--replay", type=Path)
     given = parser.parse_args()
-    names = given.targets or list(TARGETS)
-    if unknown := set(names) - TARGETS.keys():
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
+    fuzz_jobs = _load()
+    names = given.targets or list(fuzz_jobs.TARGETS)
+    if unknown := set(names) - fuzz_jobs.TARGETS.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(fuzz_jobs.TARGETS)}")
     os.nice(19)
     if given.replay:
-        return replay(TARGETS[names[0]], given.replay)
+        return fuzz_jobs.replay(fuzz_jobs.TARGETS[names[0]], given.replay)
     if given.pack:
-        pack(names, given.work)
+        fuzz_jobs.pack(names, given.work)
         return 0
-    return bool(fuzz(names, given.seconds, given.jobs, given.work, given.seed))
+    return bool(fuzz_jobs.fuzz(names, given.seconds, given.jobs, given.work, given.seed))
 
 
 if __name__ == "__main__":

@@ -166,5 +166,5 @@ def _read(path: Path | bytes) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read(_BYTES)
-    except OSError:
+    except (OSError, ValueError):  # a NUL
         return b""

@@ -198,7 +198,8 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
         code["code"],
     )  # fmt: skip
     # An interpreter has its threads' list near its beginning, behind some tables.
-    if max(in_windows) > WINDOW - 8 or max(layout.interpreter_next, layout.interpreter_threads) >= 1 << 24:
+    far = max(layout.interpreter_next, layout.interpreter_threads) >= 1 << 24
+    if far or max(in_windows) > WINDOW - 8 or layout.code_version < 0:
         raise Refused("its offsets are absurd")
     return layout
 

@@ -6,14 +6,20 @@ The file may have been made to break it, or to use up memory and time: it has no
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import sys
+from types import FrameType
 from typing import Any
 
 from ...converters.base.confining import confine
 
-_MEMORY = 6 << 30
-"""Bytes: pyelftools reads whole sections, and those of a large library have gigabytes."""
+_MEMORY, _OWN_MEMORY, _PER_BYTE = 6 << 30, 256 << 20, 16
+"""Bytes: pyelftools reads whole sections, and those of a large library have gigabytes. A small file gets less: what
+it unpacks to, or claims to have, is not worth more."""
+_BLOCK = 512
+"""Of st_blocks."""
 
 
 def import_all() -> None:
@@ -39,7 +45,7 @@ def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
             reader = Reader(elf.get_dwarf_info(), frozenset(wanted["members"]), wanted["seconds"])
             functions = reader.functions(wanted["addresses"])
             return {"functions": functions, "types": {str(number): kind for number, kind in reader.types.items()}}
-    except TimeoutError:
+    except (TimeoutError, OutOfTime):
         return {"fault": "its debug information takes too long to read"}
     except MemoryError:
         return {"fault": "its debug information is too large"}
@@ -47,11 +53,32 @@ def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
         return {"fault": f"its debug information is damaged: {type(error).__name__}"}
 
 
+class OutOfTime(BaseException):
+    """Not an Exception: pyelftools makes others of those."""
+
+
+def limit_time(seconds: float) -> None:
+    """`OutOfTime` after so long on a core: pyelftools has loops whose length the file says. 0: no more."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise OutOfTime
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
+def memory(fd: int) -> int:
+    """Bytes that the reading of this file may take: by what it has on disk, without holes."""
+    return min(_MEMORY, _OWN_MEMORY + _PER_BYTE * _BLOCK * os.fstat(fd).st_blocks)
+
+
 if __name__ == "__main__":
     import_all()
     wanted = json.load(sys.stdin)
     seconds = int(wanted["seconds"]) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    most = memory(int(sys.argv[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit_time(float(wanted["seconds"]))
     confine()
     json.dump(read(int(sys.argv[1]), wanted), sys.stdout)

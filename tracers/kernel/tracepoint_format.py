@@ -11,9 +11,11 @@ from typing import NamedTuple
 from ...converters.base.errors import StallscopeError
 from . import tracefs
 
-_ID = re.compile(r"^ID: (\d+)$", re.MULTILINE)
-_FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^\]]*\])?;\s*offset:(\d+);\s*size:(\d+);", re.MULTILINE)
-_FLAG = re.compile(r'\{ *(0x[0-9a-f]+|\d+), *"(\w)" *\}')
+_ID = re.compile(r"^ID: (\d{1,9})$", re.MULTILINE | re.ASCII)
+_FIELD = re.compile(
+    r"^\tfield:[^;]*?(\w+)(?:\[[^\]]*\])?;\s*offset:(\d{1,9});\s*size:(\d{1,9});", re.MULTILINE | re.ASCII
+)
+_FLAG = re.compile(r'\{ *(0x[0-9a-f]{1,16}|0|[1-9]\d{0,18}), *"(\w)" *\}', re.ASCII)
 """Before Linux 4.14 the first one has no space behind it: `{ 1, "S"} , { 2, "D" }`."""
 
 

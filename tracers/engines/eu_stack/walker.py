@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ _WATCHED = 64
 """Maximum number of threads that are looked at while eu-stack runs; others are before and after it."""
 _LARGEST = 64 << 20
 """Bytes of output that are read."""
+_THREAD = re.compile(rb"TID (\d{1,10}):")
+_ADDRESS = re.compile(rb"#\d+\s+0x([0-9a-f]{1,16})\b")
 
 
 @dataclass
@@ -87,7 +90,7 @@ def rights_for(pid: int) -> helpers.Rights:
         is_plain = len(uids) == len(gids) == 1 and 0 not in uids and not int(found["CapPrm"], 16)
         is_here = os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
         if is_plain and is_here and {os.stat(f"/proc/{pid}/ns").st_uid} == uids:
-            return helpers.Rights(uids.pop(), gids.pop(), groups=groups, has_network=True)
+            return helpers.Rights(*uids, *gids, groups=groups, has_network=True)
     except (OSError, ValueError, KeyError):
         pass
     return helpers.OURS
@@ -208,13 +211,13 @@ def _threads(text: bytes) -> Sequence[tuple[int, list[bytes]]]:
     """(tid, its lines) of the output."""
     found: list[tuple[int, list[bytes]]] = []
     for line in text.split(b"\n"):
-        if line.startswith(b"TID ") and line.endswith(b":") and line[4:-1].isdigit():
-            found.append((int(line[4:-1]), []))
+        if match := _THREAD.fullmatch(line):
+            found.append((int(match[1]), []))
         elif line.startswith(b"#") and found:
             found[-1][1].append(line)
     return found
 
 
 def _address(line: bytes) -> int:
-    words = line.split(None, 2)
-    return int(words[1], 16) if len(words) > 1 and words[1].startswith(b"0x") else 0
+    match = _ADDRESS.match(line)
+    return int(match[1], 16) if match else 0

@@ -83,7 +83,8 @@ def _covering(executed: bytes) -> bytes:
     """The record of a mapping that covers all others of a process: of its record of exec, whose time and ids it has."""
     pid, tid = struct.unpack_from("=II", executed, _HEADER.size)
     name = _HEADER.size + 8
-    ids = name + (executed.index(0, name) - name) // 8 * 8 + 8
+    end = executed.find(0, name)
+    ids = name + ((end if end >= 0 else len(executed)) - name) // 8 * 8 + 8
     body = _MAPPED.pack(pid, tid, 0, _ALL, 0, 0, 0, 0, 0, 0, 0, b"[stack]") + executed[ids:]
     return _HEADER.pack(_MMAP2, _USER, _HEADER.size + len(body)) + body
 

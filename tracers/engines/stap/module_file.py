@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,4 +66,4 @@ def refusal(words: str) -> StallscopeError:
 
 def _functions(text: bytes) -> Functions:
     found = (match.groups() for match in _POINT.finditer(text))
-    return frozenset((path.decode(errors="surrogateescape"), name.decode()) for path, name in found)
+    return frozenset((os.fsdecode(path), os.fsdecode(name)) for path, name in found)
