@@ -90,5 +90,9 @@ LARGE = (
     Large("read-chrome", "objects in objects", lambda: b'{"traceEvents":[' + b'{"args":' * 200_000),
     Large("parameters", "lists in lists", lambda: b"[" * 500_000),
     Large("symbolizer-json", "lists in lists", lambda: b"[" * 200_000 + b"\n"),
+    Large("read-vtune", "a header with a long field", lambda: b'Function Stack,"' + b"x" * 200_001 + b'"\n'),
+    Large("read-austin", "parentheses without an end", lambda: b"P7;T0:8;" + b"f (" * 100_000 + b";x 20\n"),
+    Large("read-austin", "a file with many semicolons", lambda: b"P7;T0:8;" + b"a;" * 100_000 + b"x 20\n"),
+    Large("detect", "digits without an end", lambda: b"P7;T0:8;" + b"9" * 60_000 + b"x\n"),
     Large("environ", "one variable again and again", lambda: b"RANK=1\0" * 40_000),
 )

@@ -22,6 +22,8 @@ from stallscope.tracers.ioctls import devices
 from stallscope.tracers.kernel import process_events, records, stack_store
 
 _LARGEST = 64 << 20
+_ADDRESS = (1 << 63) - 1
+"""The largest that is read."""
 _VERSIONS = ((3, 8), (3, 9), (3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 _CODE, _TEXT, _NAME = 0x7F0000001000, 0x7F0000002000, 0x100
 """Addresses of types and of a string in `_Image`."""
@@ -52,8 +54,8 @@ def interpreter(data: bytes) -> None:
     for version in _VERSIONS:
         try:
             layout = layouts.layout_of(version, 0, memory)
+            layout.pack(layout.interpreters_head & _ADDRESS, 7, counted=True)
             layouts.check_threads(layout, 0, memory)
-            layout.pack(layout.interpreters_head, 7, counted=True)
         except (Refused, OSError):
             layout = layouts._TABLES.get(version, layouts._TABLES[3, 12])
         for text_type in (_TEXT, 0):

@@ -78,11 +78,15 @@ def repeat(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
 
 def swell(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
     """A part so often that what takes quadratic time shows."""
-    if chance.random() > 0.02:
+    if chance.random() > 0.15:
         return data
     at = chance.randrange(len(data) + 1)
     part = data[at : at + chance.choice((1, 2, 4, 16, 60, 300, 2000))]
-    return data[:at] + part * (chance.choice((MOST, MOST // 8, MOST // 32)) // max(len(part), 1)) + data[at:]
+    return (
+        data[:at]
+        + part * (chance.choice((MOST, MOST // 8, MOST // 8, MOST // 32, MOST // 32, MOST // 32)) // max(len(part), 1))
+        + data[at:]
+    )
 
 
 def flip(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:

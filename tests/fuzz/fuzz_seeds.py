@@ -223,3 +223,9 @@ def profiles() -> Sequence[bytes]:
     packed = [path.read_bytes() for path in sorted((DATA / "pprof").iterdir()) if path.suffix == ".gz"]
     saved = pprof_wire.saved(pprof_wire.profile())
     return [*(gzip.decompress(data) for data in (*packed, saved)), packed[0]]
+
+
+def all_texts() -> Sequence[bytes]:
+    """The begin of one sample of each reader."""
+    folders = [path for path in sorted(DATA.iterdir()) if path.is_dir() and path.name != "summary"]
+    return [texts_of(folder.name)()[0][:2000] for folder in folders]

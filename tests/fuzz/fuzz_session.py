@@ -139,6 +139,8 @@ class Session:
             report.slowest = found.seconds
             if len(data) < _LARGEST_KEPT and found.seconds < CPU_SECONDS / 4:
                 self._slowest = data
+            if found.seconds > _SLOW:
+                self._folders.report.with_name("slowest").write_bytes(data)
         if found.is_wrong:
             self._keep_finding(found.outcome, data, found.details)
             return

@@ -96,7 +96,7 @@ def kernel_symbols(data: bytes) -> None:
 
 def tracepoint(data: bytes) -> None:
     """The format of a tracepoint."""
-    found = tracepoint_format.parse_format("a:b", data.decode("utf-8", "replace"))
+    found = tracepoint_format.parse_format("a:b", data[: 1 << 13].decode("utf-8", "replace"))
     found.flags()
     found.offset("prev_state", 8)
 
@@ -197,7 +197,7 @@ def reading(name: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         chance = random.Random(len(data))
         flags = [chance.random() < 0.5 for _ in range(3)]
-        options = ReadOptions(*flags, chance.choice(("", "cycles")))
+        options = ReadOptions(*flags, chance.choice(("", "cycles")) if name in _WITH_EVENTS else "")
         try:
             if chance.random() < 0.1:
                 found(data)
@@ -220,6 +220,7 @@ def found(data: bytes) -> None:
         refused(error)
 
 
+_WITH_EVENTS = {"perf", "bpftrace", "chrome"}
 _JSON = {"speedscope", "chrome", "cpuprofile"}
 
 
@@ -305,5 +306,6 @@ TARGETS = (
         for name in detect.formats()
         if name != "pprof"
     ),
+    Target("detect", found, fuzz_seeds.all_texts, as_text),
     Target("read-pprof", reading("pprof"), fuzz_seeds.profiles, as_protobuf, _OURS, 1.5),
 )

@@ -57,7 +57,7 @@ def parameters_of(found: Any, count: int) -> list[Parameters]:
     try:
         types = _Types(found["types"])
         functions = [_function(each, types) for each in found["functions"]]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError):
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         functions = []
     return functions if len(functions) == count else [Parameters({}, fault="its debug information is damaged")] * count
 

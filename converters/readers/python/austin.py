@@ -41,9 +41,10 @@ _MAX_CACHED = 64 << 20
 """Limit of the text for which stacks are cached, in bytes."""
 _CACHE = 1 << 15
 _MAX_METADATA = 100
-_SAMPLE = re.compile(
-    rb"(?:P\d{1,18};T|Process \d{1,18};Thread |Thread )[^; ]+[; ].*?-?\d+(?:,[01],-?\d+)?\s*\Z", re.DOTALL
-)
+_LONGEST = 1 << 14
+"""Characters of a frame whose file has semicolons."""
+_SAMPLE = re.compile(rb"(?:P\d{1,18};T|Process \d{1,18};Thread |Thread )[^; ]+[; ]")
+"""How a sample begins; it ends in a number."""
 _META = re.compile(rb"# ([\w-]{1,40}): ([^\n]{0,200})\Z")
 _PROCESS = re.compile(r"(?:P|Process )(\d{1,18})\Z")
 _THREAD = re.compile(r"(?:T|Thread )(?:(\d{1,9}):)?(\w{1,40})\Z")
@@ -59,7 +60,7 @@ _SPECIAL = {"INVALID": Frame("[invalid]", "other"), "GC": Frame("[garbage collec
 def sniff(head: bytes) -> bool:
     """Whether the first line that is not metadata is a sample, or the metadata name austin."""
     for line in head.splitlines():
-        if _SAMPLE.match(line):
+        if (match := _SAMPLE.match(line)) and line[match.end() :].rstrip()[-1:].isdigit():
             return True
         if line.startswith(b"# austin: "):
             return True
@@ -257,6 +258,8 @@ class _Stacks:
                 begun = ""
             else:
                 begun += field + ";"
+                if len(begun) > _LONGEST:
+                    return None
         return None if begun else tuple(frames)
 
 
@@ -272,6 +275,7 @@ class _Frames(dict[str, "Frame | None"]):
 def _frame(field: str) -> Frame | None:
     if match := _FRAME.match(field):
         return frame_of(match[1], match[2], int(match[3] or 0))
-    if match := _OLD_FRAME.match(field):
+    # Without its end, the search would try each place with each other one.
+    if field.endswith(")") and (match := _OLD_FRAME.match(field)):
         return frame_of(match[2], match[1], int(match[3] or 0))
     return None

@@ -55,7 +55,10 @@ class Columns(NamedTuple):
 def parse_header(line: str) -> Columns | None:
     """The columns that a header names; None if the line is not a header with a Function Stack."""
     delimiter = max(_DELIMITERS, key=line.count)
-    names = [name.strip() for name in _split(line, delimiter)]
+    try:
+        names = [name.strip() for name in _split(line, delimiter)]
+    except csv.Error:
+        return None
     known = [name.lower() for name in names]
     if _TREE not in known or delimiter not in line:
         return None
