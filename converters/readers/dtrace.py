@@ -33,11 +33,11 @@ _OFFSET = re.compile(rb"\+0x[0-9a-f]+\Z")
 _ADDRESS = re.compile(rb"0x[0-9a-f]{1,16}\Z")
 _PROBE = re.compile(rb"\s*\d+\s+\d+\s+\S*:\S*\s*\Z")
 _DROPS = re.compile(rb"dtrace: (\d{1,18}) (?:\S+ )?drops?\b")
-_KEY = re.compile(rb"(.*?)(?:\s+(\d{1,10}))?\Z", re.DOTALL)
 _KERNEL = (b"unix", b"genunix", b"kernel", b"mach_kernel")
 _HISTOGRAM, _BAR = b"- Distribution -", b" |"
 _MAX_FRAME = 1 << 14
 _MAX_KEYS = 8
+_MAX_DIGITS = 10
 
 
 def sniff(head: bytes) -> bool:
@@ -113,17 +113,24 @@ def _keys(lines: list[bytes], pid: bool) -> tuple[int, Labels]:
         elif not word.isdigit() and not _is_above(line, lines[i + 1 :]):
             break
         else:
-            match = _KEY.match(word)
-            name, digits = (b"", word) if word.isdigit() else (match[1], match[2] or b"") if match else (word, b"")
+            name, digits = _name_and_number(word)
             names += [name] if name else []
             number = number or digits
             at = i + 1
     labels: dict[str, str | int] = {}
     if names:
         labels["process"] = b", ".join(names).decode(errors="surrogateescape")
-    if pid and number and len(number) <= 10:
+    if pid and number and len(number) <= _MAX_DIGITS:
         labels["pid"] = int(number)
     return at, tuple(sorted(labels.items()))
+
+
+def _name_and_number(word: bytes) -> tuple[bytes, bytes]:
+    """What a key says of a process; b"" for what it does not."""
+    if word.isdigit():
+        return b"", word
+    *name, last = word.rsplit(None, 1)
+    return (name[0], last) if name and last.isdigit() and len(last) <= _MAX_DIGITS else (word, b"")
 
 
 def _is_above(line: bytes, below: list[bytes]) -> bool:

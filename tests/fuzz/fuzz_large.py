@@ -94,5 +94,13 @@ LARGE = (
     Large("read-austin", "parentheses without an end", lambda: b"P7;T0:8;" + b"f (" * 100_000 + b";x 20\n"),
     Large("read-austin", "a file with many semicolons", lambda: b"P7;T0:8;" + b"a;" * 100_000 + b"x 20\n"),
     Large("detect", "digits without an end", lambda: b"P7;T0:8;" + b"9" * 60_000 + b"x\n"),
+    Large("python-lines", "numbers without an end", lambda: b"\xf4" * (1 << 18)),
+    Large("code", "jumps into the middle of the jumps before", lambda: b"\x75\x13" * (1 << 18)),
+    Large("code", "jumps by one byte", lambda: b"\x75\x13\x75" * (1 << 18)),
+    Large("code", "one function of 1 MB", lambda: b"\x90" * (1 << 20)),
+    Large("read-folded", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b";c\n"),
+    Large("read-bcc", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b"x\na;b 3\n"),
+    Large("read-dtrace", "keys of spaces", lambda: (b"  a" + b" " * 14_000 + b"b\n  m`f+0x1\n    3\n\n") * 70),
+    Large("read-perf", "headers of spaces", lambda: (b"a" + b" " * 1000 + b"b\n") * 1000),
     Large("environ", "one variable again and again", lambda: b"RANK=1\0" * 40_000),
 )

@@ -19,6 +19,7 @@ from stallscope.tracers.cpython.layouts import Refused
 from stallscope.tracers.cpython.lines import line_of
 from stallscope.tracers.dwarf.parameters import parameters_of
 from stallscope.tracers.ioctls import devices
+from stallscope.tracers.questions.asked import Asked, Fault
 from stallscope.tracers.kernel import process_events, records, stack_store
 
 _LARGEST = 64 << 20
@@ -77,7 +78,8 @@ def _function(memory: Any, inside: Inside, address: int) -> None:
 
 
 def code_lines(data: bytes) -> None:
-    """Tables of lines."""
+    """Tables of lines, as long as they are read."""
+    data = data[: functions._MAX_TABLE]
     for version in _VERSIONS:
         for instruction in (-1, 0, 6, 1 << 20):
             line_of(version, data, 7, instruction)
@@ -121,6 +123,11 @@ def parameters(data: bytes) -> None:
         found = None
     for each in parameters_of(found, 2):
         _ = each.shown
+        for text in ("a->next->depth > 3", "a[1] + retval == 2", "a.next", "*a", "b"):
+            try:
+                Asked.parse(where=[text]).bind(each.values)
+            except Fault:
+                continue
 
 
 def device_names(data: bytes) -> None:
@@ -146,7 +153,7 @@ _ANSWER = json.dumps(
     {
         "functions": [
             {
-                "parameters": [{"name": "a", "type": 1, "place": ["arg1"]}, {"name": "", "type": 2, "place": [16]}],
+                "parameters": [{"name": "a", "type": 2, "place": ["arg1"]}, {"name": "", "type": 2, "place": [16]}],
                 "result": 3,
             },
             {"fault": "it is inlined"},

@@ -11,7 +11,7 @@ from ..outside.reads import Memory
 from .layouts import Layout, Version
 from .lines import line_of
 
-_MAX_TABLE = 1 << 18
+_MAX_TABLE = 1 << 16
 """Bytes of a table of lines; without it, a function has its first line only."""
 _OBJECT = struct.Struct("<IHHQ")
 """PyObject: the count of references, its overflow and flags (from 3.14 on; else its higher half), and the type."""

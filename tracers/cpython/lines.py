@@ -12,6 +12,7 @@ from .layouts import Version
 
 _NO_LINE = -128
 _LONG, _NO_COLUMNS, _NONE = 14, 13, 15
+_BITS = 64
 
 
 def line_of(version: Version, table: bytes, first: int, instruction: int) -> int:
@@ -71,9 +72,11 @@ def _locations(table: bytes, first: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _varint(table: bytes, at: int) -> tuple[int, int]:
-    """Six bits a byte, the lowest first; bit 6 says that there are more. Returns the number and where it ends."""
+    """Six bits a byte, the lowest first; bit 6 says that there are more. Returns the number and where it ends.
+
+    What does not fit into 64 bits, as no line does, is cut: the table is hostile."""
     value = shift = 0
-    while at < len(table):
+    while at < len(table) and shift < _BITS:
         byte = table[at]
         at += 1
         value |= (byte & 0x3F) << shift

@@ -35,8 +35,8 @@ class Code(NamedTuple):
 class Flow:
     """The result: ``states`` by address, ``problem`` if the function is not understood."""
 
-    def __init__(self, code: Code, entry: int, *, outermost: bool = False) -> None:
-        """``outermost``: the program begins here."""
+    def __init__(self, code: Code, entry: int, *, outermost: bool = False, most: int = 1 << 62) -> None:
+        """``outermost``: the program begins here. ``most``: instructions that are followed at most."""
         self.entry = entry
         self.problem = ""
         self.states: dict[int, State] = {}
@@ -51,6 +51,7 @@ class Flow:
         """It jumps somewhere unknown."""
         self.steps = 0
         """Instructions followed, to bound the time that it takes."""
+        self._most = most
         self._code = code
         self._outermost = outermost
         self._final_calls: set[int] = set()
@@ -88,6 +89,8 @@ class Flow:
                         raise _NotReturning(after_call)
                     raise NotUnderstood("code that cannot be followed")
                 self.steps += 1
+                if self.steps > self._most:
+                    raise NotUnderstood("too much code to read")
                 self.states[at], self.sizes[at] = state, instruction[1]
                 self._instructions[at] = instruction
                 self._system_called |= instruction[2] == "syscall"

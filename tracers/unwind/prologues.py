@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 16 << 20
 """Maximum size of what is read of a file."""
-_MAX_STEPS = 2_000_000
-"""Instructions that are followed in one file: less than half of the time that a compiling process has."""
+_MAX_STEPS = 500_000
+"""Instructions that are followed in one file: 10 s, and 512 MiB, are more than they take."""
 _MAX_PASSES = 8
 _RUN = 64
 """Bytes that are decoded at once."""
@@ -160,7 +160,7 @@ class _Reader:
 
     def _read_one(self, entry: int) -> Flow:
         code = Code(self._decode, self._entries.__contains__, self._returns, self._returns_through, self._data)
-        flow = self._flows[entry] = Flow(code, entry, outermost=entry == self._start)
+        flow = self._flows[entry] = Flow(code, entry, outermost=entry == self._start, most=_MAX_STEPS - self._steps)
         self._steps += flow.steps
         return flow
 
@@ -293,8 +293,9 @@ class _Reader:
             self._decoded[at] = None
             if self._is_free(at):
                 for found in self._decoder.disasm_lite(self._bytes(at), at):
-                    if self._decoded.setdefault(found[0], found) is None:
-                        self._decoded[found[0]] = found
+                    if self._decoded.get(found[0]) is not None:
+                        break
+                    self._decoded[found[0]] = found
         return self._decoded[at]
 
     def _bytes(self, at: int) -> bytes:

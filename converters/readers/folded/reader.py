@@ -34,7 +34,7 @@ _LINE = re.compile(rb"[^\s#].*[ \t]-?\d+(?:\.\d*)?\s*\Z")
 _HASH = re.compile(rb"#.*;.*[ \t]\d+\Z")
 """A stack of a thread whose name begins with ``#``."""
 _PAIR = re.compile(rb"(\S.*)[ \t](\d{1,36})[ \t](\d{1,36})\s*\Z", re.DOTALL)
-_NUMBER = re.compile(rb"-?(?:\d+\.?\d*|\.\d+)\Z")
+_NUMBER = re.compile(rb"-?(?:\d+(?:\.\d*)?|\.\d+)\Z")
 _ROOT = re.compile(r"(.*)-(\d{1,10})(?:/(\d{1,10}))?\Z", re.DOTALL)
 _SNIFFED = 200
 _KINDS: dict[bytes, Kind] = {b"_[k]": "kernel", b"_[j]": "jit"}

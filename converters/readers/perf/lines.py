@@ -18,7 +18,7 @@ from ...names.cxx import inlined_names, without_arguments
 if TYPE_CHECKING:
     from .inline import Inliner
 
-_PROCESS = re.compile(rb"(\S.*?)\s+(\d+)(?:/+(\d*))?\s+")
+_PROCESS = re.compile(rb"(\S+(?:\s+\S+)*?)\s+(\d+)(?:/+(\d*))?\s+")
 _TIME = re.compile(rb"(?<!\S)\d+\.\d+:(?!\S)")
 _EVENT = re.compile(rb":\s*(\d*)\s+(\S+):\s*\Z")
 _FLAT = re.compile(

@@ -146,7 +146,8 @@ def _user_frame(place: UserPlace) -> Frame:
     if place.symbol and place.size and place.offset > place.size:  # a return address may be just behind its function
         return Frame(f"[{base or 'unknown'}]", "native", module)
     if place.symbol:
-        return Frame(_SYMBOL_VERSION.sub("", place.symbol).removeprefix(_INTERNAL), "native", module)
+        name = _SYMBOL_VERSION.sub("", place.symbol).removeprefix(_INTERNAL)
+        return Frame(name or place.symbol, "native", module)
     return Frame(f"[{base}+{place.offset:#x}]" if place.path else "[unknown]", "native", module)
 
 

@@ -98,4 +98,8 @@ def test_refusals() -> None:
     with pytest.raises(Refused, match="absurd"):
         damaged = struct.pack("<8sQQ60Q", b"xdebugpy", 0x030D00F0, 0, *[1 << 20] * 60)
         layout_of((3, 13), 0, Image(damaged))  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="absurd"):
+        # The version of a code object is before its names, which are the 39th member.
+        damaged = struct.pack("<8sQQ60Q", b"xdebugpy", 0x030D00F0, 0, *[64] * 38, 0, *[64] * 21)
+        layout_of((3, 13), 0, Image(damaged))  # type: ignore[arg-type]
     assert isinstance(layout_of((3, 13), 0, published(0x030D00F0)), Layout)

@@ -49,6 +49,7 @@ def test_a_parameter_on_the_stack() -> None:
         {"functions": [{}], "types": {}},
         {"functions": [None], "types": {}},
         {"functions": "x", "types": []},
+        {"functions": [{"parameters": [], "result": float("inf")}], "types": {}},
         told({}, {"name": "n", "type": 1, "place": ["arg1"]}),
         told({"1": {"kind": "integer", "size": 3, "signed": 1}}, {"name": "n", "type": 1, "place": ["arg1"]}),
         told({"1": INTEGER}, {"name": "n", "type": 1, "place": ["arg7"]}),

@@ -32,6 +32,8 @@ perf looks for no symbols in."""
 _ALL = 1 << 47
 """Bytes that programs can have mapped."""
 _READ = 1 << 20
+_SMALLEST = _HEADER.size + 8
+"""Bytes of a record with pid and tid."""
 
 
 class Passing:
@@ -71,7 +73,7 @@ class Passing:
             if kind == _TRACING_DATA:
                 (self._skipped,) = struct.unpack_from("=I", data, at + _HEADER.size)
             at += size
-            if kind == _COMM and misc & _EXEC:
+            if kind == _COMM and misc & _EXEC and size >= _SMALLEST:
                 yield data[begin:at]
                 yield _covering(data[at - size : at])
                 begin = at
