@@ -95,7 +95,7 @@ LARGE = (
     Large("read-austin", "a file with many semicolons", lambda: b"P7;T0:8;" + b"a;" * 100_000 + b"x 20\n"),
     Large("detect", "digits without an end", lambda: b"P7;T0:8;" + b"9" * 60_000 + b"x\n"),
     Large("python-lines", "numbers without an end", lambda: b"\xf4" * (1 << 18)),
-    Large("code", "jumps into the middle of the jumps before", lambda: b"\x75\x13" * (1 << 18)),
+    Large("code", "jumps into the middle of the jumps before", lambda: b"\x75\x13" * (1 << 17)),
     Large("code", "jumps by one byte", lambda: b"\x75\x13\x75" * (1 << 18)),
     Large("code", "one function of 1 MB", lambda: b"\x90" * (1 << 20)),
     Large("read-folded", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b";c\n"),
