@@ -201,9 +201,11 @@ def debug_information(data: bytes) -> None:
     fd = in_memory(data)
     try:
         wanted = {"addresses": [0x1000, 0x1139, 0x1150], "members": ["depth", "next", "inside"], "seconds": _SECONDS}
+        child.limit_time(_SECONDS)
         found = child.read(fd, wanted)
         assert "fault" in found or len(found["functions"]) == 3
     finally:
+        child.limit_time(0)
         os.close(fd)
 
 

@@ -201,3 +201,25 @@ def test_a_process_that_is_killed_is_one_reason(monkeypatch: pytest.MonkeyPatch)
     with open(os.devnull, "rb") as file:
         (found,) = read_parameters(file.fileno(), [1], [])
     assert found.fault == "its debug information cannot be read"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_loop_whose_length_the_file_says(tmp_path: Path) -> None:
+    """A table of hashes that claims to have four billion of them."""
+    path = build("gcc", C, tmp_path)
+    data = bytearray(path.read_bytes())
+    with open(path, "rb") as file:
+        section = ELFFile(file).get_section_by_name(".gnu.hash")
+        offset = section["sh_offset"]
+    data[offset : offset + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(data)
+    os.truncate(path, 1 << 36)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        child.limit_time(0.2)
+        found = child.read(fd, {"addresses": [1], "members": [], "seconds": 60})
+        assert child.memory(fd) < 512 << 20
+    finally:
+        child.limit_time(0)
+        os.close(fd)
+    assert "too long" in found["fault"]
