@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType
 
 MARKS = "__fuzz_marks__"
-_MOST = 1 << 16
+_MOST = 1 << 14
 marks = bytearray(_MOST)
 """One byte for each block; 1: it has been entered since `clear`."""
 _EMPTY = bytes(_MOST)
