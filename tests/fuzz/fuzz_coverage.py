@@ -1,4 +1,4 @@
-"""Which branches of stallscope a run has taken: the modules are compiled with a mark at the begin of each block.
+"""Which branches of our modules a run has taken: the modules are compiled with a mark at the begin of each block.
 
 A mark is one assignment, so that instrumented code takes little more time than before. `install` comes before the first
 import of what is to be watched.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType
 
 MARKS = "__fuzz_marks__"
-_MOST = 1 << 14
+_MOST = 1 << 15
 marks = bytearray(_MOST)
 """One byte for each block; 1: it has been entered since `clear`."""
 _EMPTY = bytes(_MOST)
@@ -33,7 +33,7 @@ def taken() -> int:
 
 
 def install() -> None:
-    """Instruments the modules of stallscope that are imported from now on."""
+    """Instruments the modules of stallscope, and of pyelftools, that are imported from now on."""
     setattr(builtins, MARKS, marks)
     sys.meta_path.insert(0, _Finder())
 
@@ -77,7 +77,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if not fullname.startswith("stallscope."):
+        if not fullname.startswith(("stallscope.", "elftools.")):
             return None
         for finder in sys.meta_path:
             if finder is self:

@@ -20,6 +20,7 @@ from stallscope.tracers.images.maps import AddressSpace, Mapping
 from stallscope.tracers.symbols.lines import LineTool
 from stallscope.tracers.unwind import cache, chunks, compiler, golang
 from stallscope.tracers.unwind.functions import function_bounds
+from stallscope.tracers.unwind.rows import ROW, ROW_SIZE, UnwindTable
 from stallscope.tracers.unwind.sections import UnwindError
 from stallscope.tracers.unwind.walking import Registers, Walker
 
@@ -189,11 +190,16 @@ def go_table(data: bytes) -> None:
 
 
 def kept_table(data: bytes) -> None:
-    """A file of the cache of tables, with a checksum that fits."""
-    table = cache.decode(data, bytes(16))
-    if table is not None:
-        for _ in chunks.cut(table):
-            pass
+    """A file of the cache of tables; and any rows, with a checksum that fits, as a process that compiles may send."""
+    cache.decode(data, bytes(16))
+    rows = np.frombuffer(data[-(len(data) // ROW_SIZE * ROW_SIZE) :] if len(data) >= ROW_SIZE else b"", ROW)
+    made = UnwindTable(int.from_bytes(data[:8], "little"), rows, {})
+    table = cache.decode(cache.encode(bytes(16), made), bytes(16))
+    if table is None:
+        return
+    for _ in chunks.cut(table):
+        pass
+    table.find(_ADDRESSES)
 
 
 def debug_information(data: bytes) -> None:

@@ -51,6 +51,8 @@ _HEADER = struct.Struct("<16sI16sQQI")
 """Magic, version, digest, base, number of rows, bytes of JSON (`refused`)."""
 _CHECKSUM = struct.Struct("<I")
 """CRC-32 of the header and of everything after this field."""
+_HIGHEST = 1 << 63
+"""Bases of tables of programs are below."""
 
 
 class Entry(NamedTuple):
@@ -243,7 +245,8 @@ def encode(digest: bytes, table: UnwindTable) -> bytes:
 
 
 def decode(content: bytes, digest: bytes) -> UnwindTable | None:
-    """The table of the file with this digest; None when it belongs to another file or is damaged."""
+    """The table of the file with this digest; None when it belongs to another file, is damaged, or is out of order: it
+    comes from a process that has read the file."""
     import numpy as np
 
     if len(content) < _HEADER.size + _CHECKSUM.size:
@@ -256,9 +259,11 @@ def decode(content: bytes, digest: bytes) -> UnwindTable | None:
     if zlib.crc32(body, zlib.crc32(content[: _HEADER.size])) != checksum:
         return None
     rows: NDArray[np.void] = np.frombuffer(body[reasons:], ROW)
+    if (rows["pc"][1:] <= rows["pc"][:-1]).any() or base >= _HIGHEST:
+        return None
     try:
         return UnwindTable(base, rows, json.loads(bytes(body[:reasons])))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
