@@ -90,7 +90,7 @@ def rights_for(pid: int) -> helpers.Rights:
         is_plain = len(uids) == len(gids) == 1 and 0 not in uids and not int(found["CapPrm"], 16)
         is_here = os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
         if is_plain and is_here and {os.stat(f"/proc/{pid}/ns").st_uid} == uids:
-            return helpers.Rights(*uids, *gids, groups=groups, has_network=True)
+            return helpers.Rights(uids.pop(), gids.pop(), groups=groups, has_network=True)
     except (OSError, ValueError, KeyError):
         pass
     return helpers.OURS
