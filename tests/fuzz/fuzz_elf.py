@@ -125,10 +125,10 @@ def image(sections: Sequence[tuple[str, bytes]], *, kind: int = 3, machine: int 
     return b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", *numbers) + programs + body + headers
 
 
-def first_section(data: bytes) -> int:
-    """Where the content of section 1 of an `image` is: its offset and its address."""
+def section_at(data: bytes, number: int) -> int:
+    """Where the content of a section of an `image` is: its offset and its address."""
     shoff = struct.unpack_from("<Q", data, 40)[0]
-    return int(struct.unpack_from("<Q", data, shoff + 64 + 24)[0])
+    return int(struct.unpack_from("<Q", data, shoff + 64 * number + 24)[0])
 
 
 def text_at(sections: int) -> int:

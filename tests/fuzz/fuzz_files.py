@@ -234,13 +234,13 @@ _ELF, _UNWIND = (ElfError,), (ElfError, UnwindError)
 TARGETS = (
     Target("elf", headers, fuzz_seeds.with_symbols, as_elf, _ELF),
     Target("debug-file", debug_file, fuzz_seeds.with_symbols, as_elf, share=0.5),
-    Target("elf-symbols", symbols, fuzz_seeds.with_symbols, as_elf, _ELF, 2),
+    Target("elf-symbols", symbols, fuzz_seeds.with_frames, as_elf, _ELF, 2),
     Target("elf-names", names, fuzz_seeds.with_symbols, as_elf, _ELF),
     Target("elf-variables", variables, fuzz_seeds.with_symbols, as_elf, _ELF),
     Target("usdt", probes, fuzz_seeds.with_symbols, as_elf, _ELF),
     Target("needed", dynamic, fuzz_seeds.with_symbols, as_elf, _ELF),
     Target("ld.so.cache", library_cache, fuzz_seeds.library_cache, havoc, share=0.3),
-    Target("unwind", unwind, fuzz_seeds.with_symbols, as_elf, _UNWIND, 3),
+    Target("unwind", unwind, fuzz_seeds.with_frames, as_elf, _UNWIND, 3),
     Target("eh-frame", _as(".eh_frame"), fuzz_seeds.eh_frames, havoc, _UNWIND, 2),
     Target(
         "eh-frame-hdr",

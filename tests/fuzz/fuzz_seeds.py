@@ -101,6 +101,23 @@ def section_of(name: str) -> Sequence[bytes]:
     return [data[:4096] for data in found if data]
 
 
+def with_frames() -> Sequence[bytes]:
+    """Files with frame records, a table of them and code; the first ones are small."""
+    text, made = fuzz_elf.text_at(1), []
+    for frames in [*eh_frames()[:2], debug_frames()[0]]:
+        name = ".debug_frame" if frames[4] == 0xFF else ".eh_frame"
+        symbols = bytes(24) + symbol(1, text, 64) + symbol(1, text + 64, 22)
+        sections = [
+            (".text", b"\x55\x48\x89\xe5\xc3" + b"\x90" * 59 + code()[0]), (name, frames),
+            (".eh_frame_hdr", bytes(20)), (".symtab", symbols), (".strtab", b"\0f\0"),
+        ]  # fmt: skip
+        data = image(sections)
+        where, header = (fuzz_elf.section_at(data, number) for number in (2, 3))
+        table = struct.pack("<BBBBiIii", 1, 0x1B, 0x03, 0x3B, where - header - 4, 1, text - header, where + 24 - header)
+        made.append(data[:header] + table + data[header + 20 :])
+    return [*made, *with_symbols()]
+
+
 def eh_frames() -> Sequence[bytes]:
     """Frame records for code at the first section of an image, and those of programs."""
     cie = _record(struct.pack("<IB3s", 0, 1, b"zR\0") + b"\x01\x78\x10\x01\x00\x0c\x07\x08\x90\x01", 20)

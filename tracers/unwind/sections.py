@@ -23,6 +23,8 @@ _CHDR = struct.Struct("<IIQQ")
 _OLD_HEAD = b"ZLIB"
 """Start of .zdebug_frame (before SHF_COMPRESSED): this, the size in 8 bytes, a zlib stream. Go wrote it up to 1.20."""
 _MAX_SECTION = 64 << 20
+_HIGHEST = 1 << 62
+"""Addresses of files' code are below."""
 _SDATA4, _UDATA4, _PCREL, _DATAREL = 0x0B, 0x03, 0x10, 0x30
 """DW_EH_PE_*."""
 
@@ -78,7 +80,10 @@ def find_descriptions(elf: ElfFile, debug: ElfFile | None = None) -> Sections:
 
 
 def _read(elf: ElfFile, name: str) -> Section | None:
-    return _eh_frame(elf) if name == ".eh_frame" else _debug_frame(elf)
+    section = _eh_frame(elf) if name == ".eh_frame" else _debug_frame(elf)
+    if section is not None and section.vaddr >= _HIGHEST:
+        raise ElfError("at an absurd address")
+    return section
 
 
 def _eh_frame(elf: ElfFile) -> Section | None:
@@ -93,7 +98,7 @@ def _eh_frame(elf: ElfFile) -> Section | None:
         section = found
     else:
         return None
-    if frame_header is None or not len(frame_header.fdes):
+    if frame_header is None or not len(frame_header.fdes) or section.vaddr >= _HIGHEST:
         return section
     return section._replace(hints=frame_header.fdes - section.vaddr)
 
