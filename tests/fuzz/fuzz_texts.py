@@ -85,7 +85,6 @@ def processes(data: bytes) -> None:
     procfs._read = lambda path: {"stat": stat, "status": status}.get(path.name, data)
     try:
         procfs.comm(1)
-        procfs.command_line(1)
         assert procfs.tgid_of(1) == 7
         assert procfs.innermost_id(1) == 3
         assert procfs.state(1) == "S"
