@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,9 @@ from fuzz_target import Target
 from stallscope.tracers.apis.entries import entry
 from stallscope.tracers.cpython import runtime
 from stallscope.tracers.dwarf import child
-from stallscope.tracers.images import data_symbols, debugfile, functions, needed, symtab, usdt
+from stallscope.tracers.dwarf.parameters import parameters_of
+from stallscope.tracers.images import data_symbols, debugfile, needed, symtab, usdt
+from stallscope.tracers.images import functions as named
 from stallscope.tracers.images.elf import ElfError, ElfFile
 from stallscope.tracers.images.maps import AddressSpace, Mapping
 from stallscope.tracers.symbols.lines import LineTool
@@ -49,7 +52,7 @@ def headers(data: bytes) -> None:
         elf.mapped_from(address)
         elf.code_at(address, 16)
     elf.build_id()
-    functions.is_of_go(elf)
+    named.is_of_go(elf)
     symtab.has_symtab(elf)
     debugfile.has_lines(elf)
     for read in (elf.debug_link, elf.embedded, lambda: elf.section(b".text")):
@@ -96,8 +99,8 @@ def _bounds(elf: ElfFile) -> tuple[Any, Any]:
 def names(data: bytes) -> None:
     """Functions by name."""
     elf = fuzz_elf.opened(data)
-    without_error(lambda: functions.function_names(elf))
-    for found in functions.find_functions(elf, lambda name: "a" in name, 32):
+    without_error(lambda: named.function_names(elf))
+    for found in named.find_functions(elf, lambda name: "a" in name, 32):
         entry(found.code)
 
 
@@ -202,14 +205,31 @@ def kept_table(data: bytes) -> None:
     table.find(_ADDRESSES)
 
 
+@functools.cache
+def _addresses() -> tuple[int, ...]:
+    """Of the functions of the programs that the fuzzing begins with."""
+    found: set[int] = set()
+    for program in fuzz_seeds.programs():
+        elf = fuzz_elf.opened(program)
+        wanted = named.find_functions(elf, lambda name: name in ("choose", "deep", "main"), 0)
+        found.update(
+            function.offset - segment.offset + segment.vaddr
+            for function in wanted
+            for segment in elf.segments
+            if segment.type == 1 and 0 <= function.offset - segment.offset < segment.filesz
+        )
+    return tuple(sorted(found))
+
+
 def debug_information(data: bytes) -> None:
     """Parameters of functions, by the process that reads them; that never fails."""
     fd = in_memory(data)
     try:
-        wanted = {"addresses": [0x1000, 0x1139, 0x1150], "members": ["depth", "next", "inside"], "seconds": _SECONDS}
+        wanted = {"addresses": list(_addresses()), "members": ["depth", "next", "inside"], "seconds": _SECONDS}
         child.limit_time(_SECONDS)
         found = child.read(fd, wanted)
-        assert "fault" in found or len(found["functions"]) == 3
+        assert "fault" in found or len(found["functions"]) == len(_addresses())
+        parameters_of(found, len(_addresses()))
     finally:
         child.limit_time(0)
         os.close(fd)
@@ -224,7 +244,7 @@ def source_lines(data: bytes) -> None:
         _TOOLS.append(LineTool.find())
     fd = in_memory(data)
     try:
-        _TOOLS[0].look_up(fd, [0x1000, 0x1139, 0x1150])
+        _TOOLS[0].look_up(fd, _addresses())
         _TOOLS[0].problem, _TOOLS[0]._failures = "", 0
     finally:
         os.close(fd)

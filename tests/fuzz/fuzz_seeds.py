@@ -39,6 +39,7 @@ __asm__(".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 8, 1f-0f, 3
 int main(int argc, char **argv) { return deep(argc, 0.5) + choose(argc, (const struct node *)argv); }
 """
 _FLAGS = (
+    ("-O1", "-g", "-shared", "-fPIC", "-nostdlib", "-Wl,--hash-style=sysv", "-Wl,-z,noseparate-code"),
     ("-O2", "-g"),
     ("-O1", "-gdwarf-4", "-fno-asynchronous-unwind-tables", "-fno-pie", "-no-pie"),
     ("-O2", "-shared", "-fPIC", "-s"),

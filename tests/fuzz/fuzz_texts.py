@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,7 @@ from stallscope.tracers.engines.stap import calls, module_file, threads, wakes
 from stallscope.tracers.images import data_maps, maps
 from stallscope.tracers.kernel import tracepoint_format
 from stallscope.tracers.measures.wakeup import WakeUp
+from stallscope.tracers.outside import lookups, mounts
 from stallscope.tracers.questions.asked import Asked, Fault
 from stallscope.tracers.symbols import kallsyms, lines, perfmap
 
@@ -78,15 +80,37 @@ def processes(data: bytes) -> None:
     """Files of /proc/PID that the kernel writes; a process's name in them is its own."""
     before = procfs._read
     stat = b"7 (%b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n" % data[:64]
-    procfs._read = lambda path: stat if path.name == "stat" else data
+    name = data[:64].replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+    status = b"Name:\t%b\nUmask:\t0022\nTgid:\t7\nNgid:\t0\nPid:\t8\nNSpid:\t8\t3\n" % name
+    procfs._read = lambda path: {"stat": stat, "status": status}.get(path.name, data)
     try:
         procfs.comm(1)
-        procfs.command_line(1)
+        assert procfs.tgid_of(1) == 7
+        assert procfs.innermost_id(1) == 3
         assert procfs.state(1) == "S"
         assert procfs._parent(1) == 1
         assert procfs.began(1, 1) == 99
     finally:
         procfs._read = before
+
+
+def mapped_places(data: bytes) -> None:
+    """/proc/PID/maps and mountinfo, in the process that reads others."""
+    path = data[:512].replace(b"\n", b"\\012")
+    row = b"%x-%x r-xp 00000000 00:01 7      %b\n"
+    before = lookups.maps_of
+    text = row % (0x1000, 0x2000, path) + row % (0x3000, 0x4000, path) + row % (0x5000, 0x6000, b"/x")
+    lookups.maps_of = lambda pid, **_: (text, True)  # type: ignore[assignment]
+    try:
+        for start in (0x1000, 0x3000, 0x5000):
+            place = lookups.Place(start, start + 0x1000, 0, os.makedev(0, 1), 7, path)
+            assert [found.start for found in lookups.places_of(1, place)] == [start]
+    finally:
+        lookups.maps_of = before
+    for escaped in (b"\\", b" ", b"\t", b"\n"):
+        path = path.replace(escaped, b"\\%03o" % escaped[0])
+    told = b"39 25 0:43 / %b rw - overlay overlay rw\n40 25 0:44 / /mnt rw - fuse.x a rw,user_id=7\n" % path
+    assert mounts.kind_of_mount(told, 40) == (b"fuse.x", b"rw,user_id=7")
 
 
 def kernel_symbols(data: bytes) -> None:
@@ -287,6 +311,7 @@ TARGETS = (
     Target("environ", environment, these(_ENVIRON), as_text),
     Target("cgroup", control_groups, lambda: [_CGROUP, *own("cgroup", "mountinfo")()], as_text, share=0.5),
     Target("proc", processes, own("status", "stat", "comm", "cmdline"), as_text, share=0.5),
+    Target("places", mapped_places, these(b"/usr/lib/x.so (deleted)", b"a\r40 ", b"\r1-2 x"), as_text, share=0.5),
     Target("kallsyms", kernel_symbols, these(_SYMBOLS), as_text, share=0.5),
     Target("tracepoint-format", tracepoint, these(_FORMAT), as_text, _OURS, 0.5),
     Target("perf-script-live", perf_text, lambda: [_PERF_RECORDS, *fuzz_seeds.texts_of("perf")()], as_text, share=2),

@@ -71,7 +71,7 @@ class Cgroups:
         ``membership``: the content of /proc/PID/cgroup.
         """
         found: list[bytes] = []
-        for line in membership.splitlines():
+        for line in membership.split(b"\n"):
             number, _, rest = line.partition(b":")
             controllers, _, path = rest.partition(b":")
             if number == b"0" and not controllers:
@@ -144,9 +144,9 @@ def _counted(group: _Group) -> tuple[int, int, int] | None:
 def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
     """Where the groups of the CPU controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
     found: dict[int, _Hierarchy] = {}
-    for line in mountinfo.splitlines():
+    for line in mountinfo.split(b"\n"):
         fields, _, rest = line.partition(b" - ")
-        words, described = fields.split(), rest.split()
+        words, described = fields.split(b" "), rest.split(b" ")
         if len(words) < 5 or len(described) < 3:
             continue
         if described[0] == b"cgroup2":

@@ -1,4 +1,7 @@
-"""Reads processes and threads from /proc. All functions tolerate processes that exit meanwhile."""
+"""Reads processes and threads from /proc. All functions tolerate processes that exit meanwhile.
+
+Lines end in a newline alone: the kernel escapes no other character of names, and `splitlines` would end one at ``\\r``.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def tids(pid: int) -> list[int]:
 
 def tgid_of(tid: int) -> int | None:
     """The process that a thread belongs to; None when it is gone."""
-    for line in _read(PROC / str(tid) / "status").splitlines():
+    for line in _read(PROC / str(tid) / "status").split(b"\n"):
         if line.startswith(b"Tgid:"):
             return int(line.split()[1])
     return None
@@ -39,7 +42,7 @@ def tgid_of(tid: int) -> int | None:
 
 def innermost_id(tid: int) -> int:
     """The id of a thread as it sees it itself, in its pid namespace; 0 when it is gone."""
-    for line in _read(PROC / str(tid) / "status").splitlines():
+    for line in _read(PROC / str(tid) / "status").split(b"\n"):
         if line.startswith(b"NSpid:"):
             return int(line.split()[-1])
     return 0

@@ -112,7 +112,7 @@ class _Head(NamedTuple):
         """None if there is none any more."""
         layout = inside.layout
         offsets = (layout.code_name, layout.code_qualified, layout.code_file, layout.code_lines)
-        data = memory.read(code, max(*offsets, layout.code_line) + 8)
+        data = memory.read(code, max(*offsets, layout.code_line, _SIZE) + 8)
         if not is_alive(data, layout.version, inside.code_type):
             return None
         version = 0

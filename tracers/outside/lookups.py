@@ -80,7 +80,7 @@ def places_of(pid: int, place: Place) -> list[Place]:
         text, _ = maps_of(pid, only_code=True)
     except OSError:
         return found
-    for line in text.splitlines():
+    for line in text.removesuffix(b"\n").split(b"\n") if text else ():  # a path can have any other end of a line
         words = line.split(None, 5)
         start, end = (int(word, 16) for word in words[0].split(b"-"))
         major, minor = (int(word, 16) for word in words[3].split(b":"))

@@ -78,7 +78,7 @@ def mount_of(fd: int) -> int | None:
 
 def kind_of_mount(text: bytes, mount: int) -> tuple[bytes, bytes] | None:
     """The type and the options of the file system of a mount, as /proc/PID/mountinfo has it (proc(5))."""
-    for line in text.splitlines():
+    for line in text.split(b"\n"):  # a path can have any other end of a line
         if line.startswith(b"%d " % mount):
             words = line.partition(b" - ")[2].split(b" ")
             return (words[0], words[2]) if len(words) == 3 else None

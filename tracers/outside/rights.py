@@ -43,7 +43,7 @@ def drop_rights() -> None:
 
 def _capabilities() -> int | None:
     """Those of ours that stay; None if /proc does not tell."""
-    for line in (head_of("/proc/self/status", 1 << 14) or b"").splitlines():
+    for line in (head_of("/proc/self/status", 1 << 14) or b"").split(b"\n"):
         if line.startswith(b"CapPrm:"):
             ours = int(line[7:], 16)
             wanted = sum(1 << number for number in _CAPABILITIES) & ours

@@ -109,3 +109,18 @@ def test_schedstat() -> None:
     assert after is not None
     assert after[0] > before[0] > 0
     assert procfs.schedstat(1 << 22, 1 << 22) is None
+
+
+@pytest.mark.parametrize("name", [b"a\rTgid:\t1\rb", b"\rTgid: no", b"\rNSpid:\t1\r", b"\x0bTgid:\t1"])
+def test_names_with_other_ends_of_lines(name: bytes) -> None:
+    """The kernel escapes newlines only."""
+    code = f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\nprint(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        try:
+            assert procfs.comm(child.pid) == name.decode()
+            assert procfs.tgid_of(child.pid) == child.pid
+            assert procfs.innermost_id(child.pid) == child.pid
+        finally:
+            child.kill()

@@ -58,3 +58,14 @@ def test_heads(tmp_path: Path) -> None:
     assert head_of(str(tmp_path / "absent"), 9) is None
     with pytest.raises(OSError, match="NUL"):
         open_in([], b"a\0b", 0)
+
+
+def test_paths_with_other_ends_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel escapes newlines only."""
+    place = Place(0x1000, 0x2000, 0, 1, 7, b"/tmp/a\r1-2 x")
+    row = b"%x-%x r-xp 00000000 00:01 7 %b\n"
+    text = row % (0x1000, 0x1800, place.name) + row % (0x1800, 0x2000, b"/tmp/a\r0-9 r-xp 0 0:1 7 /etc/x")
+    monkeypatch.setattr(lookups, "maps_of", lambda pid, only_code: (text, True))
+    assert [(found.start, found.end) for found in places_of(1, place._replace(dev=os.makedev(0, 1)))] == [
+        (0x1000, 0x1800)
+    ]

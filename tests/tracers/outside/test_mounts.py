@@ -28,6 +28,12 @@ def test_mounts_of_the_administrators_namespace(mount: int, is_trusted: bool) ->
     assert is_of_administrator(*kind) is is_trusted
 
 
+def test_a_mount_that_pretends_to_be_another_one() -> None:
+    """The kernel escapes spaces, tabs, newlines and backslashes of a path, and no other end of a line."""
+    other = b"39 25 0:43 / /home/a/\r40 rw - overlay overlay rw\n"
+    assert kind_of_mount(other + TEXT, 40) == (b"fuse.sshfs", b"rw,user_id=1000,group_id=1000")
+
+
 @pytest.mark.parametrize("mount", [0, 4, 43, 99])
 def test_unknown_mounts(mount: int) -> None:
     assert kind_of_mount(TEXT, mount) is None
