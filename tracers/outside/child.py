@@ -215,10 +215,12 @@ class Server:
             os.close(copy)
 
 
-def main() -> None:
-    # Descriptors that whoever started the command has left open: an abandoned process would keep them, a lock perhaps.
-    os.closerange(_OWN, 1 << 20)
+def serve(link: int, memory: int, parent: int) -> None:
+    """Answers on a socket, by two descriptors; nothing if ``parent`` has ended: it could not end us any more."""
     drop_rights()
-    if os.getppid() == int(sys.argv[3]):  # else it has ended before it could end us
-        link = socket.socket(fileno=int(sys.argv[1]))
-        Server(link, int(sys.argv[2])).run()
+    if os.getppid() == parent:
+        Server(socket.socket(fileno=link), memory).run()
+
+
+def main() -> None:
+    serve(*map(int, sys.argv[1:4]))

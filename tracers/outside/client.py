@@ -19,10 +19,11 @@ import threading
 import time
 from array import array
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from ...converters.base.units import plural
-from .child import GOES_ON
+from .child import GOES_ON, serve
 from .lookups import SHARED
 
 _PATIENCE = (1.0, 0.4, 0.2, 0.1)
@@ -89,9 +90,30 @@ def _started(link: int, memory: int) -> int:
         return os.posix_spawn(
             sys.executable, words, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
         )
+    except PermissionError:
+        if os.geteuid() == 0:
+            raise
+        return _copied(link, memory)
     finally:
         for fd in (null, *copies, *high):
             os.close(fd)
+
+
+def _copied(link: int, memory: int) -> int:
+    """The same by a copy of this process: its user may not execute the interpreter, as after a change of user."""
+    parent = os.getpid()
+    if pid := os.fork():
+        return pid
+    try:
+        os.setsid()
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        kept = sorted((-1, link, memory, os.sysconf("SC_OPEN_MAX")))
+        for below, above in pairwise(kept):
+            os.closerange(below + 1, above)
+        serve(link, memory, parent)
+    finally:
+        os._exit(0)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
