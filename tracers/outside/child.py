@@ -223,4 +223,6 @@ def serve(link: int, memory: int, parent: int) -> None:
 
 
 def main() -> None:
+    # Descriptors that whoever started the command has left open: an abandoned process would keep them, a lock perhaps.
+    os.closerange(_OWN, 1 << 20)
     serve(*map(int, sys.argv[1:4]))

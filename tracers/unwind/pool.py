@@ -83,6 +83,8 @@ class Pool(Generic[Token]):
     most: int = field(default_factory=lambda: min(MOST, len(os.sched_getaffinity(0))))
     pids: set[int] = field(default_factory=set)
     """All current and former processes."""
+    _below: set[int] = field(default_factory=set)
+    """Those that they have forked."""
     _waiting: list[Job[Token]] = field(default_factory=list)
     _urgent: list[Job[Token]] = field(default_factory=list)
     _workers: list[_Worker[Token]] = field(default_factory=list)
@@ -92,7 +94,12 @@ class Pool(Generic[Token]):
     @property
     def all_pids(self) -> set[int]:
         """Those, and the processes without rights that compile for them."""
-        return self.pids.union(*(_below(worker.process.pid) for worker in self._workers))
+        for worker in self._workers:
+            self._look_below(worker)
+        return self.pids | self._below
+
+    def _look_below(self, worker: _Worker[Token]) -> None:
+        self._below.update(_below(worker.process.pid))
 
     @property
     def fds(self) -> list[int]:
@@ -160,6 +167,7 @@ class Pool(Generic[Token]):
                 yield from self._gone(worker)
                 continue
             worker.job = None
+            self._look_below(worker)
             problem, uncached = json.loads(text)
             yield Answer(job.token, problem or _table(fds, job.entry), uncached)
 
@@ -199,6 +207,7 @@ class Pool(Generic[Token]):
         return worker
 
     def _retire(self, worker: _Worker[Token]) -> None:
+        self._look_below(worker)
         worker.channel.close()
         self._workers.remove(worker)
         self._ended.append(worker.process)
