@@ -71,7 +71,7 @@ def test_the_stacks_of_the_schedulers_events_are_renamed() -> None:
 
 
 def test_what_no_demangler_could_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demangle, "_run_worker", lambda names: [])
+    monkeypatch.setattr(demangle, "_run_worker", lambda names, seconds: [])
     shown = demangled(profile((CPP,)))
     assert names(shown) == [[CPP.name]]
     assert shown.lost == {LEFT: 1}

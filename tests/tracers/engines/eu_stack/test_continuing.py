@@ -48,9 +48,10 @@ def test_both_are_killed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path, 
     path = fake_eu_stack(f"kill -STOP $2; echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
     with ours(path, sleeper.pid) as tracer:
         wait_for((tmp_path / "pid").exists)
-        below = procfs.descendants([tracer.pid]) - {tracer.pid}
         eu_stack = int((tmp_path / "pid").read_text())
-        (guard,) = below - {eu_stack}
+        others = {tracer.pid, eu_stack}
+        wait_for(lambda: len(procfs.descendants([tracer.pid]) - others) == 1)  # mv has ended
+        (guard,) = procfs.descendants([tracer.pid]) - others
         assert len({os.getsid(each) for each in (tracer.pid, eu_stack, guard)}) == 3
         os.killpg(tracer.pid, signal.SIGKILL)
         os.killpg(eu_stack, signal.SIGKILL)
