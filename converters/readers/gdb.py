@@ -165,7 +165,9 @@ class _Dumps:
         if frames in self._tally.outermost() and not (partial and name.startswith("[unknown")):
             return True
         main = name == "main" and b" (" in line
-        return (main or name in _OUTERMOST) and (not partial or _WHOLE.match(line) is not None)
+        if not (main or name in _OUTERMOST):
+            return False
+        return not partial or (len(line) <= _MAX_FRAME and _WHOLE.match(line) is not None)
 
     def _begin_as_threads(self) -> bool:
         """Whether all stacks so far end where threads begin, as far as their outermost frames have names."""

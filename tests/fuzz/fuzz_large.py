@@ -67,6 +67,15 @@ def _many_frames(count: int) -> bytes:
     return bytes(out) + bytes(4)
 
 
+def _many_places() -> bytes:
+    return b"Thread 1 (LWP 7):\n#0  0x00007f6a781ab8ec in clone3 () at a" + b" in clone3 () at /a/b.c" * 45_000
+
+
+def _spaces() -> bytes:
+    head = b"Thread 0x00007f0000001000 (most recent call first):\n"
+    return head + b'  File "/a.py", line 3 in ' + b"f" + b" " * 200_000 + b"g\n"
+
+
 LARGE = (
     Large("elf-names", "names of functions that overlap", lambda: _overlapping_names("f")),
     Large("elf-symbols", "names of functions that overlap", lambda: _overlapping_names("f")),
@@ -102,5 +111,7 @@ LARGE = (
     Large("read-bcc", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b"x\na;b 3\n"),
     Large("read-dtrace", "keys of spaces", lambda: (b"  a" + b" " * 14_000 + b"b\n  m`f+0x1\n    3\n\n") * 70),
     Large("read-perf", "headers of spaces", lambda: (b"a" + b" " * 1000 + b"b\n") * 1000),
+    Large("read-gdb", "a last frame of very many places", _many_places),
+    Large("read-faulthandler", "a function of spaces", _spaces),
     Large("environ", "one variable again and again", lambda: b"RANK=1\0" * 40_000),
 )

@@ -22,6 +22,8 @@ _BYTES = 16 << 20
 _INTEGERS = (1, 2, 4, 8)
 _REGISTERS = frozenset(f"arg{i}" for i in range(1, 7))
 _FAR = 1 << 31
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
+"""What data that are not what they should be raise."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def parameters_of(found: Any, count: int) -> list[Parameters]:
     try:
         types = _Types(found["types"])
         functions = [_function(each, types) for each in found["functions"]]
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
+    except _NONSENSE:
         functions = []
     return functions if len(functions) == count else [Parameters({}, fault="its debug information is damaged")] * count
 
@@ -178,7 +180,10 @@ class _Members(Members):
         if name not in self._found:
             return None
         offset, number = self._found[name]
-        return offset, self._types.of(number)
+        try:
+            return offset, self._types.of(number)
+        except _NONSENSE:  # only now is it looked at
+            return offset, Unreadable("of a type whose debug information is damaged")
 
     def names(self) -> list[str]:
         return list(self._found)

@@ -24,7 +24,7 @@ _THREAD = re.compile(
     rb"(?:(Current t|T)hread 0x([0-9a-f]{1,16})(?: \[(.*)\])?|(Stack)) \(most recent call first\):\s*\Z"
 )
 _C_STACK = re.compile(rb"Current thread's C stack trace \(most recent call first\):\s*\Z")
-_FRAME = re.compile(rb'  File (?:"(.*)"|\?\?\?), line (\d{1,18}|\?\?\?) in (.*?)\s*\Z')
+_FRAME = re.compile(rb'  File (?:"(.*)"|\?\?\?), line (\d{1,18}|\?\?\?) in (.*)\Z')
 _C_FRAME = re.compile(rb'  Binary file "(.*)", at (\S*?)(?:\+0x[0-9a-f]+)? \[0x[0-9a-f]+\]\s*\Z')
 _EVALUATOR = "_PyEval_EvalFrame"
 _NO_FRAME, _MORE, _C_MORE = b"<no Python frame>", b"...", b"<truncated rest of calls>"
@@ -201,7 +201,7 @@ class _Frames(dict[bytes, "Frame | None"]):
         if match is None:
             return None
         file = (match[1] or b"").decode(errors="surrogateescape")
-        name = match[3].decode(errors="surrogateescape")
+        name = match[3].rstrip().decode(errors="surrogateescape")
         number = int(match[2]) if match[2].isdigit() else 0
         kind = kind_of(file) if file else "python"
         frame = self[line] = Frame(name if name and name != "???" else "[unknown]", kind, file=file, line=number)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stallscope.tracers.dwarf.parameters import member_names, parameters_of
 from stallscope.tracers.questions import nodes
-from stallscope.tracers.questions.asked import Asked
+from stallscope.tracers.questions.asked import Asked, Fault
 from stallscope.tracers.questions.types import Integer, Pointer, Struct
 
 INTEGER = {"kind": "integer", "size": 4, "signed": True}
@@ -92,3 +92,19 @@ def test_what_every_function_has_comes_first() -> None:
 def test_names_of_members() -> None:
     asked = Asked.parse(["n:u32=a->b"], ["-c.d[e.f] == 1"], ["u8(g.h)"], prints=["i.j, k"])
     assert member_names(asked) == {"b", "d", "f", "h", "j"}
+
+
+@pytest.mark.parametrize(
+    "member", [{"kind": "integer", "size": 3, "signed": 1}, {"kind": "array", "count": 1}, None, {"kind": "pointer"}]
+)
+def test_members_that_are_nonsense_cannot_be_read(member: Any) -> None:
+    """They are looked at when an expression names them."""
+    types = {
+        "1": {"kind": "pointer", "target": 2},
+        "2": {"kind": "struct", "name": "s", "size": 8, "members": [["m", 0, 3], ["n", 0, 4]]},
+        "3": member,
+    }
+    (found,) = parameters_of(told(types, {"name": "p", "type": 1, "place": ["arg1"]}), 1)
+    for name in ("m", "n"):
+        with pytest.raises(Fault, match="debug information is damaged"):
+            Asked.parse(where=[f"p->{name} > 3"]).bind(found.values)
