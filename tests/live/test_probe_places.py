@@ -72,11 +72,11 @@ def freed_at(path: str) -> int:
         os.close(fd)
 
 
-@pytest.mark.parametrize("version", list(interpreters()))
-def test_a_bystander_has_one_breakpoint_at_a_function(version: str) -> None:
+@pytest.mark.parametrize("interpreter", list(interpreters()))
+def test_a_bystander_has_one_breakpoint_at_a_function(interpreter: str) -> None:
     with (
-        running(interpreters()[version], "print(0)") as (pid, _),
-        running(interpreters()[version], "print(0)") as other,
+        running(interpreters()[interpreter], "print(0)") as (pid, _),
+        running(interpreters()[interpreter], "print(0)") as other,
     ):
         places, remarks = while_traced(pid, other[0])
         assert places == [freed_at(runtime_in(pid)[0].path)]

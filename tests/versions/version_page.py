@@ -10,8 +10,6 @@ TITLES = {
     "test_python.py::test_same_functions_as_py_spy": "functions and lines equal those of `py-spy dump --native`",
     "test_python.py::test_interpreter_that_starts_forks_and_ends_during_the_trace": "start, fork and exec meanwhile",
     "test_python.py::test_functions_that_are_made_and_freed_have_their_own_names": "functions that are made and freed",
-    "test_probe_places.py::test_a_bystander_has_one_breakpoint_at_a_function": "one breakpoint in other processes, at the "
-    "start of a function",
     "test_python_storm.py::test_no_wrong_name": "no wrong name while processes are killed, forked and executed anew",
     "test_python_truth.py::test_time_of_functions": "the time of functions in six threads equals their own clocks",
     "test_gil.py::test_holder": "which thread has the interpreter lock",
