@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 from pythons import interpreters, running, runtime_in
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.cpython.deallocator import deallocator
