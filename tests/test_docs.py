@@ -15,6 +15,7 @@ from test_layout import ROOT, command_module, console_scripts
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *sorted(ROOT.glob("*/README.md")),
     *sorted(ROOT.glob("docs/*.md")),
 ]
