@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
+from ....converters.base.rights import sudo_owner
+from ....converters.base.safefile import create
 from ....converters.readers.stap.lines import VERSION, Lines
 from ...base import procfs
 from ...base.interrupts import Interrupts
@@ -105,11 +107,8 @@ class Stap(Engine):
         source = self._source(request)
         with Progress() as progress:
             made = compile_module(source, progress.show)
-        try:
-            with open(self.how.write, "xb") as output:
-                output.write(made.read_bytes())
-        except OSError as error:
-            raise StallscopeError(f"cannot write {self.how.write}: {error.strerror}", "name a new file") from None
+        with create(self.how.write, owner=sudo_owner()) as output:
+            output.write(made.read_bytes())
         return f"{self.how.write}: {described(source, command)}"
 
     def trace(self, request: Request) -> Outcome:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
+from ....converters.base.trusted import weak_part
 from .compiling import NAME
 
 _NAMED = re.compile(rb"\0(?:name=)?(NAME[a-z]+_[0-9a-f]{8})\0".replace(b"NAME", NAME.encode()))
@@ -38,8 +39,14 @@ class ModuleFile:
 
     @classmethod
     def read(cls, path: Path) -> ModuleFile:
-        """StallscopeError if it is no module of this tracer."""
+        """StallscopeError if it is no module of this tracer, or, as root, one that somebody else can have written: the
+        kernel is going to execute it."""
         try:
+            if weak := os.geteuid() == 0 and weak_part(os.path.abspath(path)):
+                whose = f"{path} is not root's alone: others control {weak}"
+                raise StallscopeError(
+                    printable(whose), f"install -m 600 {printable(str(path))} /root/, and name that file"
+                )
             content = path.read_bytes()
         except OSError as error:
             raise StallscopeError(f"cannot read {path}: {error.strerror}", _REMEDY) from None

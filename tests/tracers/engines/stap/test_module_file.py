@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,21 @@ def test_functions_without_a_probe() -> None:
     assert without_probe(said.replace(".call", ".return")) == {("/opt/lib x.so.1", "take_item")}
     assert not without_probe(f"{WARNING}something else\n")
     assert "(rc -5)" in str(refusal(said))
+
+
+@pytest.mark.parametrize("hand_over", [lambda path: os.chown(path, 4242, 0), lambda path: path.chmod(0o666)])
+def test_a_module_that_others_can_write_is_not_loaded(
+    hand_over: Callable[[Path], None], tmp_path: Path, require: Callable[[bool, str], None]
+) -> None:
+    require(os.geteuid() == 0, "only root can give a file away")
+    module = tmp_path / "x.ko"
+    module.write_text("\0name=stallscope_fn_12345678\0")
+    assert ModuleFile.read(module).name == "stallscope_fn_12345678"
+    hand_over(module)
+    with pytest.raises(StallscopeError, match="not root's alone"):
+        ModuleFile.read(module)
+    module.chmod(0o600)
+    os.chown(module, 0, 0)
+    os.chown(tmp_path, 4242, 0)
+    with pytest.raises(StallscopeError, match="not root's alone"):
+        ModuleFile.read(module)
