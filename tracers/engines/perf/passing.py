@@ -32,8 +32,8 @@ perf looks for no symbols in."""
 _ALL = 1 << 47
 """Bytes that programs can have mapped."""
 _READ = 1 << 20
-_SMALLEST = _HEADER.size + 8
-"""Bytes of a record with pid and tid."""
+_SMALLEST, _LARGEST = _HEADER.size + 8, 1 << 12
+"""Bytes of a record with pid and tid, and of more than perf puts into one."""
 
 
 class Passing:
@@ -73,7 +73,7 @@ class Passing:
             if kind == _TRACING_DATA:
                 (self._skipped,) = struct.unpack_from("=I", data, at + _HEADER.size)
             at += size
-            if kind == _COMM and misc & _EXEC and size >= _SMALLEST:
+            if kind == _COMM and misc & _EXEC and _SMALLEST <= size <= _LARGEST:
                 yield data[begin:at]
                 yield _covering(data[at - size : at])
                 begin = at
