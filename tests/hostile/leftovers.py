@@ -16,6 +16,8 @@ _SYS_BPF = {"x86_64": 321, "aarch64": 280}
 _NEXT_ID = {"program": 11, "map": 12, "link": 31}
 """BPF_…_GET_NEXT_ID of include/uapi/linux/bpf.h."""
 _EVENTS = ("uprobe_events", "kprobe_events")
+_PERFS = "perf-vdso.so-"
+"""What perf leaves if it is killed: SECURITY.md says so."""
 _PR_SET_CHILD_SUBREAPER = 36
 PATIENCE = 30.0
 """Seconds until the kernel has freed what nobody holds any more."""
@@ -58,7 +60,7 @@ class Host:
         things["modules"] = {line.split()[0] for line in _lines("/proc/modules")}
         things["processes"] = set(family(os.getpid()))
         ours = ("stallscope", "stap", "perf")
-        things["files in /tmp"] = {name for name in os.listdir("/tmp") if name.startswith(ours)}
+        things["files in /tmp"] = {name for name in os.listdir("/tmp") if name.startswith(ours) and not name.startswith(_PERFS)}
         return cls(things)
 
     def more(self, before: Host) -> dict[str, set[object]]:

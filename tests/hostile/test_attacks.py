@@ -27,8 +27,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "wall bcc": ("trace-wall", "--engine", "bcc"),
     "wall eu-stack": ("trace-wall", "--engine", "eu-stack"),
 }
-NONE = {("wall eu-stack", "-a")}
+NONE = {("wall eu-stack", "-a"), ("wall perf", "-a")}
 """What there is not."""
+UPROBES = {"cuda", "func"}
+KERNEL_WAITS = (
+    "when a uprobe is put into a file, or taken away, the kernel takes the mmap_lock of every process that maps it "
+    "(register_for_each_vma of kernel/events/uprobes.c), and the attacker's is held while his FUSE server is silent"
+)
+"""Not mended: whoever puts uprobes waits in the kernel then."""
 END, MEMORY_MB, FIRST = 2.0, 512, 60.0
 """Seconds from Ctrl-C to the end, as promised; the memory; seconds until a trace has begun, if nothing is known."""
 
@@ -92,8 +98,14 @@ class Case(NamedTuple):
     scope: str
 
 
+def _case(*words: str) -> object:
+    case = Case(*words)
+    waits = case.attack == "lock on fuse" and case.command in UPROBES
+    return pytest.param(case, marks=[pytest.mark.xfail(reason=KERNEL_WAITS)] if waits else [])
+
+
 @pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize("case", [Case(*each) for each in _matrix()], ids=", ".join)
+@pytest.mark.parametrize("case", [_case(*each) for each in _matrix()], ids=", ".join)
 def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dict[str, Outcome], outputs: Path) -> None:
     before = _without_attack(quiet, case.command, case.scope, bystander.process.pid, outputs)
     assert before.began is not None

@@ -66,17 +66,18 @@ def test_descriptors_of_file_systems_that_are_gone(attacker: Attacker, outputs: 
 
 
 def test_a_build_id_is_no_name(attacker: Attacker, outputs: Path) -> None:
-    """A file that says it is another one gives its names to nobody else's stacks."""
+    """A file that says it is another one gives its names to no stacks of another user."""
     build_id = "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"
     true, forged = attacker.programs / "libtrue.so", attacker.home / "libforged.so"
     for path, name in ((true, _TRUE), (forged, _FORGED)):
         command = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", build_id, f"-DNAME={name}"]
         subprocess.run([*command, "-x", "c", "-", "-o", path], input=_LIBRARY, text=True, check=True)
+    os.chown(forged, attacker.uid, attacker.uid)
     with Command(command_path("trace-offcpu"), "-a", "-o", outputs / "out.folded") as running:
         assert running.traced_after(60) is not None
         forger = attacker.run("/usr/bin/python3", "-c", _CALLS, forged)
         running.read(1)
-        victim = attacker.run("/usr/bin/python3", "-c", _CALLS, true)
+        victim = attacker.run("/usr/bin/python3", "-c", _CALLS, true, as_root=True)
         running.read(1)
         assert running.interrupt() is not None
     lines = (outputs / "out.folded").read_text().splitlines()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attackers import ATTACKS, Attacker, of_user
 from neighbours import Neighbour
+from stallscope.tracers.base import procfs
 from watching import Command, command_path, family
 
 pytestmark = pytest.mark.usefixtures("hostile", "nothing_left")
@@ -30,7 +31,7 @@ def states(uid: int) -> set[str]:
     """Of all threads of a user."""
     found = set()
     for pid in of_user(uid):
-        for tid in os.listdir(f"/proc/{pid}/task"):
+        for tid in procfs.tids(pid):
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{pid}/task/{tid}/stat").read_text("utf-8", "replace")
                 found.add(text.rpartition(")")[2].split()[0])

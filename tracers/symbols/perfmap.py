@@ -30,7 +30,7 @@ MAX_ENTRIES = 1 << 19
 """Lines of a map that are read: the last ones, which apply."""
 _MAX_KEPT, _EACH = 160 << 20, 100
 """Memory of all maps that are kept, and of an entry without a name."""
-_SECONDS, _SHARE = 20.0, 0.1
+_SECONDS, _SHARE = 4.0, 0.1
 """CPU time that all maps may take, as in `Seconds`: each is read when names are needed and when its process exits."""
 _GRAIN_NS = 1_000_000_000
 """Process start times are in ticks, and the clocks may differ a little."""
