@@ -60,7 +60,9 @@ class Host:
         things["modules"] = {line.split()[0] for line in _lines("/proc/modules")}
         things["processes"] = set(family(os.getpid()))
         ours = ("stallscope", "stap", "perf")
-        things["files in /tmp"] = {name for name in os.listdir("/tmp") if name.startswith(ours) and not name.startswith(_PERFS)}
+        things["files in /tmp"] = {
+            name for name in os.listdir("/tmp") if name.startswith(ours) and not name.startswith(_PERFS)
+        }
         return cls(things)
 
     def more(self, before: Host) -> dict[str, set[object]]:
