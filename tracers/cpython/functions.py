@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..kernel.python import LONG, NO_STEP, checksum, skipped, text_hash
 from ..outside.reads import Memory
 from .layouts import Layout, Version
 from .lines import line_of
+from .memory import Readable, ReadAhead
 
+_CODE_AHEAD, _TEXT_AHEAD, _TABLE_AHEAD = 256, 192, 512
+"""Bytes that are read of each object before it is looked at: most are not larger."""
 _MAX_TABLE = 1 << 16
 """Bytes of a table of lines; without it, a function has its first line only."""
 _OBJECT = struct.Struct("<IHHQ")
@@ -24,6 +28,9 @@ _SIZE = 16
 """Of PyVarObject: ob_size; up to 3.10, code objects have the counts of their arguments there."""
 _BYTES_SIZE, _BYTES_DATA = 16, 32
 """PyBytesObject."""
+
+
+_T = TypeVar("_T")
 
 
 class Function(NamedTuple):
@@ -58,29 +65,72 @@ class Inside(NamedTuple):
     salt: int
 
 
-def read_function(memory: Memory, inside: Inside, code: int, wanted: int) -> Function | None:
+def read_function(memory: Readable, inside: Inside, code: int, wanted: int) -> Function | None:
     """The function whose code object is at ``code``; None if there is another one by now, with another checksum than
     ``wanted``, or if it has been freed. OSError if the memory is not there."""
+    draft = _draft(memory, inside, code, wanted)
+    return draft[1] if draft and _is_still(memory, inside, code, wanted, draft[0]) else None
+
+
+def read_functions(memory: Memory, inside: Inside, wanted: Sequence[tuple[int, int]]) -> list[Function | None]:
+    """Like `read_function`, of many (address, checksum), in a few reads; None also where the memory is not there.
+    OSError if the process does not answer."""
+    codes = [code for code, _ in wanted]
+    before = _ahead(memory, inside, codes, whole=True)
+    drafts = [_or_none(_draft, before, inside, *each) for each in wanted]
+    after = _ahead(memory, inside, codes, whole=False)
+    return [
+        draft[1] if draft and _or_none(_is_still, after, inside, *each, draft[0]) else None
+        for each, draft in zip(wanted, drafts, strict=True)
+    ]
+
+
+def _or_none(function: Callable[..., _T], *arguments: object) -> _T | None:
+    try:
+        return function(*arguments)
+    except (OSError, ValueError):
+        return None
+
+
+def _draft(memory: Readable, inside: Inside, code: int, wanted: int) -> tuple[_Head, Function] | None:
+    """As it is, unless it was freed meanwhile."""
     head = _Head.read(memory, inside, code)
     if head is None or head.checksum(memory, inside) != wanted:
         return None
     name = _text(memory, inside, head.qualified or head.name)
     file = _text(memory, inside, head.file)
     table = _table(memory, head.lines)
-    # While the code object lives, what it refers to lives, too.
-    if not name or _Head.read(memory, inside, code) != head or head.checksum(memory, inside) != wanted:
-        return None
-    return Function(name, file, head.line, inside.layout.version, table)
+    return (head, Function(name, file, head.line, inside.layout.version, table)) if name else None
 
 
-def function_at(memory: Memory, inside: Inside, code: int) -> Function | None:
+def _is_still(memory: Readable, inside: Inside, code: int, wanted: int, head: _Head) -> bool:
+    """While the code object lives, what it refers to lives, too."""
+    return _Head.read(memory, inside, code) == head and head.checksum(memory, inside) == wanted
+
+
+def _ahead(memory: Memory, inside: Inside, codes: Sequence[int], *, whole: bool) -> ReadAhead:
+    """What is needed of these code objects; ``whole``: names and tables of lines, too."""
+    ahead = ReadAhead(memory)
+    ahead.expect([(code, _CODE_AHEAD) for code in codes])
+    heads = [head for code in codes if (head := _or_none(_Head.read, ahead, inside, code))]
+    places: dict[int, int] = {}
+    for head in heads:
+        if whole or not head.version:
+            places |= dict.fromkeys((head.name, head.file), _TEXT_AHEAD)
+        if whole:
+            places |= {head.qualified: _TEXT_AHEAD, head.lines: _TABLE_AHEAD}
+    ahead.expect(list(places.items()))
+    return ahead
+
+
+def function_at(memory: Readable, inside: Inside, code: int) -> Function | None:
     """The function whose code object is at ``code``; None if there is none, or if it is freed meanwhile. OSError if the
     memory is not there."""
     head = _Head.read(memory, inside, code)
     return read_function(memory, inside, code, head.checksum(memory, inside)) if head else None
 
 
-def text_at(memory: Memory, inside: Inside, address: int) -> str:
+def text_at(memory: Readable, inside: Inside, address: int) -> str:
     """A Python string; "" if it has a form that names do not have, or has been freed. OSError if the memory is not
     there."""
     return _text(memory, inside, address)
@@ -108,7 +158,7 @@ class _Head(NamedTuple):
     """0 if it has none."""
 
     @classmethod
-    def read(cls, memory: Memory, inside: Inside, code: int) -> _Head | None:
+    def read(cls, memory: Readable, inside: Inside, code: int) -> _Head | None:
         """None if there is none any more."""
         layout = inside.layout
         offsets = (layout.code_name, layout.code_qualified, layout.code_file, layout.code_lines)
@@ -125,7 +175,7 @@ class _Head(NamedTuple):
         (size,) = struct.unpack_from("<Q", data, _SIZE)
         return cls(name, qualified, file, lines, line, size, version)
 
-    def checksum(self, memory: Memory, inside: Inside) -> int:
+    def checksum(self, memory: Readable, inside: Inside) -> int:
         if self.version:
             last = [self.version]
         else:
@@ -133,7 +183,7 @@ class _Head(NamedTuple):
         return checksum(inside.salt, (self.name, self.file, self.lines, self.line, self.size, *last))
 
 
-def _hash_of(memory: Memory, inside: Inside, address: int) -> int:
+def _hash_of(memory: Readable, inside: Inside, address: int) -> int:
     """Of the text of a string, as the probes have it."""
     length, _, state = _STRING.unpack(memory.read(address, _STRING.size))
     width = state >> _KIND & 7 if length <= LONG and state & _COMPACT else 0
@@ -143,7 +193,7 @@ def _hash_of(memory: Memory, inside: Inside, address: int) -> int:
     return text_hash(length, memory.read(text + begin, length * width - begin))
 
 
-def _text(memory: Memory, inside: Inside, address: int) -> str:
+def _text(memory: Readable, inside: Inside, address: int) -> str:
     """A Python string; "" if it has a form that names do not have, or has been freed."""
     layout = inside.layout
     head = memory.read(address, _STRING.size)
@@ -161,7 +211,7 @@ def _text(memory: Memory, inside: Inside, address: int) -> str:
     return memory.read(address + layout.compact_size, length * width).decode(encoding, "backslashreplace")
 
 
-def _table(memory: Memory, address: int) -> bytes:
+def _table(memory: Readable, address: int) -> bytes:
     """The content of a bytes object; b"" if it is absurdly long."""
     size = memory.word(address + _BYTES_SIZE)
     return memory.read(address + _BYTES_DATA, size) if 0 < size <= _MAX_TABLE else b""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pythons import inside_of, running
 from stallscope.tracers.cpython import functions
-from stallscope.tracers.cpython.functions import Inside, is_alive, read_function
-from stallscope.tracers.cpython.memory import Memory, memory_of
+from stallscope.tracers.cpython.functions import Function, Inside, is_alive, read_function, read_functions
+from stallscope.tracers.cpython.memory import Memory, Readable, memory_of
+from stallscope.tracers.outside.client import CLIENT
 
 TELL = """
 space = {}
@@ -55,6 +56,35 @@ def test_it_changes_while_it_is_read(python: tuple[str, ...], monkeypatch: pytes
         places = iter([codes[0], codes[1]])
         monkeypatch.setattr(functions._Head, "read", lambda memory, inside, _: head(memory, inside, next(places)))
         assert read_function(memory, inside, codes[0], wanted) is None
+
+
+def test_many_at_once(python: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(python, TELL) as (pid, codes), memory_of(pid) as memory:
+        inside = inside_of(pid, memory, SALT)
+        sums = [checksum_in(memory, inside, code) for code in codes]
+        alone = [read_function(memory, inside, *each) for each in zip(codes, sums, strict=True)]
+        asked = []
+        ask = CLIENT.ask
+        monkeypatch.setattr(CLIENT, "ask", lambda *words, **more: asked.append(words) or ask(*words, **more))
+        wanted = [*zip(codes, sums, strict=True), (codes[0], sums[1]), (8, sums[0]), (codes[0] + 16, sums[0])]
+        assert read_functions(memory, inside, wanted) == [*alone, None, None, None]
+        assert all(alone)
+        assert len(asked) < 12, "four, and some for what is not there"
+
+
+def test_one_of_many_changes_while_they_are_read(python: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(python, TELL) as (pid, codes), memory_of(pid) as memory:
+        inside = inside_of(pid, memory, SALT)
+        wanted = [(code, checksum_in(memory, inside, code)) for code in codes]
+        draft = functions._draft
+
+        def other(memory: Readable, inside: Inside, code: int, wanted: int) -> tuple[functions._Head, Function] | None:
+            found = draft(memory, inside, code, wanted)
+            return (found[0]._replace(line=99), found[1]) if found and code == codes[1] else found
+
+        monkeypatch.setattr(functions, "_draft", other)
+        found = read_functions(memory, inside, wanted)
+        assert [each is None for each in found] == [False, True, False, False]
 
 
 def test_freed_objects(python: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from ....converters.base.text import printable
 from ....converters.base.units import plural
 from ...base import procfs
 from ...cpython.deallocator import DEALLOCATOR, Unproven, deallocator
-from ...cpython.functions import Function, Inside, read_function
+from ...cpython.functions import Function, Inside, read_functions
 from ...cpython.layouts import Refused, check_threads, layout_of
 from ...cpython.memory import memory_of
 from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _FUNCTIONS = 1 << 16
 _BYTES = 32 << 20
 """Maximum number and size of the functions that are kept."""
+_AT_ONCE = 256
+"""Functions that are read in one go."""
 _TRIES = 8
 """Other processes in which a function is looked for, if its own has ended: forked ones have the same."""
 _PRUNE = 2.0
@@ -168,13 +170,12 @@ class Interpreters:
         left = []
         try:
             with memory_of(pid) as memory:
-                for code in codes:
-                    function = None
-                    with contextlib.suppress(OSError, ValueError):
-                        function = read_function(memory, known.inside, *code)
-                    if function is None:
-                        left.append(code)
-                    else:
+                for first in range(0, len(codes), _AT_ONCE):
+                    some = codes[first : first + _AT_ONCE]
+                    for code, function in zip(some, read_functions(memory, known.inside, some), strict=True):
+                        if function is None:
+                            left.append(code)
+                            continue
                         self._keep(code, function)
                         for measure in self._engine.options.measures:
                             measure.saw_function(pid, code[0], function)
