@@ -52,7 +52,7 @@ def test_nobody_else_reads_what_was_captured(suffix: str, bystander: Neighbour, 
 
 
 def test_descriptors_of_file_systems_that_are_gone(attacker: Attacker, outputs: Path) -> None:
-    """A mount namespace that has ended keeps nothing open."""
+    """A mount namespace that has ended keeps nothing open. (Files from which a process ran stay open, for names.)"""
     with Command(command_path("trace-offcpu"), "-a", "-o", outputs / "out.pb.gz") as running:
         assert running.traced_after(60) is not None
         folder = f"/proc/{running.process.pid}/fd"

@@ -1,4 +1,4 @@
-"""Mount namespaces come and go, each with a file system of its own from which a process runs: churn.py FOLDER PROGRAM.
+"""Mount namespaces come and go, each with a file system of its own and a process: churn.py FOLDER PROGRAM.
 Says "ready PID"."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS, _TIMES = 120, 60
 def main(folder: str, program: str) -> None:
     signal.alarm(_SECONDS)
     print(f"ready {os.getpid()}", flush=True)
-    script = 'mount -t tmpfs none "$1" && cp "$2" "$1/pod" && exec "$1/pod" 0.05'
+    script = 'mount -t tmpfs none "$1" && exec "$2" 0.05'
     for _ in range(_TIMES):
         command = ["unshare", "-Urm", "sh", "-c", script, "sh", folder, shutil.which(program) or program]
         subprocess.run(command, check=True)
