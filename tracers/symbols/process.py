@@ -108,6 +108,7 @@ class ProcessSpaces:
         self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED, LEFT_OUT, NOT_READ, TOO_MANY), 0)
         self.listeners: list[Callable[[int, Mapping], None]] = []
         """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
+        self.fork_listeners: list[Callable[[int], None]] = []
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
         self._roots = Roots()
         self.descriptors = Budget(fd_budget)
@@ -157,10 +158,7 @@ class ProcessSpaces:
         self._count_left_out(process.space)
 
     def fork(self, parent: int, child: int, time_ns: int = 0) -> int:
-        """``parent`` forked the process (not thread) ``child``, which has the same mappings.
-
-        Returns the new number of the process that had the pid before, like `replace`.
-        """
+        """``parent`` forked the process (not thread) ``child``, with the same mappings. Returns what `replace` does."""
         known = self.processes.get(child)
         if known is not None and not known.exited and known.adopted_ns > time_ns:
             return 0  # its maps were read after this event
@@ -173,6 +171,8 @@ class ProcessSpaces:
         process.uid, process.comm, process.root = source.uid, source.comm, source.root
         process.started_ns = wall_from_monotonic(time_ns)
         self._describe(process)
+        for tell in self.fork_listeners:
+            tell(child)
         return before
 
     def exec(self, pid: int, time_ns: int = 0, epoch: int | None = None) -> None:

@@ -76,6 +76,7 @@ class Interpreters:
         if self._is_on:
             self._map = engine.object.find_map("python_spaces")
             spaces.listeners.append(self.mapped)
+            spaces.fork_listeners.append(self.forked)
         self._processes: dict[int, _Known] = {}
         self._inside: dict[bytes, Inside] = {}
         """By what the probes have of it."""
@@ -88,6 +89,7 @@ class Interpreters:
         """Interpreters of processes whose code objects are read each time, by the reason."""
         self._mapped: dict[tuple[int, Mapping], None] = {}
         """In their order."""
+        self._forked: list[int] = []
         self._wanted: dict[tuple[int, int], int] = {}
         """Functions without a name yet, and the process where one was seen."""
         self._unread: dict[tuple[int, int], int] = {}
@@ -106,6 +108,10 @@ class Interpreters:
         """A process has mapped a file."""
         if may_be_interpreter(mapping):
             self._mapped[pid, mapping] = None
+
+    def forked(self, pid: int) -> None:
+        """A process was forked. The probes know its interpreter if they knew the other one's by then."""
+        self._forked.append(pid)
 
     def on_record(self, data: bytes) -> None:
         """Takes note of the functions of a stack's record, as the ring buffer has it."""
@@ -132,6 +138,9 @@ class Interpreters:
         mapped, self._mapped = self._mapped, {}
         for pid, mapping in mapped:
             found |= self._look(pid, mapping)
+        forked, self._forked = self._forked, []
+        for pid in forked if any(self._files.values()) else ():
+            found |= self._look_at_fork(pid)
         if found:
             self._generation += 1
             self._engine.object.set_variable("python_generation", self._generation)
@@ -229,6 +238,13 @@ class Interpreters:
         gone = self._processes.get(pid)
         alike = (p for p, known in self._processes.items() if p != pid and (not gone or known.space == gone.space))
         return [p for _, p in zip(range(_TRIES), alike, strict=False)]
+
+    def _look_at_fork(self, pid: int) -> bool:
+        """Whether a forked process has an interpreter that the probes do not know yet, and know now."""
+        process = self._spaces.processes.get(pid)
+        if process is None or process.exited or self._lookup(pid) is not None:
+            return False
+        return any(self._look(pid, mapping) for mapping in process.space if may_be_interpreter(mapping))
 
     def _look(self, pid: int, mapping: Mapping) -> bool:
         """Whether the mapping shows an interpreter, which the probes then know."""

@@ -288,6 +288,21 @@ def test_forked_process_that_only_the_probes_know(traced: Traced) -> None:
         assert names(traced) == ["work"]
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_forked_process_that_the_probes_do_not_know(traced: Traced, is_late: bool) -> None:
+    """It was forked before the interpreter of the other one was found, whenever that is told."""
+    with interpreter(forks=1) as (pid, code, (child,)):
+        traced.spaces.adopt(pid)
+        if is_late:
+            traced.interpreters.poll()
+        traced.spaces.fork(pid, child, time.monotonic_ns())
+        traced.interpreters.poll()
+        assert traced.space(child)
+        traced.see(child, code, traced.checksum(child, code))
+        traced.interpreters.poll()
+        assert names(traced) == ["work"]
+
+
 def test_processes_that_ended_are_forgotten(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PRUNE", 0.0)
     with interpreter() as (pid, _, _), interpreter() as (other, _, _):
