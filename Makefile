@@ -87,7 +87,6 @@ else
 endif
 
 test-hostile: build dev | packages-test ## each attack of tests/hostile on each command (an hour); needs root
-	@[[ -e /sys/kernel/tracing/events ]] || $(SUDO) mount -t tracefs tracefs /sys/kernel/tracing || true
 	$(SUDO) env HOSTILE=all $(BIN)/python -m pytest tests/hostile
 
 vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stallscope.tracers.kernel import tracefs
 from watching import family
 
 _SYS_BPF = {"x86_64": 321, "aarch64": 280}
@@ -55,7 +56,7 @@ class Host:
     def now(cls) -> Host:
         things: dict[str, set[object]] = {f"BPF {kind}": set(bpf_ids(kind)) for kind in _NEXT_ID}
         for name in _EVENTS:
-            things[name] = set(_lines(f"/sys/kernel/tracing/{name}"))
+            things[name] = set(_lines(str(tracefs.folder() / name)))
         things["mounts"] = {line.split(" - ")[-1] for line in _lines("/proc/self/mountinfo")}
         things["modules"] = {line.split()[0] for line in _lines("/proc/modules")}
         things["processes"] = set(family(os.getpid()))

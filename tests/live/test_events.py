@@ -15,6 +15,7 @@ from commands import Tracer, folded, load, program_exists, program_ids, run
 from postgres import HotRow, programs
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
+from stallscope.tracers.kernel import tracefs
 from test_func import COUNTS, TRACE_FUNC, shop
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -223,7 +224,7 @@ def test_a_thousand_functions_come_and_go(require: Callable[[bool, str], None], 
 
 def left_behind() -> tuple[str, int]:
     """The kernel's list of probes on files, and the number of this process's descriptors."""
-    events = Path("/sys/kernel/tracing/uprobe_events")
+    events = tracefs.folder() / "uprobe_events"
     return events.read_text() if events.exists() else "", len(list(Path("/proc/self/fd").iterdir()))
 
 
