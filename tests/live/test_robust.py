@@ -126,7 +126,9 @@ def test_killed_tracer_leaves_no_probe(tmp_path: Path, scope: str) -> None:
         target = ["-p", workload.pid] if scope == "pid" else ["--", "sleep", 60]
         with Tracer("-o", tmp_path / "out.svg", *target) as tracer:
             tracer.ready()
-            children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()
+            commands, helpers = children_of(tracer.pid)
+            assert len(commands) == (scope == "command")
+            assert helpers
             programs = program_ids(tracer.pid)
             assert len(programs) >= 3
             assert all(map(program_exists, programs))
@@ -141,18 +143,32 @@ def test_killed_tracer_leaves_no_probe(tmp_path: Path, scope: str) -> None:
         assert sum(wait["calls"] for wait in truth["waits"]) == 140
         workload.finish()
         assert list(tmp_path.iterdir()) == []
-        for child in map(int, children):
+        for child in commands:
             assert alive(child)
             os.kill(child, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE
+        while any(map(alive, helpers)):
+            assert time.monotonic() < deadline, "helpers go on"
+            time.sleep(0.02)
+
+
+def children_of(pid: int) -> tuple[list[int], list[int]]:
+    """The user's command, and our helpers, each of which has a session of its own."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands: list[int] = []
+    helpers: list[int] = []
+    for child in map(int, children):
+        with contextlib.suppress(ProcessLookupError):
+            (helpers if os.getsid(child) == child else commands).append(child)
+    return commands, helpers
 
 
 def test_killed_before_the_command_began(tmp_path: Path) -> None:
     """A command that waits for the trace never runs without it."""
     marker = tmp_path / "marker"
     with Tracer("-o", tmp_path / "out.svg", "--", "touch", marker) as tracer:
-        children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children")
-        tracer.wait_until(lambda: bool(children.read_text()), "the command waits")
-        (child,) = map(int, children.read_text().split())
+        tracer.wait_until(lambda: bool(children_of(tracer.pid)[0]), "the command waits")
+        (child,), _ = children_of(tracer.pid)
         tracer.process.send_signal(signal.SIGKILL)
         tracer.process.wait()
         tracer.wait_until(lambda: not alive(child), "the command is gone")
