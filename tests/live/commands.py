@@ -319,3 +319,14 @@ def new_group(parent: Path) -> Iterator[Path]:
         for folder in (group / "below", group):
             with contextlib.suppress(FileNotFoundError):
                 folder.rmdir()
+
+
+def children_of(pid: int) -> tuple[list[int], list[int]]:
+    """The user's command, and our helpers, each of which has a session of its own."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands: list[int] = []
+    helpers: list[int] = []
+    for child in map(int, children):
+        with contextlib.suppress(ProcessLookupError):
+            (helpers if os.getsid(child) == child else commands).append(child)
+    return commands, helpers

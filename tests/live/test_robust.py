@@ -16,6 +16,7 @@ from commands import (
     Tracer,
     alive,
     check_counts,
+    children_of,
     command_line,
     load,
     program_exists,
@@ -150,17 +151,6 @@ def test_killed_tracer_leaves_no_probe(tmp_path: Path, scope: str) -> None:
         while any(map(alive, helpers)):
             assert time.monotonic() < deadline, "helpers go on"
             time.sleep(0.02)
-
-
-def children_of(pid: int) -> tuple[list[int], list[int]]:
-    """The user's command, and our helpers, each of which has a session of its own."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    commands: list[int] = []
-    helpers: list[int] = []
-    for child in map(int, children):
-        with contextlib.suppress(ProcessLookupError):
-            (helpers if os.getsid(child) == child else commands).append(child)
-    return commands, helpers
 
 
 def test_killed_before_the_command_began(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from commands import Tracer, alive, check_counts, command_truth, load, program_ids, run, traced_run
+from commands import Tracer, alive, check_counts, children_of, command_truth, load, program_ids, run, traced_run
 from runner import FOLDER, Workload
 from tracing import Traced, pids
 
@@ -62,7 +62,7 @@ def test_command_that_the_end_of_the_trace_ends_has_no_status(tmp_path: Path) ->
     run("-d", 0.2, "-o", tmp_path / "a.svg", "--", "sleep", 60).check_succeeded()
     with Tracer("-o", tmp_path / "b.svg", "--", "sleep", 60) as tracer:
         tracer.ready()
-        (child,) = map(int, Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split())
+        (child,), _ = children_of(tracer.pid)
         os.kill(child, signal.SIGINT)  # as a terminal does it
         tracer.interrupt().finish().check_succeeded()
 
@@ -70,7 +70,7 @@ def test_command_that_the_end_of_the_trace_ends_has_no_status(tmp_path: Path) ->
 def test_command_does_not_hold_what_the_tracer_holds(tmp_path: Path) -> None:
     with Tracer("-o", tmp_path / "out.svg", "--", "sleep", 60) as tracer:
         tracer.ready()
-        (child,) = map(int, Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split())
+        (child,), _ = children_of(tracer.pid)
         assert program_ids(tracer.pid)
         assert not program_ids(child)
         handled = Path(f"/proc/{child}/status").read_text()
