@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,8 @@ STRANGER = 12345
 
 
 @pytest.fixture
-def as_root() -> None:
-    if os.geteuid() != 0:
-        if os.environ.get("REQUIRE_LIVE") == "1":
-            pytest.fail("this test needs root")
-        pytest.skip("needs root")
+def as_root(require: Callable[[bool, str], None]) -> None:
+    require(os.geteuid() == 0, "this needs root")
 
 
 def put(path: Path, *, force: bool = False, owner: Owner | None = None) -> None:

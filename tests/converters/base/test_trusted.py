@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,8 @@ def test_a_folder_that_others_write_to(tmp_path: Path, mode: int, weak: bool) ->
     assert weak_part(str(folder)) == ("" if mode == 0o755 else str(folder))
 
 
-def test_what_belongs_to_somebody_else(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("this needs root")
+def test_what_belongs_to_somebody_else(tmp_path: Path, require: Callable[[bool, str], None]) -> None:
+    require(os.geteuid() == 0, "this needs root")
     folder, file = tmp_path / "folder", tmp_path / "folder" / "file"
     folder.mkdir()
     file.touch()
@@ -47,9 +47,8 @@ def test_what_belongs_to_somebody_else(tmp_path: Path) -> None:
     assert weak_part(str(file)) == str(folder)
 
 
-def test_a_group_that_may_write(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("this needs root")
+def test_a_group_that_may_write(tmp_path: Path, require: Callable[[bool, str], None]) -> None:
+    require(os.geteuid() == 0, "this needs root")
     file = tmp_path / "file"
     file.touch()
     file.chmod(0o664)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _SECONDS = 120
@@ -56,7 +57,7 @@ def main(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def path_mapped(path: Path):  # type: ignore[no-untyped-def]
+def path_mapped(path: Path) -> Iterator[mmap.mmap]:
     """The file, mapped anew, so that somebody looks at it."""
     with path.open("rb") as file:
         yield mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
