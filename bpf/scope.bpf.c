@@ -320,6 +320,19 @@ static __always_inline bool on_cpu(struct task_struct *task)
 	return BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu);
 }
 
+/* Of a thread found asleep: where it called the kernel, until scope_walk has walked the rest. 0: it has no user code. */
+static __always_inline u64 innermost_only(struct task_struct *task, struct stack_record *record)
+{
+	u64 ip, sp, bp;
+	u16 cs = task_registers(task, &ip, &sp, &bp);
+
+	if ((cs != USER_CS && cs != USER32_CS) || (!ip && !sp)) /* see user_stack() */
+		return 0;
+	record->frames[0] = ip;
+	record->end = WALK_UNREAD;
+	return stack_id(record, 1);
+}
+
 static __always_inline void seed(struct task_struct *task, u32 state)
 {
 	struct origin key = { .state = WAIT_PREEMPTED };
@@ -342,11 +355,14 @@ static __always_inline void seed(struct task_struct *task, u32 state)
 
 			key.kstack = stack_id(record, kernel_frames(record, bytes));
 		}
-		if (user_stacks && !(task->flags & PF_KTHREAD))
-			end = WALK_FAULT; /* to be walked by scope_walk */
+		if (user_stacks && !(task->flags & PF_KTHREAD)) {
+			key.ustack = innermost_only(task, record);
+			end = WALK_UNREAD;
+		}
 		/* Woken while its stack was read: the stack may be inconsistent. */
 		if (on_cpu(task) || task_state(task, true) != state) {
 			phase = on_cpu(task) ? PHASE_ON_CPU : PHASE_RUNNABLE;
+			key.ustack = 0;
 			key.kstack = 0;
 			key.state = WAIT_PREEMPTED;
 		}

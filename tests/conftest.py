@@ -42,6 +42,19 @@ def _survives_breakpoints() -> None:
     signal.signal(signal.SIGTRAP, lambda *_: None)
 
 
+def _capabilities() -> list[str]:
+    with open("/proc/thread-self/status") as file:
+        return [line for line in file if line.startswith(("Cap", "NoNewPrivs"))]
+
+
+@pytest.fixture(autouse=True)
+def _keeps_its_rights() -> Iterator[None]:
+    """A trace gives up what it does not need: one in this process would take it from all tests that follow."""
+    before = _capabilities()
+    yield
+    assert _capabilities() == before
+
+
 @pytest.fixture(scope="session")
 def require() -> Callable[[bool, str], None]:
     """``require(condition, reason)``: skips the test where it cannot run, fails it with REQUIRE_LIVE=1."""

@@ -45,6 +45,7 @@ enum walk_end {
 	WALK_FAULT,    /* memory of the stack could not be read */
 	WALK_LOST,     /* the caller's frame would lie below its callee's */
 	WALK_NARROW,   /* 32-bit code: its frame pointers lead no further */
+	WALK_UNREAD,   /* of a thread found asleep: it ran before its memory was read */
 };
 
 /* Of a thread, never of a stack that is sent: the walk ended in the function with a probe that it is in. */

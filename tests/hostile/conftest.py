@@ -27,7 +27,14 @@ def hostile(require: Callable[[bool, str], None]) -> None:
         Probes(ProbeOptions(Scope(), (OffCpu(),)), lambda data: None).close()
     except StallscopeError as error:
         require(False, f"BPF cannot run here: {error}")
-    leftovers.adopt_orphans()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def adopted() -> Iterator[None]:
+    """Orphans become this process's: only here, for it waits for none that it does not know."""
+    leftovers.adopt_orphans(adopts=True)
+    yield
+    leftovers.adopt_orphans(adopts=False)
 
 
 @pytest.fixture(scope="session")

@@ -24,9 +24,9 @@ PATIENCE = 30.0
 """Seconds until the kernel has freed what nobody holds any more."""
 
 
-def adopt_orphans() -> None:
-    """Descendants of this process become its children when their parents end: so none of them gets lost."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def adopt_orphans(*, adopts: bool) -> None:
+    """Whether descendants of this process become its children when their parents end: so none of them gets lost."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0)
 
 
 def bpf_ids(kind: str) -> set[int]:

@@ -49,11 +49,16 @@ def incomplete(profile: Profile) -> list[str]:
 
 
 def waits_of(profile: Profile) -> Counter[tuple[str, ...]]:
-    """Number of waits by user stack, outermost function first."""
+    """Number of waits by user stack, outermost function first. Not counted: of each thread at most one wait, in which it
+    was when the trace began, and which ended before its stack was read. Then only the innermost function is known."""
     found: Counter[tuple[str, ...]] = Counter()
+    unread: Counter[object] = Counter()
     for sample in profile.samples:
         if sample.label("state") == "interruptible" and sample.label("open") != "yes":
-            found[tuple(frame.name for frame in native(sample.stack))] += sample.values[1]
+            stack = tuple(frame.name for frame in native(sample.stack))
+            counted, key = (unread, sample.label("tid")) if len(stack) == 1 else (found, stack)
+            counted[key] += sample.values[1]
+    assert max(unread.values(), default=0) <= 1
     return found
 
 

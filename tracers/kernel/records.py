@@ -207,6 +207,7 @@ ENDS = (
     "memory not readable",
     "lost its way",
     "32-bit code",
+    "not read in time",
 )
 """enum walk_end, in its order: why a stack walk ended."""
 
