@@ -4,7 +4,9 @@ ptrace(2): where a tracer dies while a thread is stopped for it, the thread take
 which is SIGSTOP for those that were just attached to. Whoever is killed does nothing any more; so this is a process in
 a session of its own, which a signal to a group or to us does not reach. It is a copy of this one, since users who may
 run this program need not be able to run its interpreter, and ends when we do. It is told ``PID BEGAN`` of the process
-that eu-stack is about to look at, and ``0 0`` when it has; and it has a descriptor that ends when we and eu-stack have.
+that eu-stack is about to look at, the same of eu-stack itself once it runs, and zeros when it has ended; and it has a
+descriptor that ends when we and eu-stack have. If we end first, it ends eu-stack, which may take seconds for each look at
+thousands of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ...base import procfs
 
 _PATIENCE_MS = 60_000
 """For eu-stack to end when we have."""
-_LINE = 64
+_LINE = 128
 _ENDING = 1.0
 """Seconds in which it is waited for."""
 
@@ -49,13 +51,14 @@ class Guard:
         os.close(ends)
 
     @contextlib.contextmanager
-    def over(self, pid: int) -> Iterator[None]:
-        """While eu-stack looks at a process that was not stopped."""
-        self._say(f"{pid} {procfs.began(pid, pid) or 0}")
-        yield
-        self._say("0 0")
+    def over(self, pid: int) -> Iterator[Callable[[int], None]]:
+        """While eu-stack looks at a process; 0: at one that was stopped before, and stays so. Takes eu-stack's id."""
+        self._say(pid, 0)
+        yield lambda walker: self._say(pid, walker)
+        self._say(0, 0)
 
-    def _say(self, text: str) -> None:
+    def _say(self, *pids: int) -> None:
+        text = " ".join(f"{pid} {procfs.began(pid, pid) or 0}" if pid else "0 0" for pid in pids)
         with contextlib.suppress(OSError):  # it has been killed: there is nobody else to tell
             os.write(self._tell, f"{text}\n".encode())
 
@@ -96,9 +99,14 @@ def _watch(told: int, ends: int) -> None:
         lines = (last + line).split(b"\n")
         last = b"\n".join(lines[-2:])[-2 * _LINE :]  # the last whole one, and what has come of another
     words = last.split(b"\n")[0].split()
-    if len(words) != 2 or not all(word.isdigit() for word in words) or words[0] == b"0":
+    if len(words) != 4 or not all(word.isdigit() for word in words):
         return
-    pid, began = map(int, words)
+    pid, began, walker, walker_began = map(int, words)
+    if walker and procfs.began(walker, walker) == walker_began:
+        with contextlib.suppress(OSError):
+            os.kill(walker, signal.SIGKILL)
+    if not pid:
+        return
     poll = select.poll()
     poll.register(ends, 0)  # its end alone counts: what eu-stack may write says nothing
     poll.poll(_PATIENCE_MS)

@@ -131,7 +131,7 @@ class Walker:
         try:
             command = [self._path, *(["-1", "-p", str(only)] if only else ["-p", str(pid)]), "-m"]
             self._guard = self._guard or Guard()
-            with contextlib.nullcontext() if was_stopped else self._guard.over(pid):
+            with self._guard.over(0 if was_stopped else pid) as runs:
                 process = helpers.start(
                     command,
                     rights=rights_for(pid),
@@ -140,6 +140,7 @@ class Walker:
                     stdout=out,
                     stderr=err,
                 )
+                runs(process.pid)
                 status = self._watch(process, pid, before, walk, meanwhile)
                 walk.seconds = time.monotonic() - began
                 after = {tid: self._look(pid, tid) for tid in before}

@@ -21,7 +21,7 @@ HOLD = """
 import sys
 from stallscope.tracers.engines.eu_stack.walker import Walker
 walker = Walker(sys.argv[1])
-walker.walk(int(sys.argv[2]))
+walker.walk(int(sys.argv[2]), lambda: print("looks", file=sys.stderr, flush=True))
 print("done", flush=True)
 sys.stdin.read()
 """
@@ -36,7 +36,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def ours(path: Path, pid: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", HOLD, str(path), str(pid)]
-    return subprocess.Popen(command, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        command, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 @pytest.mark.parametrize("was_stopped", [False, True])
@@ -59,6 +61,20 @@ def test_both_are_killed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path, 
     wait_for(lambda: procfs.state(sleeper.pid) == ("T" if was_stopped else "S"))
 
 
+@pytest.mark.parametrize("was_stopped", [False, True])
+def test_eu_stack_ends_with_us(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path, was_stopped: bool) -> None:
+    if was_stopped:
+        sleeper.send_signal(signal.SIGSTOP)
+        wait_for(lambda: procfs.state(sleeper.pid) == "T")
+    path = fake_eu_stack(f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 300")
+    with ours(path, sleeper.pid) as tracer:
+        wait_for((tmp_path / "pid").exists)
+        assert tracer.stderr and tracer.stderr.readline() == b"looks\n"  # the guard has been told
+        tracer.kill()
+    wait_for(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists())
+    assert procfs.state(sleeper.pid) == ("T" if was_stopped else "S")
+
+
 def test_what_is_stopped_after_the_walk_is_not_ours(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     with ours(fake_eu_stack("exit 0"), sleeper.pid) as tracer:
         assert tracer.stdout is not None
@@ -71,11 +87,12 @@ def test_what_is_stopped_after_the_walk_is_not_ours(fake_eu_stack: Fake, sleeper
     assert procfs.state(sleeper.pid) == "T"
 
 
-def test_another_process_with_the_same_id_is_left_alone(sleeper: Sleeper) -> None:
+def test_another_process_with_the_same_id_is_left_alone(sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard()
     sleeper.send_signal(signal.SIGSTOP)
     wait_for(lambda: procfs.state(sleeper.pid) == "T")
-    guard._say(f"{sleeper.pid} 1")
+    monkeypatch.setattr(procfs, "began", lambda pid, tid: 1)
+    guard._say(sleeper.pid, sleeper.pid)
     guard.close()
     assert procfs.state(sleeper.pid) == "T"
 
