@@ -5,8 +5,8 @@ which is SIGSTOP for those that were just attached to. Whoever is killed does no
 a session of its own, which a signal to a group or to us does not reach. It is a copy of this one, since users who may
 run this program need not be able to run its interpreter, and ends when we do. It is told ``PID BEGAN`` of the process
 that eu-stack is about to look at, the same of eu-stack itself once it runs, and zeros when it has ended; and it has a
-descriptor that ends when we and eu-stack have. If we end first, it ends eu-stack, which may take seconds for each look at
-thousands of threads.
+descriptor that ends when we and eu-stack have. If we end first, it ends eu-stack, which may look at thousands of
+threads for seconds.
 """
 
 from __future__ import annotations

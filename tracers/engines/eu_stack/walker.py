@@ -9,7 +9,6 @@ It parses the files and the memory of the process, so it is the process's own us
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
