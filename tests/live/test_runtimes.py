@@ -49,8 +49,8 @@ def incomplete(profile: Profile) -> list[str]:
 
 
 def waits_of(profile: Profile) -> Counter[tuple[str, ...]]:
-    """Number of waits by user stack, outermost function first. Not counted: of each thread at most one wait, in which it
-    was when the trace began, and which ended before its stack was read. Then only the innermost function is known."""
+    """Number of waits by user stack, outermost function first. Not counted: of each thread at most one, which began
+    before the trace and ended before its stack was read. Only its innermost function is known."""
     found: Counter[tuple[str, ...]] = Counter()
     unread: Counter[object] = Counter()
     for sample in profile.samples:

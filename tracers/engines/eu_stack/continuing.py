@@ -5,8 +5,8 @@ which is SIGSTOP for those that were just attached to. Whoever is killed does no
 a session of its own, which a signal to a group or to us does not reach. It is a copy of this one, since users who may
 run this program need not be able to run its interpreter, and ends when we do. It is told ``PID BEGAN`` of the process
 that eu-stack is about to look at, the same of eu-stack itself once it runs, and zeros when it has ended; and it has a
-descriptor that ends when we and eu-stack have. If we end first, it ends eu-stack, which may look at thousands of
-threads for seconds.
+descriptor that ends when we and eu-stack have. If we end first, it lets eu-stack end by itself, which leaves no thread
+stopped; but of thousands of threads only for a few seconds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from collections.abc import Callable, Iterator
 
 from ...base import procfs
 
-_PATIENCE_MS = 60_000
-"""For eu-stack to end when we have."""
+_PATIENCE_MS = 5_000
+"""For eu-stack to end when we have, and then when it is killed."""
+_LATE = 50
+"""On a busy host, threads take the signal late."""
 _LINE = 128
 _ENDING = 1.0
 """Seconds in which it is waited for."""
@@ -71,9 +73,9 @@ class Guard:
             time.sleep(0.002)
 
 
-def go_on(pid: int, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Continues a process that eu-stack has left stopped."""
-    for _ in range(10):
+def go_on(pid: int, sleep: Callable[[float], None] = time.sleep, times: int = 10) -> None:
+    """Continues a process that eu-stack has left stopped: it is looked at so many times, every 10 ms."""
+    for _ in range(times):
         if "T" in map(procfs.state, procfs.tids(pid)):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
@@ -102,13 +104,11 @@ def _watch(told: int, ends: int) -> None:
     if len(words) != 4 or not all(word.isdigit() for word in words):
         return
     pid, began, walker, walker_began = map(int, words)
-    if walker and procfs.began(walker, walker) == walker_began:
-        with contextlib.suppress(OSError):
-            os.kill(walker, signal.SIGKILL)
-    if not pid:
-        return
     poll = select.poll()
     poll.register(ends, 0)  # its end alone counts: what eu-stack may write says nothing
+    if not poll.poll(_PATIENCE_MS) and walker and procfs.began(walker, walker) == walker_began:
+        with contextlib.suppress(OSError):
+            os.kill(walker, signal.SIGKILL)
     poll.poll(_PATIENCE_MS)
-    if procfs.began(pid, pid) == began:
-        go_on(pid)
+    if pid and procfs.began(pid, pid) == began:
+        go_on(pid, times=_LATE)
