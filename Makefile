@@ -20,6 +20,8 @@ BPF_ARCH := $(patsubst x86_64,x86,$(patsubst aarch64,arm64,$(MACHINE)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 export DEBIAN_FRONTEND := noninteractive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without it each command of the tests would compile all of its modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 PROBES := $(sort $(wildcard bpf/*.bpf.c))
 PROBE_OBJECTS := $(PROBES:bpf/%.bpf.c=build/bpf/%.bpf.o)

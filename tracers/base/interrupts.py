@@ -9,6 +9,13 @@ from types import FrameType, TracebackType
 
 from ..outside.client import CLIENT
 
+_ended_by_user = False
+
+
+def ended_by_user() -> bool:
+    """Whether Ctrl-C has ended this process's trace, and nothing else."""
+    return _ended_by_user
+
 
 class Interrupts:
     """Ctrl-C (or SIGTERM, SIGHUP) requests the end; a second Ctrl-C raises KeyboardInterrupt."""
@@ -21,6 +28,7 @@ class Interrupts:
         self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def __enter__(self) -> Interrupts:
+        _note(False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue  # nohup
@@ -42,6 +50,7 @@ class Interrupts:
         if not (self.requested and self._mild):
             return False
         self.requested = False
+        _note(False)
         with contextlib.suppress(BlockingIOError):
             os.read(self.wakeup, 4096)
         return True
@@ -52,3 +61,9 @@ class Interrupts:
         CLIENT.hurry()
         self._mild = number == signal.SIGINT and (self._mild or not self.requested)
         self.requested = True
+        _note(self._mild)
+
+
+def _note(by_user: bool) -> None:
+    global _ended_by_user
+    _ended_by_user = by_user

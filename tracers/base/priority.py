@@ -6,6 +6,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from . import interrupts
+
 _URGENT = -10
 """Niceness of a thread that must keep up with the host."""
 
@@ -25,3 +27,10 @@ def urgent() -> Iterator[None]:
     finally:
         if changed:
             os.setpriority(os.PRIO_PROCESS, 0, usual)
+
+
+@contextlib.contextmanager
+def while_the_user_waits() -> Iterator[None]:
+    """The same, if the user has ended the trace by Ctrl-C: a host that is kept busy delays nothing that is left."""
+    with urgent() if interrupts.ended_by_user() else contextlib.nullcontext():
+        yield

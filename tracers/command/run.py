@@ -15,6 +15,7 @@ from ...converters.base.text import printable
 from ...converters.writers import output
 from ..base import last_line
 from ..base.launch import shell_status
+from ..base.priority import while_the_user_waits
 from ..base.scope import Scope
 from ..engines.protocol import Request
 from ..engines.stap.engine import Stap
@@ -74,7 +75,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
     _tell_unread(outcome.profile)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
     results = replace(results, fit=Proposing(given, stem, engine, outcome.engine).fit)
-    results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
+    with while_the_user_waits():
+        results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
 
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from stallscope.tracers.base.interrupts import Interrupts
+from stallscope.tracers.base.interrupts import Interrupts, ended_by_user
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,6 +32,25 @@ def test_signal_asks_for_the_end(number: int, handlers: dict[int, object]) -> No
         assert interrupts.requested
     assert {n: signal.getsignal(n) for n in SIGNALS} == handlers
     assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.parametrize(
+    ("signals", "by_user"),
+    [
+        ((signal.SIGINT,), True),
+        ((signal.SIGTERM,), False),
+        ((signal.SIGTERM, signal.SIGHUP), False),
+        ((signal.SIGINT, signal.SIGTERM), False),
+        ((), False),
+    ],
+)
+def test_who_has_ended_the_trace(handlers: dict[int, object], signals: tuple[int, ...], by_user: bool) -> None:
+    with Interrupts():
+        for number in signals:
+            os.kill(os.getpid(), number)
+    assert ended_by_user() is by_user
+    with Interrupts():
+        assert not ended_by_user()
 
 
 def test_second_interrupt_is_meant(handlers: dict[int, object]) -> None:

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from stallscope.tracers.base.priority import urgent
+from stallscope.tracers.base import interrupts
+from stallscope.tracers.base.priority import urgent, while_the_user_waits
 
 SHOWN = """
 import os
@@ -36,4 +37,13 @@ def test_it_ends(root: None) -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with urgent():
         pass
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_only_a_user_who_waits_is_urgent(waits: bool, monkeypatch: pytest.MonkeyPatch, root: None) -> None:
+    monkeypatch.setattr(interrupts, "ended_by_user", lambda: waits)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with while_the_user_waits():
+        assert (os.getpriority(os.PRIO_PROCESS, 0) < before) is waits
     assert os.getpriority(os.PRIO_PROCESS, 0) == before

@@ -13,6 +13,7 @@ from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
+from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
 from ...measures.gil import with_gil
 from ...measures.protocol import Measure
@@ -67,7 +68,8 @@ class Ebpf(Engine):
 
         try:
             request.scope.check_met()
-            profile = profile_of(capture, request.what, _naming(request))
+            with while_the_user_waits():
+                profile = profile_of(capture, request.what, _naming(request))
             return Outcome(profile, details(capture), status, failed)
         finally:
             capture.spaces.close()
