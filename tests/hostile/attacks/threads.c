@@ -1,4 +1,5 @@
-/* Many threads that wake often, and many processes that live briefly: threads COUNT PROCESSES. Ends by itself. */
+/* Many threads that wake often, but leave the cores half idle, and many processes that live briefly: threads COUNT
+ * PROCESSES. Ends by itself. */
 #include <err.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 static void *waits(void *argument)
 {
 	for (;;)
-		usleep(50000);
+		usleep(200000);
 	return argument;
 }
 
