@@ -21,8 +21,8 @@ from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpr
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.maps import Mapping
 from ...kernel import python
+from ...kernel.attaching import attach_entry
 from ...kernel.libbpf import BpfError
-from ...kernel.uprobes import attach_entry
 from ...symbols.process import ProcessSpaces
 from .capture import PythonFunctions
 from .probes import FREED
