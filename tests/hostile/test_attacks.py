@@ -30,12 +30,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 NONE = {("wall eu-stack", "-a"), ("wall perf", "-a")}
 """What there is not."""
-UPROBES = {"cuda", "func"}
-KERNEL_WAITS = (
-    "when a uprobe is put into a file, or taken away, the kernel takes the mmap_lock of every process that maps it "
-    "(register_for_each_vma of kernel/events/uprobes.c), and the attacker's is held while his FUSE server is silent"
-)
-"""Not mended: whoever puts uprobes waits in the kernel then."""
 SILENT = r"memory or files of \d+ process(es)?( and \d+ folders?)? could not be read in time"
 LEFT_OUT = r"symbols of .* are left out"
 TOLD = {
@@ -121,14 +115,8 @@ def check(outcome: Outcome, before: Outcome, told: str = "") -> None:
     assert not wrong, (wrong, facts, outcome.text[-1500:])
 
 
-def _case(*words: str) -> object:
-    case = Case(*words)
-    waits = case.attack == "lock on fuse" and case.command in UPROBES
-    return pytest.param(case, marks=[pytest.mark.xfail(reason=KERNEL_WAITS)] if waits else [])
-
-
 @pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize("case", [_case(*each) for each in _matrix()], ids=", ".join)
+@pytest.mark.parametrize("case", [Case(*each) for each in _matrix()], ids=", ".join)
 def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dict[str, Outcome], outputs: Path) -> None:
     before = _without_attack(quiet, case.command, case.scope, bystander.process.pid, outputs)
     assert before.began is not None
