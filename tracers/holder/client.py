@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...converters.base.text import printable
+from ..outside.client import CLIENT
 from ..outside.starting import KERNEL_TICKS, STATE, USER_TICKS, received, started, stat_of
 from .child import ERROR, GOES_ON, LOCKED, PLACE, serve
 from .links import Place
@@ -148,6 +149,7 @@ class Holder:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             try:
                 self.pid = started("tracers.holder.child", (theirs.fileno(),), serve)
+                CLIENT.pids.add(self.pid)
             except BaseException:
                 ours.close()
                 raise

@@ -87,7 +87,7 @@ class Client:
         self.unread: Counter[str] = Counter()
         """How many requests had no answer, by what was asked about; or were not made for that reason."""
         self.pids: set[int] = set()
-        """Processes that were started to read others."""
+        """Processes of ours that are no part of what is traced: those that read others, and those that hold probes."""
         self.partly: set[int] = set()
         """Processes of whose maps a part was read."""
 
