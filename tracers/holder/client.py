@@ -66,13 +66,16 @@ class Holder:
         """The process; 0 while there is none."""
         self.left = False
         """Probes could not be removed yet."""
+        self._is_lost = False
+        """A process has ended with its probes."""
         self.locked: set[int] = set()
         """Processes whose address space was locked."""
 
     def begin(self) -> None:
-        """Starts the process, so that it is there when it is needed."""
+        """Starts the process, so that it is there when it is needed; not any more if the command is about to end."""
         with self._lock, contextlib.suppress(OSError):
-            self._started()
+            if not self._hurries:
+                self._started()
 
     def hurry(self) -> None:
         """The command is about to end: answers are no longer waited for as long."""
@@ -173,7 +176,7 @@ class Holder:
             raise Withheld from None
         except ConnectionError:
             link.close()
-            self._link, self._watches = None, False
+            self._link, self._watches, self._is_lost = None, False, True
             raise OSError(errno.EIO, "the process that holds the probes has ended") from None
         if status == LOCKED:
             self._found += 1
@@ -212,13 +215,15 @@ class Holder:
 
     def remarks(self) -> list[str]:
         """Sentences about probes that were not made, or could not be removed yet."""
+        lost = ["the process that held the probes on files has ended, and they with it"] if self._is_lost else []
         if not self.locked and not self._hangs:
-            return []
+            return lost
         whose = ", ".join(map(_described, sorted(self.locked)[:_NAMED])) or "a process"
         more = f" and {len(self.locked) - _NAMED:,} more" if len(self.locked) > _NAMED else ""
         found = [
+            *lost,
             f"{whose}{more} kept its address space locked: whoever puts a probe on a file, or removes one, would "
-            "wait for it in the kernel, and all forks of the host with him"
+            "wait for it in the kernel, and all forks of the host with him",
         ]
         if self.left:
             found.append("probes on files will be removed when that ends")

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import functools
 import os
-import platform
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -82,7 +81,7 @@ def _open_event(path: bytes, place: Place, flags: int) -> int:
     config = flags | place.counter << _COUNTER_SHIFT
     head = _EVENT.pack(_type(), _EVENT.size, config, ctypes.addressof(text), place.offset)
     attributes = ctypes.create_string_buffer(head, len(head))
-    number = ctypes.c_long(_SYS_PERF_EVENT_OPEN[platform.machine()])
+    number = ctypes.c_long(_SYS_PERF_EVENT_OPEN[os.uname().machine])
     return _called(number, attributes, ctypes.c_int(-1), ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_ulong(_CLOEXEC))
 
 
@@ -107,7 +106,7 @@ def read_iterator(link: int) -> bytes:
 def bpf(command: int, head: bytes) -> int:
     """The system call, with the beginning of its attributes; the rest is 0. OSError."""
     attributes = ctypes.create_string_buffer(head, _ATTRIBUTES)
-    number = ctypes.c_long(_SYS_BPF[platform.machine()])
+    number = ctypes.c_long(_SYS_BPF[os.uname().machine])
     return _called(number, ctypes.c_int(command), attributes, ctypes.c_uint(len(attributes)))
 
 

@@ -13,7 +13,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .links import Place, link_many, link_one
 
@@ -28,12 +28,11 @@ Step = tuple[int, int]
 """A program's descriptor, and flags: `links.AT_RETURN`."""
 
 
-@dataclass
-class Made:
+class Made(NamedTuple):
     """``refused``: places without a probe, and the number of the error."""
 
-    fds: list[int] = field(default_factory=list)
-    refused: dict[Place, int] = field(default_factory=dict)
+    fds: list[int]
+    refused: dict[Place, int]
 
 
 def make(attach_type: int, steps: Sequence[Step], fd: int, places: Sequence[Place]) -> list[int]:
@@ -59,7 +58,7 @@ def make_possible(
 ) -> Made:
     """Like `make`; OSError if the kernel refuses all, or for an error that is not of some places alone. ``goes_on`` is
     called when there is progress."""
-    found, until = Made(), time.monotonic() + SECONDS
+    found, until = Made([], {}), time.monotonic() + SECONDS
     # One event per place is slow to make again.
     size = len(places) if attach_type else 1
     left = [places[i : i + size] for i in reversed(range(0, len(places), size))]
@@ -68,10 +67,10 @@ def make_possible(
             while left:
                 part = left.pop()
                 if time.monotonic() >= until and found.refused:
-                    found.refused |= dict.fromkeys(part, NO_TIME)
+                    found.refused.update(dict.fromkeys(part, NO_TIME))
                     continue
                 try:
-                    found.fds += make(attach_type, steps, fd, part)
+                    found.fds.extend(make(attach_type, steps, fd, part))
                 except OSError as error:
                     if error.errno not in _OF_A_PLACE:
                         raise

@@ -125,6 +125,7 @@ def test_one_that_has_ended_is_replaced(holder: Holder) -> None:
     with pytest.raises(OSError, match="refused"):
         attach(holder)
     assert holder.pid != first
+    assert holder.remarks() == ["the process that held the probes on files has ended, and they with it"]
 
 
 def test_signals_do_not_end_it(holder: Holder) -> None:
