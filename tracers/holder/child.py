@@ -60,6 +60,7 @@ class Server:
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
         pause = _LATE[0]
+        self._answer(GOES_ON, None)  # it has begun
         while True:
             if not poll.poll(pause * 1000 if self._late else None):
                 pause = min(2 * pause, _LATE[1])

@@ -31,6 +31,8 @@ _LOOK = (1.0, 0.2, 0.05)
 _LOOK_AT_END = 0.3
 _PATIENCE = 2.0
 """Seconds without an answer and without progress; a request with hundreds of places may take longer."""
+_START = 20.0
+"""Seconds for its start, which may have to wait for a slow disk: it holds nothing yet."""
 _HURRY = 0.8
 """The same when the command is about to end."""
 _LONGEST = 30.0
@@ -61,7 +63,7 @@ class Holder:
         """Whether the process has an iterator."""
         self._found = 0
         """How often an address space was locked."""
-        self._hangs = self._hurries = False
+        self._hangs = self._hurries = self._has_begun = False
         self.pid = 0
         """The process; 0 while there is none."""
         self.left = False
@@ -158,7 +160,7 @@ class Holder:
                 raise
             finally:
                 theirs.close()
-            self._link = ours
+            self._link, self._has_begun = ours, False
         return self._link
 
     def _ask(self, fds: Sequence[int], name: str, *arguments: Any) -> Any:
@@ -196,10 +198,10 @@ class Holder:
                 now, before, spent = time.monotonic(), spent, self._spent()
                 if spent != before or stat_of(self.pid, STATE) == b"R":
                     since = now
-                if now > last or now - since > (_HURRY if self._hurries else _PATIENCE):
+                if now > last or now - since > self._patience():
                     raise TimeoutError
                 continue
-            since = time.monotonic()
+            since, self._has_begun = time.monotonic(), True
             data, fds = received(link)
             for fd in fds:
                 os.close(fd)
@@ -208,6 +210,11 @@ class Holder:
             answered, status, result = marshal.loads(data)
             if answered == self._number and status != GOES_ON:
                 return status, result
+
+    def _patience(self) -> float:
+        if self._hurries:
+            return _HURRY
+        return _PATIENCE if self._has_begun else _START
 
     def _spent(self) -> tuple[bytes, bytes]:
         """The processor time of the process."""

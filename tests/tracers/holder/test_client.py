@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -37,6 +38,11 @@ def attach(holder: Holder, count: int = 1) -> object:
         os.close(fd)
 
 
+def begun(holder: Holder) -> None:
+    with pytest.raises(OSError, match="refused"):
+        attach(holder)
+
+
 def is_there(pid: int) -> bool:
     return os.path.exists(f"/proc/{pid}/exe")
 
@@ -65,7 +71,7 @@ def test_the_kernel_refuses(holder: Holder, count: int) -> None:
 def test_one_that_hangs_is_left_alone(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the kernel: it does not answer. It is not asked again, and nobody waits for it."""
     monkeypatch.setattr(client, "_PATIENCE", 0.3)
-    holder.begin()
+    begun(holder)
     os.kill(holder.pid, signal.SIGSTOP)
     with pytest.raises(Withheld):
         attach(holder)
@@ -83,10 +89,19 @@ def test_one_that_hangs_is_left_alone(holder: Holder, monkeypatch: pytest.Monkey
     await_end(pid)
 
 
+def test_its_start_may_take_longer(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_PATIENCE", 0.0)
+    monkeypatch.setattr(client, "_START", 300)
+    holder.begin()
+    os.kill(holder.pid, signal.SIGSTOP)
+    threading.Timer(0.5, os.kill, (holder.pid, signal.SIGCONT)).start()
+    begun(holder)
+
+
 def test_it_hurries_when_the_command_is_about_to_end(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_PATIENCE", 300)
     monkeypatch.setattr(client, "_HURRY", 0.3)
-    holder.begin()
+    begun(holder)
     os.kill(holder.pid, signal.SIGSTOP)
     holder.hurry()
     with pytest.raises(Withheld):
@@ -98,7 +113,7 @@ def test_one_that_works_is_waited_for(holder: Holder, monkeypatch: pytest.Monkey
     monkeypatch.setattr(client, "_LONGEST", 1.0)
     spent = iter(range(1000))
     monkeypatch.setattr(Holder, "_spent", lambda _: (b"%d" % next(spent), b""))
-    holder.begin()
+    begun(holder)
     os.kill(holder.pid, signal.SIGSTOP)
     begin = time.monotonic()
     with pytest.raises(Withheld):
