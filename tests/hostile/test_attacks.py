@@ -43,6 +43,7 @@ TOLD = {
 """What the engine libbpf says that it has left out. Symbols are for stacks of waits."""
 LOCKED = "kept its address space locked"
 """What is said by who would put a probe on a file, or remove it."""
+LOCKS = {"lock on fuse", "hold on fuse", "fork on fuse"}
 OF_WAITS = {"offcpu", "wall", "wakeup"}
 END, MEMORY_MB, FIRST = 2.0, 512, 60.0
 """Seconds from Ctrl-C to the end, as promised; the memory; seconds until a trace has begun, if nothing is known."""
@@ -92,8 +93,8 @@ class Case(NamedTuple):
 
 def _told(case: Case) -> str:
     """What the command has to say, as a regular expression; "" for nothing that is known."""
-    if case.command == "func" and case.attack in {"lock on fuse", "hold on fuse", "fork on fuse"}:
-        return LOCKED
+    if (case.command, case.scope) == ("func", "-a") and case.attack in LOCKS:
+        return LOCKED  # of other processes it knows which files they map
     words = TOLD.get(case.attack, "")
     if "--engine" in COMMANDS[case.command] or (words == LEFT_OUT and case.command not in OF_WAITS):
         return ""
