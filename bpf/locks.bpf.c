@@ -64,24 +64,12 @@ enum lock_kind {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct atomic_word {
-	long counter;
-};
-
 struct mutex {
-	struct atomic_word owner;
-};
-
-struct rw_semaphore {
 	struct atomic_word owner;
 };
 
 struct rt_mutex_base {
 	struct task_struct *owner;
-};
-
-struct mm_struct {
-	struct rw_semaphore mmap_lock;
 };
 
 struct signal_struct {

@@ -453,6 +453,43 @@ int scope_sleepers(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+static __always_inline u32 lock_writes(struct mm_struct *mm)
+{
+	struct mm_struct___count *counted = (void *)mm;
+	struct mm_struct___number *numbered = (void *)mm;
+
+	if (bpf_core_field_exists(counted->mm_lock_seq.sequence))
+		return BPF_CORE_READ(counted, mm_lock_seq.sequence);
+	if (bpf_core_field_exists(numbered->mm_lock_seq))
+		return BPF_CORE_READ(numbered, mm_lock_seq);
+	return 0;
+}
+
+/* Reports the processes whose address space is locked at this moment. Whoever put a probe on a file would wait for
+ * them, and the host's forks for him (tracers/holder/locked.py). */
+SEC("iter/task")
+int scope_locked(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct locked_record out = {};
+	struct mm_struct *mm;
+
+	if (!task || (task->flags & PF_KTHREAD))
+		return 0;
+	mm = task->mm;
+	if (!mm || !bpf_core_field_exists(mm->mmap_lock.count) ||
+	    (task->pid != task->tgid && task->group_leader->mm == mm))
+		return 0;
+	out.count = BPF_CORE_READ(mm, mmap_lock.count.counter);
+	if (!out.count)
+		return 0;
+	out.mm = (u64)mm;
+	out.tgid = task->tgid;
+	out.writes = lock_writes(mm);
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
 /* What scope_dump reports: too large for the BPF stack. Only one iterator runs at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -45,6 +45,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/command/arguments.py": "with a program: tests/live/test_ask.py",
     "tracers/command/asking.py": "with real calls: tests/live/test_ask.py",
     "tracers/dwarf/child.py": "another process: tests/tracers/dwarf/test_reading.py",
+    "tracers/holder/child.py": "another process: tests/tracers/holder/test_client.py, tests/hostile/test_locks.py",
     "tracers/measures/answers.py": "programs in the kernel: tests/live/test_ask.py",
     "tracers/measures/asked_calls.py": "programs in the kernel: tests/live/test_ask.py",
     "tracers/measures/asked_events.py": "programs in the kernel: tests/live/test_ask_events.py",

@@ -85,6 +85,20 @@ struct pid {
 	struct upid numbers[1];
 };
 
+/* kernel/locking/rwsem.c: `count` is 0 while nobody holds it or waits for it. Kernels with PREEMPT_RT have none. */
+struct atomic_word {
+	long counter;
+};
+
+struct rw_semaphore {
+	struct atomic_word count;
+	struct atomic_word owner;
+};
+
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+};
+
 struct task_struct {
 	unsigned int __state;
 	int on_cpu;
@@ -96,6 +110,8 @@ struct task_struct {
 	char comm[16];
 	void *stack;
 	struct sched_entity se;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	struct pid *thread_pid;
@@ -105,6 +121,19 @@ struct task_struct {
 /* Before 5.14 the field was `volatile long state` (renamed by 2f064a59a11f, "sched: Change task_struct::state"). */
 struct task_struct___pre_5_14 {
 	long state;
+};
+
+/* What counts the writers of mmap_lock, since 6.4 (5e31275cc997), and since 6.13 (eb449bd96954). */
+struct mm_struct___number {
+	int mm_lock_seq;
+};
+
+struct seqcount {
+	unsigned int sequence;
+};
+
+struct mm_struct___count {
+	struct seqcount mm_lock_seq;
 };
 
 struct pt_regs {

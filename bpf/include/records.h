@@ -236,6 +236,14 @@ struct event_ring {
 	u64 pad[2];
 };
 
+/* A process whose address space is locked, or waited for: mirrored by tracers/holder/locked.py. */
+struct locked_record {
+	u64 mm;	   /* tells address spaces apart */
+	u64 count; /* of its lock */
+	u32 tgid;
+	u32 writes; /* changes with each writer that gets the lock, where the kernel counts them */
+};
+
 /* One per thread that the seeding iterator added to the scope. */
 struct seed_record {
 	u32 tid;

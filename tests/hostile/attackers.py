@@ -198,6 +198,7 @@ ATTACKS: dict[str, Callable[[Attacker], int]] = {
     "many mappings": _many_mappings,
     "perf maps": _perf_maps,
     "mount namespaces": lambda attacker: attacker.python("churn", attacker.mount, "sleep"),
+    **{f"{how} on fuse": _stuck(how, FUSE) for how in ("hold", "fork")},
     "many threads": lambda attacker: attacker.run(attacker.programs / "threads", 2000, 1500),
 }
 """By name: begins, and returns the process that is to be traced."""

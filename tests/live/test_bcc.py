@@ -22,8 +22,8 @@ from stallscope.tracers.engines.bcc.programs import Attached, make
 from stallscope.tracers.engines.bcc.source import Choice
 from stallscope.tracers.engines.bcc.tables import Tables
 from stallscope.tracers.engines.taken import LOST
+from stallscope.tracers.holder.links import bpf
 from stallscope.tracers.kernel.bytecode import Program
-from stallscope.tracers.kernel.uprobes import bpf
 
 TRACE_WALL, TRACE_OFFCPU = (str(Path(sys.executable).with_name(f"trace-{stem}")) for stem in ("wall", "offcpu"))
 SLEEPS = ("sleep_1ms", "sleep_10ms", "sleep_25ms")

@@ -82,7 +82,7 @@ def func() -> str:
     """What trace-func counts: USDT probes, tracepoints, and functions of the kernel, with their stacks; and the time of
     the latter."""
     usdt = traced("usdt", 100, measures=(_events(f"u:{FOLDER}/usdt:*"),)).profile
-    assert _counts(usdt) == {"shop:sale": 100, "shop:look": 300, "shop:audit": 100}, usdt.calls
+    assert _counts(usdt) == {"shop:sale": 100, "shop:look": 300, "shop:audit": 100}, (usdt.calls, usdt.comments)
     places = "t:syscalls:sys_enter_nanosleep", "k:hrtimer_nanosleep"
     found = traced("sleeps", 20, measures=(_events(*places),))
     sleeps = sum(wait["calls"] for wait in found.truth["waits"])

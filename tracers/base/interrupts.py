@@ -7,6 +7,7 @@ import os
 import signal
 from types import FrameType, TracebackType
 
+from ..holder.client import HOLDER
 from ..outside.client import CLIENT
 
 _ended_by_user = False
@@ -59,6 +60,7 @@ class Interrupts:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         CLIENT.hurry()
+        HOLDER.hurry()
         self._mild = number == signal.SIGINT and (self._mild or not self.requested)
         self.requested = True
         _note(self._mild)

@@ -19,6 +19,7 @@ from ..base.priority import while_the_user_waits
 from ..base.scope import Scope
 from ..engines.protocol import Request
 from ..engines.stap.engine import Stap
+from ..holder.client import HOLDER
 from ..measures.protocol import Measure
 from ..outside.client import CLIENT
 from . import options
@@ -90,7 +91,7 @@ def _with_path(profile: Profile, tid: int) -> Profile:
 
 
 def _tell_unread(profile: Profile) -> None:
-    profile.comments += [remark for remark in CLIENT.remarks() if remark not in profile.comments]
+    profile.comments += [remark for remark in (*CLIENT.remarks(), *HOLDER.remarks()) if remark not in profile.comments]
 
 
 def _publish(results: Results, stem: str, profile: Profile) -> None:

@@ -1,30 +1,41 @@
-"""Puts probes on as many functions of a file as the kernel takes, and tells which it refuses.
-
-The kernel refuses a probe on an instruction that it can neither emulate nor step, such as one with a lock prefix: not
-when the probe is made, but when a process maps the file. While a file is mapped here, it is refused at once. A link of
-many functions fails as a whole: it is made again of its halves.
-"""
+"""Puts programs on functions of files: the process that holds the probes does it (`holder`)."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import mmap
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..holder.client import HOLDER, Withheld
+from ..holder.links import AT_RETURN, Place
+from ..outside.reads import is_copy
 from .bpfobject import Link, Object
 from .libbpf import BpfError
-from .uprobes import Place, Way, attach
+from .uprobes import Way
 
-SECONDS = 5.0
-"""For a file whose functions are refused again and again; those that are left have no probe then."""
-NOT_SUPPORTED = 524
-"""ENOTSUPP of include/linux/errno.h: what the kernel says of such an instruction."""
-NO_TIME = errno.ETIME
-_OF_A_PLACE = frozenset((NOT_SUPPORTED, errno.EOPNOTSUPP, errno.EINVAL, errno.EIO))
-"""Other errors are not those of single functions."""
+LOCKED = "scope_locked"
+"""The program that lists locked address spaces."""
+
+
+class WithheldError(BpfError):
+    """There is no probe because the kernel would wait for other processes."""
+
+    def __init__(self) -> None:
+        super().__init__("attach uprobes", errno.EBUSY, [])
+        self.cause = "the kernel would wait for a process that keeps its address space locked"
+
+
+class Held(Link):
+    """Probes that the other process holds."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__(0)
+        self._key = key
+
+    def close(self) -> None:
+        key, self._key = self._key, 0
+        if key:
+            HOLDER.close(key)
 
 
 @dataclass
@@ -38,43 +49,31 @@ class Attached:
 def attach_possible(
     loaded: Object, way: Way, names: tuple[str, str, str], fd: int, places: Sequence[Place]
 ) -> Attached:
-    """Like `attach`; BpfError if the kernel refuses all, or for an error that is not of some functions alone."""
-    found, until = Attached(), time.monotonic() + SECONDS
-    # One event per function is slow to make again.
-    size = 1 if way is Way.SINGLE else len(places)
-    left = [places[i : i + size] for i in reversed(range(0, len(places), size))]
-    try:
-        with _mapped(fd):
-            while left:
-                part = left.pop()
-                if time.monotonic() >= until and found.refused:
-                    found.refused |= dict.fromkeys(part, NO_TIME)
-                    continue
-                try:
-                    found.links += attach(loaded, way, names, fd, part)
-                except BpfError as error:
-                    if error.number not in _OF_A_PLACE:
-                        raise
-                    if len(part) == 1:
-                        found.refused[part[0]] = error.number
-                        if len(found.refused) == len(places):
-                            raise
-                    else:
-                        left += [part[len(part) // 2 :], part[: len(part) // 2]]
-    except BaseException:
-        for link in found.links:
-            link.close()
-        raise
-    return found
+    """Attaches programs to those of the ``places`` of an open file that the kernel takes, at entry and return. BpfError
+    if it refuses all, or for an error that is not of some places alone; WithheldError.
+
+    ``names`` of the loaded programs: for both in one, for the entry, for the return; "" for none.
+    """
+    both, entry, end = names
+    # Returns first: every call that is seen to begin is seen to end.
+    steps = [(both, 0)] if way is Way.SESSION else [(end, AT_RETURN), (entry, 0)]
+    return _attached(loaded, way, [step for step in steps if step[0]], fd, places)
 
 
-@contextlib.contextmanager
-def _mapped(fd: int) -> Iterator[None]:
-    """The file is mapped as a library is, though not for execution."""
+def attach_entry(loaded: Object, name: str, fd: int, offset: int) -> Link:
+    """Attaches a program to one instruction of an open file. BpfError, WithheldError as above."""
+    (link,) = _attached(loaded, Way.SINGLE, [(name, 0)], fd, [Place(offset, 0)]).links
+    return link
+
+
+def _attached(loaded: Object, way: Way, steps: Sequence[tuple[str, int]], fd: int, places: Sequence[Place]) -> Attached:
+    if is_copy(fd):
+        raise BpfError("it is on a file system of an ordinary user, which could make a probe wait", errno.EPERM, [])
+    programs = [(loaded.programs[name].fd, flags) for name, flags in steps]
     try:
-        memory = mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
-    except (OSError, ValueError):
-        yield  # then the kernel refuses what it does when a process maps the file
-        return
-    with memory:
-        yield
+        key, refused = HOLDER.attach(loaded.iterator(LOCKED), way.attach_type, programs, fd, places)
+    except Withheld as error:
+        raise WithheldError from error
+    except OSError as error:
+        raise BpfError("attach uprobes", error.errno or 0, []) from error
+    return Attached([Held(key)], refused)

@@ -42,9 +42,13 @@ class Link:
         if pointer:
             library().bpf_link__destroy(pointer)
 
+    @property
+    def fd(self) -> int:
+        return int(library().bpf_link__fd(self._pointer))
+
     def read_iterator(self) -> bytes:
         """Runs an iterator program over all its objects and returns its output."""
-        fd = check(library().bpf_iter_create(library().bpf_link__fd(self._pointer)), "BPF iterator")
+        fd = check(library().bpf_iter_create(self.fd), "BPF iterator")
         chunks = []
         try:
             while chunk := os.read(fd, 1 << 16):
@@ -137,6 +141,7 @@ class Object:
         opened = library().bpf_object__open_file(os.fsencode(path), byref(options))
         self._pointer: int | None = check_pointer(opened, f"open {path.name}")
         self._loaded = False
+        self._iterators: dict[str, Link] = {}
         self.programs = {program.name: program for program in self._each_program()}
         self._variables = {**self._section(".rodata"), **self._section(".bss")}
 
@@ -190,7 +195,17 @@ class Object:
         self._loaded = True
         take_log()
 
+    def iterator(self, name: str) -> int | None:
+        """The descriptor of a link of an iterator's program, which stays open; None if it was not loaded. BpfError."""
+        if not self.programs[name].is_loaded:
+            return None
+        if name not in self._iterators:
+            self._iterators[name] = self.programs[name].attach_iterator()
+        return self._iterators[name].fd
+
     def close(self) -> None:
+        while self._iterators:
+            self._iterators.popitem()[1].close()
         # Forgotten first: after a Ctrl-C in between, a second close must not free it again.
         pointer, self._pointer = self._pointer, None
         if pointer:

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Mapping
 from enum import IntEnum
 
+from ..holder.links import bpf
 from .libbpf import BpfError, check, library
-from .uprobes import bpf
 
 _INSTRUCTION = struct.Struct("<BBhi")
 """struct bpf_insn: code, registers, off, imm."""

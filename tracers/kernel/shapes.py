@@ -29,7 +29,8 @@ class Shape:
     """One way of using the kernel. ``raw``: raw tracepoints and a hash by tid, not BTF-typed ones and task storage.
 
     ``seed`` and ``dump`` name the iterator programs; without them user space fills and reads the hash.
-    ``sleepers``: the iterator that lists sleeping threads for user space to walk.
+    ``sleepers``: the iterator that lists sleeping threads for user space to walk. ``locked``: the one that lists locked
+    address spaces; it is loaded where there are probes on files.
     ``needs``: the helper functions that a kernel has on which it should load.
     """
 
@@ -39,6 +40,7 @@ class Shape:
     seed: str = ""
     dump: str = ""
     sleepers: str = ""
+    locked: str = ""
     needs: tuple[str, ...] = ()
 
     @property
@@ -57,6 +59,7 @@ SHAPES = (
         seed="scope_seed",
         dump="scope_dump",
         sleepers="scope_sleepers",
+        locked="scope_locked",
         needs=("task_storage_get", "task_pt_regs", "copy_from_user_task"),
     ),
     # bpf_task_pt_regs() (dd6e10fbd9fb, 5.15): kernel stacks are recognised.
@@ -67,6 +70,7 @@ SHAPES = (
         seed="scope_seed",
         dump="scope_dump",
         sleepers="scope_sleepers",
+        locked="scope_locked",
         needs=("task_storage_get", "task_pt_regs"),
     ),
     # Task storage for tracing programs (a10787e6d58c, 5.13).
@@ -77,6 +81,7 @@ SHAPES = (
         seed="scope_seed",
         dump="scope_dump",
         sleepers="scope_sleepers",
+        locked="scope_locked",
         needs=("task_storage_get",),
     ),
     # With --btf: a kernel without its own BTF has no BTF-typed programs and no iterators.

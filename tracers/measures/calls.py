@@ -142,6 +142,8 @@ class Calls(Summed):
             self._given_way = best_way()
         return self._given_way
 
+    on_files = True
+
     @property
     def placed(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.PROBES[:1] if self.way is Way.SESSION else self.PROBES[1:]

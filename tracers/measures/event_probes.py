@@ -10,6 +10,7 @@ from ...converters.base.text import printable
 from ...converters.base.units import plural
 from ..apis.entries import CODE, entry
 from ..apis.events import KERNEL, TRACEPOINT, Events, nearest
+from ..holder.links import Place
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.functions import Function, find_functions, function_names
 from ..images.usdt import UsdtProbe, usdt_probes
@@ -17,7 +18,7 @@ from ..kernel.attaching import attach_possible
 from ..kernel.bpfobject import Object
 from ..kernel.libbpf import BpfError
 from ..kernel.tracepoints import attach_function, attach_tracepoint, has_kprobes, kernel_functions, tracepoints
-from ..kernel.uprobes import Place, Way
+from ..kernel.uprobes import Way
 from .probed import MOST_PROBES, Probe, Probed, of_another_machine, some
 
 NUMBER = (1 << 32) - 1

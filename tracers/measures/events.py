@@ -61,6 +61,10 @@ class Events(Summed):
         return self._given_way
 
     @property
+    def on_files(self) -> bool:  # type: ignore[override]
+        return bool(self._wanted.libraries)
+
+    @property
     def placed(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.counting
 

@@ -13,14 +13,16 @@ from ..apis import copies, cuda
 from ..apis.entries import CODE, entry
 from ..apis.wanted import Wanted, is_safe
 from ..base.budget import Seconds, reading
+from ..holder.links import Place
+from ..holder.making import NO_TIME, NOT_SUPPORTED, SECONDS
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST, Root, open_mapped
 from ..images.functions import Function, find_functions, function_names, is_of_go
 from ..images.maps import Mapping
-from ..kernel.attaching import NO_TIME, NOT_SUPPORTED, SECONDS, attach_possible
+from ..kernel.attaching import WithheldError, attach_possible
 from ..kernel.bpfobject import Link, Object
 from ..kernel.libbpf import BpfError
-from ..kernel.uprobes import Place, Way
+from ..kernel.uprobes import Way
 
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/calls.bpf.c."""
@@ -122,7 +124,7 @@ class Probed(Link):
         except ElfError as error:
             self._refuse(path, str(error), is_program=is_program)
         except BpfError as error:
-            self._refuse(path, error.cause, is_program=is_program)
+            self._refuse(path, error.cause, is_program=is_program and not isinstance(error, WithheldError))
         finally:
             os.close(fd)
 

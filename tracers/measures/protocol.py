@@ -174,6 +174,8 @@ class Measure(Protocol):
     """Loaded, and attached as their sections say."""
     placed: tuple[str, ...] = ()
     """Loaded, and attached by `attach`."""
+    on_files: bool = False
+    """Some of them at functions of files."""
     entries: str = ""
     """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
     slot: int = 0

@@ -14,17 +14,16 @@ import os
 import select
 import signal
 import socket
-import sys
 import threading
 import time
 from array import array
 from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 from ...converters.base.units import plural
 from .child import GOES_ON, serve
 from .lookups import SHARED
+from .starting import BEGAN, STATE, received, started, stat_of
 
 _PATIENCE = (1.0, 0.4, 0.2, 0.1)
 """Seconds for an answer, by how often there was none; the last one stays."""
@@ -34,11 +33,6 @@ _LONGEST = 2.0
 """Seconds for an answer that makes progress."""
 _MOST = 8
 """Processes that may be abandoned."""
-_PACKET = 1 << 17
-_FDS = 256
-"""Descriptors in an answer."""
-_CODE = "import sys; sys.path.append(sys.argv.pop()); from outside.child import main; main()"
-"""Only this package is imported, and none of the project's parents: they would take longer."""
 
 
 class NotRead(OSError):
@@ -54,7 +48,7 @@ class _Child:
         try:
             os.ftruncate(memory, SHARED + 8)
             self.shared = mmap.mmap(memory, SHARED + 8)
-            self.pid = _started(theirs.fileno(), memory)
+            self.pid = started("outside.child", (theirs.fileno(), memory), serve)
         except BaseException:
             ours.close()
             raise
@@ -76,55 +70,6 @@ class _Child:
         return True
 
 
-def _started(link: int, memory: int) -> int:
-    """Starts the process with these two descriptors and no others; returns its id."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    words = [sys.executable, "-I", "-S", "-c", _CODE, "3", "4", str(os.getpid()), folder]
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    # Numbers that none of the final ones is, so that no copy replaces one that is still needed.
-    copies = [os.dup(fd) for fd in (link, memory)]
-    high = [_above(fd) for fd in copies]
-    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
-    actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(high, 3)]
-    try:
-        return os.posix_spawn(
-            sys.executable, words, {}, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
-        )
-    except PermissionError:
-        if os.geteuid() == 0:
-            raise
-        return _copied(link, memory)
-    finally:
-        for fd in (null, *copies, *high):
-            os.close(fd)
-
-
-def _copied(link: int, memory: int) -> int:
-    """The same by a copy of this process: its user may not execute the interpreter, as after a change of user."""
-    parent = os.getpid()
-    if pid := os.fork():
-        return pid
-    try:
-        os.setsid()
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        kept = sorted((-1, link, memory, os.sysconf("SC_OPEN_MAX")))
-        for below, above in pairwise(kept):
-            os.closerange(below + 1, above)
-        serve(link, memory, parent)
-    finally:
-        os._exit(0)
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-
-
-def _above(fd: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16)
-
-
 class Client:
     """One for this process. What it returns is hostile input."""
 
@@ -142,7 +87,7 @@ class Client:
         self.unread: Counter[str] = Counter()
         """How many requests had no answer, by what was asked about; or were not made for that reason."""
         self.pids: set[int] = set()
-        """Processes that were started to read others."""
+        """Processes of ours that are no part of what is traced: those that read others, and those that hold probes."""
         self.partly: set[int] = set()
         """Processes of whose maps a part was read."""
 
@@ -209,10 +154,10 @@ class Client:
         last = time.monotonic() + _LONGEST
         while True:
             if not poll.poll(min(self._patience(), max(last - time.monotonic(), 0)) * 1000):
-                if time.monotonic() < last and _state(child.pid) == b"R":
+                if time.monotonic() < last and stat_of(child.pid, STATE) == b"R":
                     continue  # it works, or has no core
                 raise TimeoutError
-            data, fds = _received(child.link)
+            data, fds = received(child.link)
             if not data:
                 raise BrokenPipeError
             answered, error, result = marshal.loads(data)
@@ -269,33 +214,9 @@ class Client:
             child.link.close()
 
 
-def _received(link: socket.socket) -> tuple[bytes, list[int]]:
-    """A packet; the descriptors that come with it are closed at an exec."""
-    fds = array("i")
-    data, ancillary, _, _ = link.recvmsg(_PACKET, socket.CMSG_SPACE(_FDS * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
-    for level, kind, content in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            fds.frombytes(content[: len(content) // fds.itemsize * fds.itemsize])
-    return data, fds.tolist()
-
-
 def _began(pid: int) -> bytes:
     """When a process began, by the kernel's clock; b"" when it is gone."""
-    return _stat(pid, 19)
-
-
-def _state(pid: int) -> bytes:
-    """The letter of its state; b"" when it is gone."""
-    return _stat(pid, 0)
-
-
-def _stat(pid: int, field: int) -> bytes:
-    """A field behind the name in /proc/PID/stat, which asks nobody."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read(4096).rpartition(b")")[2].split()[field]
-    except (OSError, IndexError):
-        return b""
+    return stat_of(pid, BEGAN)
 
 
 CLIENT = Client()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+from collections.abc import Collection
 
 from .lookups import head_of
 
@@ -23,17 +24,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def drop_rights() -> None:
     """Keeps what reading takes. Each step as far as it is allowed: the first three need no privilege."""
     _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    _tell_kernel("oom_score_adj", "900")
+    keep_rights(_CAPABILITIES, "outside reads")
+
+
+def keep_rights(wanted: Collection[int], name: str) -> None:
+    """Keeps these capabilities, and gives the process a name. CAP_CHECKPOINT_RESTORE is instead of CAP_SYS_ADMIN."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     os.chdir("/")
-    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for path, text in (("oom_score_adj", "900"), ("comm", "outside reads")):
-        try:
-            with open(f"/proc/self/{path}", "w") as file:
-                file.write(text)
-        except OSError:
-            pass
-    kept = _capabilities()
+    _tell_kernel("comm", name)
+    kept = _capabilities(wanted)
     if kept is not None and (number := _SYS_CAPSET.get(os.uname().machine)):
         low, high = kept & 0xFFFFFFFF, kept >> 32
         head = (ctypes.c_uint32 * 2)(_VERSION_3, 0)  # of ourselves
@@ -41,11 +43,19 @@ def drop_rights() -> None:
         _libc.syscall(ctypes.c_long(number), head, data)
 
 
-def _capabilities() -> int | None:
+def _tell_kernel(path: str, text: str) -> None:
+    try:
+        with open(f"/proc/self/{path}", "w") as file:
+            file.write(text)
+    except OSError:
+        pass
+
+
+def _capabilities(numbers: Collection[int]) -> int | None:
     """Those of ours that stay; None if /proc does not tell."""
     for line in (head_of("/proc/self/status", 1 << 14) or b"").split(b"\n"):
         if line.startswith(b"CapPrm:"):
             ours = int(line[7:], 16)
-            wanted = sum(1 << number for number in _CAPABILITIES) & ours
+            wanted = sum(1 << number for number in numbers) & ours
             return wanted & ~(1 << _SYS_ADMIN) if wanted >> _CHECKPOINT_RESTORE & 1 else wanted
     return None

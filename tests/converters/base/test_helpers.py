@@ -28,7 +28,7 @@ EXCEPTIONS = {
     "tracers/engines/ebpf/intervals.py": "a copy of this process, which sets marks while it stays",
     "tracers/engines/eu_stack/continuing.py": "a copy of this process, which outlives it by a moment",
     "tracers/engines/perf/passing.py": "a copy of this process, between two pipes",
-    "tracers/outside/client.py": "what reads other processes: it gives up its rights itself, and begins sooner",
+    "tracers/outside/starting.py": "what reads other processes, and what holds probes: they give up rights themselves",
     "tracers/unwind/worker.py": "a copy of this process, which gives up its rights",
     "tracers/kernel/tracefs.py": "a copy of this process, which mounts tracefs in a mount namespace of its own",
     "tracers/kernel/breakpoints.py": "a copy of this process, on which breakpoints are tried",

@@ -3,6 +3,8 @@
  *	stack	threads sleep with their callers' frames there
  *	args	its arguments and environment are there
  *	lock	a reader waits for it with the lock of the address space, and a writer behind that one
+ *	hold	only the reader
+ *	fork	a fork behind the reader
  *	root	its root directory is the folder WHERE
  *	tmp	WHERE is mounted at its /tmp and /usr/lib/debug
  *	code	it sleeps in a library that is there
@@ -166,11 +168,27 @@ static void *writer(void *argument)
 	return argument;
 }
 
-static void hold_lock(void)
+static void *forker(void *argument)
 {
+	while (!arrived)
+		usleep(1000);
+	usleep(50000);
+	if (!fork())
+		_exit(0);
+	return argument;
+}
+
+static void *nobody(void *argument)
+{
+	return argument;
+}
+
+static void hold_lock(const char *how)
+{
+	void *(*behind)(void *) = !strcmp(how, "lock") ? writer : !strcmp(how, "fork") ? forker : nobody;
 	pthread_t threads[2];
 
-	if (pthread_create(&threads[0], NULL, writer, NULL) || pthread_create(&threads[1], NULL, reader, NULL))
+	if (pthread_create(&threads[0], NULL, behind, NULL) || pthread_create(&threads[1], NULL, reader, NULL))
 		errx(1, "pthread_create");
 	usleep(200000);
 }
@@ -207,7 +225,7 @@ static void become_user(void)
 int main(int argc, char **argv, char **environment)
 {
 	if (argc != 3)
-		errx(2, "usage: stuck stack|args|lock|root|tmp|code WHERE");
+		errx(2, "usage: stuck stack|args|lock|hold|fork|root|tmp|code WHERE");
 	char how[16];
 
 	snprintf(how, sizeof(how), "%s", argv[1]);
@@ -227,13 +245,13 @@ int main(int argc, char **argv, char **environment)
 		begin_stacks();
 	else if (!strcmp(how, "args"))
 		lose_arguments(argv, environment);
-	else if (!strcmp(how, "lock"))
+	else if (!strcmp(how, "lock") || !strcmp(how, "hold") || !strcmp(how, "fork"))
 		lose(missing = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE);
 	if (faults < 0)
 		kill(getppid(), SIGUSR1);
 	usleep(50000);
 	if (missing)
-		hold_lock();
+		hold_lock(how);
 	char line[64];
 	int bytes = snprintf(line, sizeof(line), "ready %d\n", getpid());
 

@@ -152,6 +152,8 @@ def test_ctrl_c_while_it_is_closed(kind: type[Link] | type[Object], monkeypatch:
     monkeypatch.setattr(bpfobject, "library", Library)
     thing = object.__new__(kind)
     thing._pointer = 4096
+    if isinstance(thing, Object):
+        thing._iterators = {}
     with pytest.raises(KeyboardInterrupt):
         thing.close()
     thing.close()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from stallscope.tracers.base import privilege
+from stallscope.tracers.holder.links import Place
 from stallscope.tracers.kernel import uprobes
-from stallscope.tracers.kernel.uprobes import Descriptor, Place, Way, best_way
+from stallscope.tracers.kernel.uprobes import Way, best_way
 
 
 def kernel(monkeypatch: pytest.MonkeyPatch, *known: int, refuses: bool = False) -> None:
@@ -24,7 +25,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, *known: int, refuses: bool = False) 
         raise OSError(errno.EBADF if attach_type in known else errno.EINVAL, "")
 
     monkeypatch.setattr(uprobes, "_load_nothing", load)
-    monkeypatch.setattr(uprobes, "_link", link)
+    monkeypatch.setattr(uprobes, "link_many", link)
     monkeypatch.setattr(uprobes.os, "close", lambda _: None)
 
 
@@ -47,15 +48,5 @@ def test_this_kernel(require: Callable[[bool, str], None]) -> None:
 
 
 def test_layouts() -> None:
-    """union bpf_attr: link_create.uprobe_multi.pid ends at 60, prog_load.expected_attach_type at 72."""
-    assert uprobes._LINK_HEAD.size == 60
+    """union bpf_attr: prog_load.expected_attach_type ends at 72."""
     assert uprobes._LOAD_HEAD.size == 72
-
-
-def test_a_descriptor_is_closed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[int] = []
-    monkeypatch.setattr(uprobes.os, "close", closed.append)
-    link = Descriptor(7)
-    link.close()
-    link.close()
-    assert closed == [7]

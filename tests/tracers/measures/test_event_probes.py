@@ -11,10 +11,12 @@ from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.events import Events, EventTarget
 from stallscope.tracers.apis.targets import Target
+from stallscope.tracers.holder.links import Place
+from stallscope.tracers.holder.making import NOT_SUPPORTED
 from stallscope.tracers.images.maps import Mapping
-from stallscope.tracers.kernel.attaching import NOT_SUPPORTED, Attached
+from stallscope.tracers.kernel.attaching import Attached
 from stallscope.tracers.kernel.libbpf import BpfError
-from stallscope.tracers.kernel.uprobes import Place, Way
+from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures import event_probes
 from stallscope.tracers.measures.event_probes import Chosen, EventProbes, chosen_in_kernel
 

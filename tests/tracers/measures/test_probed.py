@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers.apis.wanted import Library, Wanted
+from stallscope.tracers.holder.links import Place
+from stallscope.tracers.holder.making import NO_TIME, NOT_SUPPORTED
 from stallscope.tracers.images.maps import Mapping
-from stallscope.tracers.kernel.attaching import NO_TIME, NOT_SUPPORTED, Attached
+from stallscope.tracers.kernel.attaching import Attached, WithheldError
 from stallscope.tracers.kernel.libbpf import BpfError
-from stallscope.tracers.kernel.uprobes import Place, Way
+from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures import probed
 from stallscope.tracers.measures.probed import Probed
 
@@ -180,3 +182,16 @@ def test_hostile_names_are_not_printed(tmp_path: Path, attached: list[Sequence[P
     found.look(ME, mapping_of(path))
     assert attached == []
     assert not any("\x1b" in remark for remark in found.remarks())
+
+
+def test_a_file_without_probes_because_others_wait_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program, too."""
+
+    def attach(*_: object) -> Attached:
+        raise WithheldError
+
+    monkeypatch.setattr(probed, "attach_possible", attach)
+    monkeypatch.setattr(probed, "is_program", lambda *_: True)
+    mapping, found = made(tmp_path), probes()
+    found.look(ME, mapping)
+    assert found.problems == {mapping.path: "the kernel would wait for a process that keeps its address space locked"}

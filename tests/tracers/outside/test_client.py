@@ -126,16 +126,3 @@ def test_a_forked_process_has_its_own() -> None:
     assert os.waitpid(forked, 0)[1] == 0
     assert child_of(asked) == pid
     assert asked.ask("maps", os.getpid(), True)[0]
-
-
-def test_a_user_who_may_not_execute_the_interpreter(asked: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> int:
-        raise PermissionError
-
-    monkeypatch.setattr(client.os, "posix_spawn", refused)
-    monkeypatch.setattr(client.os, "geteuid", lambda: 1000)
-    pid = child_of(asked)
-    assert asked.ask("maps", os.getpid(), True, pid=os.getpid())[0]
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        assert int(file.read().rpartition(b")")[2].split()[3]) == pid  # a session of its own
-    assert len(os.listdir(f"/proc/{pid}/fd")) <= 4

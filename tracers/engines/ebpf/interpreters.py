@@ -18,11 +18,12 @@ from ...cpython.functions import Function, Inside, read_functions
 from ...cpython.layouts import Refused, check_threads, layout_of
 from ...cpython.memory import memory_of
 from ...cpython.runtime import Runtime, address_of, find_runtime, may_be_interpreter
+from ...holder.client import HOLDER
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.maps import Mapping
 from ...kernel import python
+from ...kernel.attaching import attach_entry
 from ...kernel.libbpf import BpfError
-from ...kernel.uprobes import attach_entry
 from ...symbols.process import ProcessSpaces
 from .capture import PythonFunctions
 from .probes import FREED
@@ -107,6 +108,7 @@ class Interpreters:
     def mapped(self, pid: int, mapping: Mapping) -> None:
         """A process has mapped a file."""
         if may_be_interpreter(mapping):
+            HOLDER.begin()  # it begins while the file is read
             self._mapped[pid, mapping] = None
 
     def forked(self, pid: int) -> None:

@@ -12,6 +12,7 @@ from ....converters.base.errors import StallscopeError
 from ....converters.model.states import BY_LETTER, OTHER
 from ...base import privilege, procfs
 from ...base.scope import Scope
+from ...holder.client import HOLDER
 from ...kernel.bpfmap import RingBuffer
 from ...kernel.bpfobject import Link, Object
 from ...kernel.libbpf import BpfError
@@ -98,6 +99,8 @@ class Probes:
         self._sleepers: Sleepers | None = None
         self._ids: dict[str, set[int]] = {}
         privilege.require()
+        if any(measure.on_files for measure in options.measures):
+            HOLDER.begin()
         self.object, self.shape = _load(options)
         self._stack_generation = 0
         self._life = 1 << 32
@@ -210,6 +213,7 @@ class Probes:
 
         Threads that end meanwhile are records (`RecordSink.take_rest`)."""
         CLIENT.hurry()
+        HOLDER.hurry()
         # Only then the clock: until the programs know it, they count what happens, and this process may lose its core.
         self.object.set_variable("run", self.began | 1 << 64)
         self.stopped = time.monotonic_ns()
@@ -281,6 +285,7 @@ class Probes:
         for measure in self.options.measures:
             measure.close()
         self.object.close()
+        HOLDER.end()
 
 
 def object_path() -> Path:
@@ -338,6 +343,8 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
         suffix = "_raw" if shape.raw else ""
         names = {name for measure in options.measures for name in (*measure.programs, *measure.placed)}
         python = {FREED} if options.has_python else set()
+        if options.has_python or any(measure.on_files for measure in options.measures):
+            names = {*names, *filter(None, [shape.locked])}
         loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | python)
         for measure in options.measures:
             for name, attach_type in measure.attach_types().items():
