@@ -102,6 +102,7 @@ LARGE = (
     Large("read-vtune", "a header with a long field", lambda: b'Function Stack,"' + b"x" * 200_001 + b'"\n'),
     Large("read-austin", "parentheses without an end", lambda: b"P7;T0:8;" + b"f (" * 100_000 + b";x 20\n"),
     Large("read-austin", "a file with many semicolons", lambda: b"P7;T0:8;" + b"a;" * 100_000 + b"x 20\n"),
+    Large("read-austin", "a comment with many semicolons", lambda: b"# mode: memory;T0:" + b"8;" * 65_000),
     Large("detect", "digits without an end", lambda: b"P7;T0:8;" + b"9" * 60_000 + b"x\n"),
     Large("python-lines", "numbers without an end", lambda: b"\xf4" * (1 << 18)),
     Large("code", "jumps into the middle of the jumps before", lambda: b"\x75\x13" * (1 << 17)),

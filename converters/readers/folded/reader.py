@@ -31,7 +31,7 @@ SEPARATOR = b"\n"
 """Separates stacks: the text can be cut after it."""
 
 _LINE = re.compile(rb"[^\s#].*[ \t]-?\d+(?:\.\d*)?\s*\Z")
-_HASH = re.compile(rb"#.*;.*[ \t]\d+\Z")
+_HASH = re.compile(rb"#[^;]*;.*[ \t]\d+\Z")
 """A stack of a thread whose name begins with ``#``."""
 _PAIR = re.compile(rb"(\S.*)[ \t](\d{1,36})[ \t](\d{1,36})\s*\Z", re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:\d+(?:\.\d*)?|\.\d+)\Z")
