@@ -21,7 +21,7 @@ from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import EngineUnavailable, Request
-from ..taken import Account, Taken, all_conditions, without_python
+from ..taken import OTHER_STACKS, Account, Taken, all_conditions, without_python
 from .access import obstacle, unavailable
 from .following import Following
 from .threads import Threads
@@ -202,6 +202,8 @@ class Sampling:
             failed = self._failed - self._given_up.total()
             said.append(f"eu-stack failed {failed:,} times: {self._problem}")
         said += self._unanswered()
+        if others := self._threads.put_together:
+            said.append(f"{plural(others, 'sample')} of a thread with rare stacks: in {OTHER_STACKS}, to limit memory")
         if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):
             said.append(without_python("eu-stack"))
         return said
