@@ -247,10 +247,11 @@ class _Aside:
 
     def publish(self, force: bool) -> None:
         """Gives it the name that it is to have."""
-        if force:
-            self._call(partial(_replace, self._name, self._path, self._folder))
-        else:
-            self._call(partial(_publish, self._held, self._name, self._path, self._folder))
+        function = partial(_replace) if force else partial(_publish, self._held)
+        try:
+            self._call(partial(function, self._name, self._path, self._folder))
+        except FileNotFoundError:  # it has no name any more
+            raise _replaced(self._path) from None
 
     def check(self) -> None:
         """StallscopeError if another file has the name."""
@@ -311,8 +312,6 @@ def _publish(held: int, aside: str, path: Path, folder: int) -> None:
 def _link(held: int, aside: str, path: Path, folder: int) -> None:
     """By the descriptor, see linkat(2); where there is no /proc, by the name that the file has now."""
     own = f"/proc/self/fd/{held}"
-    if not os.fstat(held).st_nlink:
-        raise _replaced(path)
     if os.path.exists(own):
         os.link(own, path.name, dst_dir_fd=folder, follow_symlinks=True)
     else:
