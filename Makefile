@@ -155,11 +155,13 @@ $(VENV)/.installed: setup.cfg pyproject.toml | packages-build
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo 'no virtual environment: $(PYTHON) lacks ensurepip (Debian: the package python3-venv of its version)' >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet 'pip>=23' -e .
+	@$(BIN)/python -I scripts/installer.py isolate
 	@touch $@
 
 dev: $(VENV)/.dev
 $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet -e '.[lint,test]'
+	@$(BIN)/python -I scripts/installer.py isolate
 	@touch $@
 
 # The probes: each to an object, all linked into one.

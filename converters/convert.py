@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import graph_options, picture_options, transform_options
-from .base import cli
+from .base import cli, memory
 from .base.collection import no_collection
 from .base.errors import StallscopeError
 from .base.rights import sudo_owner
@@ -154,7 +154,7 @@ def main(**given: Any) -> None:
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
-    with no_collection():
+    with memory.limited(), no_collection():
         profile, options = _converted(inputs, steps, given)
         if given["anonymize"]:
             from .anonymous import anonymised

@@ -1,6 +1,7 @@
 """``make install`` and ``make uninstall``: the wheel in a virtual environment of its own, its commands in PREFIX/bin.
 
-Usage: ``installer.py install PREFIX WHEEL [VERSIONS]`` and ``installer.py uninstall PREFIX``. VERSIONS is a list of
+Usage: ``installer.py install PREFIX WHEEL [VERSIONS]``, ``installer.py uninstall PREFIX``, and ``installer.py isolate``
+for the commands of the environment whose Python runs it. VERSIONS is a list of
 ``NAME==VERSION``, of which no package may differ: those with which the wheel was built. The environment is
 PREFIX/lib/stallscope; each command is a symbolic link to it. Nothing that is not ours is overwritten or removed: the
 environment is known by a marker file in it, a link by where it points. Standard library only: any Python runs it.
@@ -76,9 +77,23 @@ def install(prefix: Path, wheel: Path, versions: Path | None = None) -> None:
 def _isolate(script: Path) -> None:
     """Gives the interpreter of a command, in its first line, the option -I."""
     first, _, rest = script.read_text().partition("\n")
+    if first.startswith("#!/") and first.endswith("python -I"):
+        return
     if not first.startswith("#!/") or " " in first:
         raise _Refused(f"{script} does not begin as a command that pip has made")
     script.write_text(f"{first} -I\n{rest}")
+
+
+def isolate() -> None:
+    """The commands of this Python's environment, as `install` does it."""
+    from importlib.metadata import distribution
+
+    for entry in distribution("stallscope").entry_points:
+        if entry.group == "console_scripts":
+            try:
+                _isolate(Path(sys.prefix, "bin", entry.name))
+            except _Refused as refusal:  # where the path is too long for a first line; it isolates itself
+                print(refusal)
 
 
 def _remove(prefix: Path) -> list[Path]:
@@ -112,10 +127,14 @@ def main(arguments: list[str]) -> int:
                 install(Path(prefix).absolute(), Path(wheel).absolute())
             case ["install", prefix, wheel, versions]:
                 install(Path(prefix).absolute(), Path(wheel).absolute(), Path(versions).absolute())
+            case ["isolate"]:
+                isolate()
             case ["uninstall", prefix]:
                 uninstall(Path(prefix).absolute())
             case _:
-                print("usage: installer.py install PREFIX WHEEL [VERSIONS] | uninstall PREFIX", file=sys.stderr)
+                print(
+                    "usage: installer.py install PREFIX WHEEL [VERSIONS] | uninstall PREFIX | isolate", file=sys.stderr
+                )
                 return 2
     except _Refused as refusal:
         print(refusal, file=sys.stderr)

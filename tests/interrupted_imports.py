@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-_SITE = """
-import atexit, os, signal, sys
+_PROGRAM = """
+import atexit, os, runpy, signal, sys
 
 class Interrupting:
     count = -1
@@ -26,22 +27,27 @@ def at_exit():
         os.kill(os.getpid(), signal.SIGINT)
 
 atexit.register(at_exit)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
 class InterruptedImports:
-    """Changes of the environment that make Python do so; the modules are counted from the command's own on."""
+    """What makes Python do so; the modules are counted from the command's own on."""
 
     def __init__(self, folder: Path, module: str) -> None:
-        """``folder`` has nothing that Python would import; ``module`` is the command's."""
-        self._count = folder / "count"
-        (folder / "sitecustomize.py").write_text(_SITE)
-        self._module, self._folder = module, folder
+        """``folder`` is an empty one; ``module`` is the command's."""
+        self._count, self._program = folder / "count", folder / "interrupting.py"
+        self._program.write_text(_PROGRAM)
+        self._module = module
+
+    def run_by(self) -> list[str]:
+        """What a command line with the path of a console script begins with."""
+        return [sys.executable, "-I", str(self._program)]
 
     def at(self, number: int | str) -> dict[str, str]:
         """The signal comes with this import (the first is 0), when Python ends ("exit"), or not at all ("never")."""
         return {
-            "PYTHONPATH": str(self._folder),
             "INTERRUPT_FROM": self._module,
             "INTERRUPT_AT": str(number),
             "INTERRUPT_COUNT": str(self._count),

@@ -208,15 +208,18 @@ def wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends it, and all that it has started in its session."""
+def kill(process: subprocess.Popen[bytes], seconds: float | None = None) -> None:
+    """Ends it, and all that it has started in its session. Waits for the end, at most so many seconds."""
     import signal
 
     if process.poll() is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
-    process.wait()
+    if seconds is None:
+        process.wait()
+    else:
+        wait(process, seconds)
 
 
 def for_nobody(fd: int) -> int:

@@ -3,6 +3,9 @@
 The folder is opened once and all operations are relative to it. The content is written to a temporary file with a
 random name that is renamed only when it is complete, so no partial file is ever visible or left behind.
 
+Who owns the folder can give that name to another file: so the file gets its final name by its descriptor, where none is
+replaced, and in the end it is looked whether what has the final name is the file that was written.
+
 Named pipes and /dev/null keep nothing: they are written to as they are.
 
 What root writes for the user behind sudo is created, named and replaced with that user's rights: the kernel decides
@@ -207,7 +210,9 @@ def create(path: Path, *, force: bool = False, owner: Owner | None = None, mode:
                 yield file
                 file.flush()
                 os.fchmod(file.fileno(), mode)
+                aside.hold(file.fileno())
             aside.publish(force)
+            aside.check()
         except OSError as error:
             raise _failure(path, error) from error
         finally:
@@ -220,6 +225,7 @@ class _Aside:
     def __init__(self, path: Path, folder: int, owner: Owner | None) -> None:
         self._path, self._folder, self._owner = path, folder, owner
         self._name = _new_name()
+        self._held = -1
 
     def opened(self) -> int:
         """Its descriptor; creates it."""
@@ -235,12 +241,31 @@ class _Aside:
     def _call(self, function: Callable[[], _T]) -> _T:
         return with_rights_of(self._owner, function) if self._owner else function()
 
+    def hold(self, descriptor: int) -> None:
+        """Keeps the file open, whatever becomes of its name."""
+        self._held = os.dup(descriptor)
+
     def publish(self, force: bool) -> None:
         """Gives it the name that it is to have."""
-        self._call(partial(_replace if force else _publish, self._name, self._path, self._folder))
+        function = partial(_replace) if force else partial(_publish, self._held)
+        try:
+            self._call(partial(function, self._name, self._path, self._folder))
+        except FileNotFoundError:  # it has no name any more
+            raise _replaced(self._path) from None
+
+    def check(self) -> None:
+        """StallscopeError if another file has the name."""
+        try:
+            found = os.stat(self._path.name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            found = None
+        if found is None or not os.path.samestat(found, os.fstat(self._held)):
+            raise _replaced(self._path)
 
     def remove(self) -> None:
         """Removes it if it is there and was not published."""
+        if self._held >= 0:
+            os.close(self._held)
         with suppress(OSError):
             self._call(partial(os.unlink, self._name, dir_fd=self._folder))
 
@@ -271,10 +296,10 @@ def _replace(aside: str, path: Path, folder: int) -> None:
     os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _publish(aside: str, path: Path, folder: int) -> None:
+def _publish(held: int, aside: str, path: Path, folder: int) -> None:
     """Gives the file its name, atomically, unless the name is taken."""
     try:
-        os.link(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        _link(held, aside, path, folder)
     except FileExistsError:
         check_target(path, folder, force=False)
         raise
@@ -282,6 +307,15 @@ def _publish(aside: str, path: Path, folder: int) -> None:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
             raise
         _publish_without_links(aside, path, folder)
+
+
+def _link(held: int, aside: str, path: Path, folder: int) -> None:
+    """By the descriptor, see linkat(2); where there is no /proc, by the name that the file has now."""
+    own = f"/proc/self/fd/{held}"
+    if os.path.exists(own):
+        os.link(own, path.name, dst_dir_fd=folder, follow_symlinks=True)
+    else:
+        os.link(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
 
 
 def _publish_without_links(aside: str, path: Path, folder: int) -> None:
@@ -292,6 +326,13 @@ def _publish_without_links(aside: str, path: Path, folder: int) -> None:
     except BaseException:
         os.unlink(path.name, dir_fd=folder)
         raise
+
+
+def _replaced(path: Path) -> StallscopeError:
+    return StallscopeError(
+        f"{printable(str(path))} was replaced by somebody else while it was written",
+        "choose a folder that nobody else can write to",
+    )
 
 
 def _failure(path: Path, error: OSError) -> StallscopeError:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..base.errors import StallscopeError
+from ..base.memory import used_up
 from ..model import Profile
 from . import detect
 from .base.options import ReadOptions
@@ -146,6 +147,8 @@ def _work(task: _Task, sender: Connection) -> None:
         sender.send(("profile", _read(task)))
     except StallscopeError as error:
         sender.send(("error", (error.cause, error.remedy)))
+    except MemoryError:
+        sender.send(("error", (used_up().cause, used_up().remedy)))
 
 
 def _read(task: _Task) -> Profile:

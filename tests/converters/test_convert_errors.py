@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,33 @@ def test_closed_streams(closed: str, told: str, folded: Path) -> None:
     run = subprocess.run(f"{sys.executable} -c '{code}' {path} {closed}", shell=True, capture_output=True, text=True)
     assert run.returncode == 1
     assert told in run.stderr
+
+
+def _converted(path: Path) -> tuple[str, int]:
+    """What was said, and the largest size of the process in MiB."""
+    command = [str(Path(sys.executable).with_name("trace-convert")), str(path), "-o", str(path.with_name("out.pb.gz"))]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr
+        said = run.stderr.read()
+        _, status, usage = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+    return said, usage.ru_maxrss >> 10
+
+
+@pytest.mark.parametrize("line", [b"%d" + b"A" * 4000 + b";b 1\n", b"a;" * 1000 + b"b%d 1\n"])
+def test_a_small_input_with_gigabytes_of_stacks(line: bytes, tmp_path: Path) -> None:
+    """Distinct names, or distinct stacks of known ones. Unpacked, the same is no surprise."""
+    bomb = tmp_path / "bomb.folded.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        for number in range(150_000):
+            file.write(line % number)
+    said, size = _converted(bomb)
+    assert "bomb.folded.gz has more than 320 MiB of distinct stacks" in said
+    assert "unpack it first" in said
+    assert size < 512
+    plain = tmp_path / "plain.folded"
+    plain.write_bytes(b"".join(line % number for number in range(50_000)))
+    assert "50,000 distinct stacks" in _converted(plain)[0]
 
 
 def test_an_event_that_is_not_there_is_told_with_those_that_are(capfd: pytest.CaptureFixture[str]) -> None:

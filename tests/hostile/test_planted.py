@@ -28,12 +28,22 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "doctor": ("trace-doctor",),
     "prepare": ("trace-doctor", "--prepare"),
 }
-_FOLDERS = ("TMPDIR", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PYTHONPYCACHEPREFIX")
+_FOLDERS = (
+    "TMPDIR",
+    "HOME",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+)
 _OTHERS = {
     "DEBUGINFOD_URLS": "http://127.0.0.1:9/",
     "BROWSER": "planted",
     "PAGER": "planted",
     "PYTHONSTARTUP": "json.py",
+    "PYTHONINSPECT": "1",
+    "PYTHONHASHSEED": "0",
 }
 
 
@@ -79,3 +89,4 @@ def test_root_runs_nothing_of_a_user(name: str, attacker: Attacker, bystander: N
     assert [line for line in ran if line.startswith("0 ")] == [], outcome.text[-1000:]
     assert outcome.ended is not None
     assert "Traceback" not in outcome.text
+    assert ">>>" not in outcome.text

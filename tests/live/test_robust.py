@@ -90,12 +90,13 @@ def test_ctrl_c_at_any_stage_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "python").mkdir()
     imports = InterruptedImports(tmp_path / "python", "stallscope.tracers.offcpu")
     options = ("-p", os.getpid(), "-d", 0.1, "-o")
-    run(*options, tmp_path / "all.svg", **imports.at("never")).check_succeeded()
+    by = imports.run_by()
+    run(*options, tmp_path / "all.svg", prefix=tuple(by), **imports.at("never")).check_succeeded()
     count = imports.count
     seen = set()
     for stage in range(10):
         path = tmp_path / f"{stage}.svg"
-        finished = run(*options, path, **imports.at(count * stage // 10))
+        finished = run(*options, path, prefix=tuple(by), **imports.at(count * stage // 10))
         assert finished.err == "", stage
         # A shell says 130 also of a process that died of SIGINT.
         assert finished.status in (0, 130, -signal.SIGINT), stage

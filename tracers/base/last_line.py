@@ -7,16 +7,13 @@ command that it starts.
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
+from ...converters.base.memory import most
 
-_LEAST = 8 << 30
-"""Bytes that the tracer's data may take (RLIMIT_DATA), or a quarter of the machine's memory if that is more. A trace of
-a host with all engines and measures takes less than 1 GB."""
 _SCORE = 500
 """oom_score_adj of proc(5): the tracer counts as if it had half of the machine's memory besides."""
 _ADJUSTMENT = Path("/proc/self/oom_score_adj")
@@ -55,11 +52,6 @@ def release() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     with contextlib.suppress(OSError):
         _ADJUSTMENT.write_text(adjustment)
-
-
-def most() -> int:
-    """Bytes that the tracer's data may take."""
-    return max(_LEAST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 4)
 
 
 def _hold() -> tuple[int, str]:

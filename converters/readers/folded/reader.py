@@ -89,11 +89,12 @@ def _read_weights(source: Source, *, ordered: bool) -> Profile:
     profile = Profile([ValueType("samples", "count")], title="folded stacks")
     tally.skipped.tell(profile)
     if ordered:
-        profile.timeline = steps.timeline()
+        profile.timeline = steps.timeline(source)
     texts = list(weights)
     # Removes the texts one by one, so that not all of them are in memory together with the stacks.
     profile.samples = [
-        Sample(stack, (weights.pop(text),), labels) for text, (stack, labels) in zip(texts, _stacks(texts), strict=True)
+        Sample(stack, (weights.pop(text),), labels)
+        for text, (stack, labels) in zip(texts, _stacks(texts, source), strict=True)
     ]
     return profile
 
@@ -127,9 +128,9 @@ class _Steps:
             self._texts.append(self._known.setdefault(text, text))
             self._weights.append(weight)
 
-    def timeline(self) -> Timeline:
+    def timeline(self, source: Source) -> Timeline:
         """A timeline whose clock counts weights; one track per process or thread."""
-        stacks = zip(_stacks(self._texts), self._weights, strict=True)
+        stacks = zip(_stacks(self._texts, source), self._weights, strict=True)
         return in_order(((stack, labels, weight) for (stack, labels), weight in stacks), "count")
 
 
@@ -169,7 +170,7 @@ def _read_pairs(source: Source) -> Profile:
     profile = Profile([ValueType(AFTER, "count"), ValueType(BEFORE, "count")], title="folded stacks: before and after")
     profile.samples = [
         Sample(stack, (after, before), labels)
-        for (before, after), (stack, labels) in zip(sums.values(), _stacks(sums), strict=True)
+        for (before, after), (stack, labels) in zip(sums.values(), _stacks(sums, source), strict=True)
     ]
     skipped.tell(profile)
     return profile
@@ -252,11 +253,12 @@ def _trimmed(stack: bytes) -> bytes:
     return stack.rstrip(b";") or stack
 
 
-def _stacks(texts: Iterable[bytes]) -> Iterator[tuple[Stack, Labels]]:
-    """Yields the frames and labels of each text."""
+def _stacks(texts: Iterable[bytes], source: Source) -> Iterator[tuple[Stack, Labels]]:
+    """Yields the frames and labels of each text of ``source``. StallscopeError when that takes too much memory."""
     frames, roots = _Frames(), _Roots()
     callers: dict[bytes, tuple[Stack, Labels]] = {}
     for text in texts:
+        source.check_memory(len(text))
         caller, separator, leaf = text.rpartition(b";")
         if not separator:
             stack, labels = _split(text, frames, roots)

@@ -33,7 +33,7 @@ class Run:
 
     def __call__(self, when: int | str, *, ignored: bool = False) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._path, "--version"],
+            [*self.imports.run_by(), self._path, "--version"],
             env={**os.environ, **self.imports.at(when)},
             capture_output=True,
             text=True,
@@ -71,3 +71,50 @@ def test_where_it_is_ignored_it_stays_so(command: Run) -> None:
     finished = command(command.imports.count // 2, ignored=True)
     assert (finished.returncode, finished.stderr) == (0, "")
     assert finished.stdout
+
+
+_SCRIPT = """#!{python}
+import sys
+from stallscope.converters.base.starting import run
+sys.modules["command"] = type("Command", (), {{"main": lambda: print(sys.flags.isolated, *sys.argv[1:])}})
+if __name__ == "__main__":
+    sys.exit(run("command"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "isolated"),
+    [
+        ("PYTHONPATH", 1), ("PYTHONINSPECT", 1), ("PYTHONSTARTUP", 1), ("PYTHONUSERBASE", 1),
+        ("PYTHONDEVMODE", 1), ("PYTHONUNBUFFERED", 0), ("OTHER", 0),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_script_made_by_pip_isolates_itself(tmp_path: Path, variable: str, isolated: int, ignored: bool) -> None:
+    """Where a variable of Python's could change what it does; with the same arguments."""
+    script = tmp_path / "script"
+    script.write_text(_SCRIPT.format(python=sys.executable))
+    script.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [script, "-c", "a b"],
+        env={**kept, variable: "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        preexec_fn=ignore_ctrl_c if ignored else in_child,  # they only set signals
+    )
+    assert (done.stdout, done.stderr, done.returncode) == (f"{isolated} -c a b\n", "", 0)
+
+
+def test_commands_of_this_tree_are_isolated(tmp_path: Path) -> None:
+    """From their first instruction on: a module that is planted is not even imported at Python's start."""
+    (tmp_path / "sitecustomize.py").write_text("print('planted')\n")
+    for command in COMMANDS:
+        script = Path(sys.executable).with_name(command)
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONINSPECT": "1"}
+        done = subprocess.run(
+            [script, "--version"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"{command} ")

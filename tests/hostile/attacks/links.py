@@ -21,7 +21,7 @@ def main(path: Path, victim: Path) -> None:
             path.unlink()
         with contextlib.suppress(OSError):
             link.symlink_to(victim)
-        for other in path.parent.glob(f".{path.name}*"):  # names under which it may be written first
+        for other in path.parent.glob(".stallscope-*"):  # names under which it may be written first
             with contextlib.suppress(OSError):
                 other.unlink()
                 other.symlink_to(victim)

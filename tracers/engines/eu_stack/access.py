@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import procfs
@@ -13,6 +15,7 @@ _FLAGS = 6
 """Of a thread, in /proc/PID/stat: the place behind its name."""
 _PF_KTHREAD = 0x00200000
 """include/linux/sched.h."""
+_CLOSED = "this user may not look into"
 _DEBUGGED = "is being debugged"
 _KERNEL = "is a thread of the kernel"
 
@@ -28,7 +31,7 @@ def require_access(scope: Scope) -> None:
         raise unavailable(reasons[processes[0]], len(reasons) - 1)
     closed = [pid for pid in processes if pid not in reasons and not _is_open(pid)]
     if closed:
-        reason = f"this user may not look into process {closed[0]} ({_name(closed[0])})"
+        reason = f"{_CLOSED} process {closed[0]} ({_name(closed[0])})"
         raise unavailable(reason, len(closed) - 1)
 
 
@@ -49,6 +52,8 @@ def unavailable(reason: str, more: int = 0) -> StallscopeError:
         remedy = "use trace-offcpu or trace-oncpu, with another engine"
     elif _DEBUGGED in reason:
         remedy = "end that, or use another engine"
+    elif _CLOSED not in reason and os.geteuid() == 0:
+        remedy = "use another engine"
     else:
         remedy = "trace your own processes, or run it as root"
     return EngineUnavailable(f"{reason}, and {more:,} more" if more else reason, remedy)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 
+from ....converters.base.text import printable
 from ....converters.base.units import duration, plural
 from ....converters.model.caveats import TOO_SLOW
 from ....converters.model.states import TRACED
@@ -17,8 +20,8 @@ from ...base.progress import Progress
 from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
-from ..protocol import Request
-from ..taken import Account, Taken, all_conditions, without_python
+from ..protocol import EngineUnavailable, Request
+from ..taken import OTHER_STACKS, Account, Taken, all_conditions, without_python
 from .access import obstacle, unavailable
 from .following import Following
 from .threads import Threads
@@ -32,6 +35,10 @@ _OFTEN, _SELDOM = 0.025, 10
 _ENOUGH = 0.8
 """Part of the rate: fewer samples are told."""
 _UNSEEN = "ends of threads"
+_MOST_TOLD = 5
+"""Processes that are named where eu-stack did not answer."""
+_GIVEN_UP = 3
+"""Looks at a process at which eu-stack did not answer; then there are no more."""
 _PYTHON = "_PyEval_EvalFrame"
 """How the names of the functions of CPython's interpreter loop begin."""
 
@@ -55,6 +62,8 @@ class Sampling:
         """When a process was sampled last: ns."""
         self._processes: dict[int, str] = {}
         self._rounds, self._walks, self._failed = 0, 0, 0
+        self._given_up: Counter[int] = Counter()
+        """By process, looks at which eu-stack did not answer."""
         self._walking = 0.0
         self._problem = ""
         self._conditions = Conditions()
@@ -70,6 +79,7 @@ class Sampling:
         due = time.monotonic()
         next_look = due + _LOOK
         until = due + self._duration if self._duration is not None else None
+        self._walker.until = until if until is not None else math.inf
         try:
             with Progress(self._duration) as progress:
                 while not interrupts.requested and not ends.reached():
@@ -114,7 +124,7 @@ class Sampling:
         """A sample of every process."""
         self._rounds += 1
         for pid in sorted(self._pids):
-            if _lives(pid):
+            if self._given_up[pid] < _GIVEN_UP and _lives(pid):
                 self._sample(pid)
 
     def _sample(self, pid: int) -> None:
@@ -126,6 +136,10 @@ class Sampling:
         self._walking += walk.seconds
         for tid, seconds in walk.stopped.items():
             self._threads.stop(tid, round(seconds * 1e9))
+        if walk.given_up:
+            self._given_up[pid] += 1
+            self._failed += 1
+            return
         if walk.problem:
             if not _lives(pid):
                 return  # it has ended meanwhile
@@ -146,6 +160,8 @@ class Sampling:
         now = time.monotonic_ns()
         if not self._walks and self._problem:
             raise unavailable(f"eu-stack failed: {self._problem}")
+        if not self._walks and self._given_up:
+            raise EngineUnavailable("; ".join(self._unanswered()), "use another engine")
         accounts, rows = self._threads.finish(now)
         if self._scope.tids:
             accounts = [account for account in accounts if account.tid in self._scope.tids]
@@ -183,9 +199,24 @@ class Sampling:
             whose = "processes or threads that began and ended between two looks"
             said.append(f"{whose} used {duration(missing)} on cores: they are not shown")
         if self._problem:
-            said.append(f"eu-stack failed {self._failed:,} times: {self._problem}")
+            failed = self._failed - self._given_up.total()
+            said.append(f"eu-stack failed {failed:,} times: {self._problem}")
+        said += self._unanswered()
+        if others := self._threads.put_together:
+            said.append(f"{plural(others, 'sample')} of a thread with rare stacks: in {OTHER_STACKS}, to limit memory")
         if any(frame.name.startswith(_PYTHON) for stack in self._threads.stacks for frame in stack):
             said.append(without_python("eu-stack"))
+        return said
+
+    def _unanswered(self) -> list[str]:
+        """Which processes gave no answer, those with the most looks first."""
+        said = []
+        for pid, count in self._given_up.most_common(_MOST_TOLD):
+            whose = f"{plural(count, 'look')} at process {pid} ({printable(self._processes[pid])})"
+            then = ", and it was not looked at any more" if count >= _GIVEN_UP else ""
+            said.append(f"{whose} {'was' if count == 1 else 'were'} given up: eu-stack did not answer{then}")
+        if (others := len(self._given_up) - _MOST_TOLD) > 0:
+            said.append(f"the same of {plural(others, 'other process')}")
         return said
 
 

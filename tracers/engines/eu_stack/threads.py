@@ -20,12 +20,17 @@ from dataclasses import dataclass, field
 from ....converters.model import Frame, Stack
 from ....converters.model.states import BLOCKED, BY_LETTER, OTHER, RUNNING, TRACED, WOKEN
 from ...base import procfs
-from ..taken import NOT_SAMPLED, Account, Place, shared_out
+from ..taken import NOT_SAMPLED, OTHER_STACKS, Account, Place, shared_out
 from . import looks
 
 _NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)
 _STOPPED: Stack = (Frame("[stopped by eu-stack]", "other"),)
+_OTHERS: Stack = (Frame(OTHER_STACKS, "other"),)
 _MOST_THREADS = 1 << 16
+_MOST_KEPT = 128 << 20
+"""Bytes of distinct stacks, about: who writes into eu-stack's output can make each sample a new one."""
+_FRAME = 200
+"""Bytes of a frame without its names, about."""
 _ENDING = ("X", "x", "Z", "")
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 """ns: the unit of the moment at which a thread began, in /proc/TID/stat."""
@@ -70,6 +75,10 @@ class Threads:
         self.left_out = 0
         """Threads that were too many."""
         self.stacks: dict[Stack, Stack] = {}
+        self._kept = 0
+        """Their bytes."""
+        self.put_together = 0
+        """Samples of stacks that were too many."""
         self._threads: dict[int, _Thread] = {}
         """The last one that had each tid."""
         self._earlier: list[_Thread] = []
@@ -160,9 +169,20 @@ class Threads:
         if thread is None or letter in _ENDING:
             return
         state = _STATES.get(letter) or BY_LETTER.get(letter, OTHER)
-        key = state, self.stacks.setdefault(stack, stack)
+        key = state, self._known(stack)
         thread.weights[key] += weight
         thread.samples[key] += 1
+
+    def _known(self, stack: Stack) -> Stack:
+        known = self.stacks.get(stack)
+        if known is None:
+            size = sum(_FRAME + len(each.name) + len(each.module.path if each.module else "") for each in stack)
+            if self._kept + size > _MOST_KEPT:
+                self.put_together += 1
+                return _OTHERS
+            self._kept += size
+            known = self.stacks[stack] = stack
+        return known
 
     def stop(self, tid: int, time: int) -> None:
         """eu-stack has held the thread for so many ns."""

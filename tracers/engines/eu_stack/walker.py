@@ -4,16 +4,21 @@ eu-stack stops the threads one after the other by ptrace(2). If it dies by a sig
 process is then continued (`continuing`). So it is not ended as long as it works, not even when this process is: it has
 a session of its own, ends by itself, and writes into memory, not into a pipe.
 
-It parses the files and the memory of the process, so it is the process's own user where the kernel allows that.
+It parses the files and the memory of the process, so it is the process's own user where the kernel allows that. This
+user can stop it, give it files that never answer, and write into its output (/proc/PID/fd). So a look ends after a
+while, whatever it does; its output cannot grow beyond a size; and what it says of other processes' threads is nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
+import io
+import math
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,16 +36,22 @@ if TYPE_CHECKING:
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _SCHEDSTAT = "/proc/self/schedstat"
-_PATIENCE = 30.0
+_PATIENCE = 10.0
 """Seconds after which a run is given up."""
 _HURRY = 1.0
-"""The same when the trace is to end: the owner of the process may keep eu-stack from ending."""
+"""The same after Ctrl-C."""
+_GRACE = 2.0
+"""Seconds after the end of the trace for a look that has begun before."""
+_DYING = 0.5
+"""Seconds in which one that was killed is waited for: a file system of users (FUSE) can hold it for ever."""
 _TICK = 0.001
 """Seconds between two looks at the threads' states, which take at most half of the time."""
 _WATCHED = 64
 """Maximum number of threads that are looked at while eu-stack runs; others are before and after it."""
-_LARGEST = 64 << 20
-"""Bytes of output that are read."""
+_LARGEST, _LONGEST = 32 << 20, 4 << 10
+"""Bytes of output, and of messages."""
+_DEEPEST = 257
+"""Lines of a thread: eu-stack shows at most 256 frames, and says that there are more."""
 _THREAD = re.compile(rb"TID (\d{1,10}):")
 _ADDRESS = re.compile(rb"#\d+\s+0x([0-9a-f]{1,16})\b")
 
@@ -58,6 +69,8 @@ class Walk:
     """Seconds that eu-stack held each thread, about."""
     problem: str = ""
     """What eu-stack said if it failed."""
+    given_up: bool = False
+    """It did not answer."""
 
 
 def find_eu_stack() -> str:
@@ -111,7 +124,9 @@ class Walker:
         self._states = States()
         self._guard: Guard | None = None
         self.is_over: Callable[[], bool] = lambda: False
-        """Whether the trace is to end."""
+        """Whether the trace is to end at once."""
+        self.until = math.inf
+        """When it is to end anyway, in seconds of `time.monotonic`."""
 
     def close(self) -> None:
         """Ends what guards the processes."""
@@ -125,30 +140,26 @@ class Walker:
         walk = Walk()
         before = {tid: self._look(pid, tid) for tid in ([only] if only else procfs.tids(pid))}
         was_stopped = "T" in {seen.letter for seen in before.values()}
-        out, err = os.memfd_create("stacks", os.MFD_CLOEXEC), os.memfd_create("errors", os.MFD_CLOEXEC)
+        out, err = _memory("stacks", _LARGEST), _memory("errors", _LONGEST)
         began = time.monotonic()
         try:
             command = [self._path, *(["-1", "-p", str(only)] if only else ["-p", str(pid)]), "-m"]
             self._guard = self._guard or Guard()
             with self._guard.over(0 if was_stopped else pid) as runs:
-                process = helpers.start(
-                    command,
-                    rights=rights_for(pid),
-                    limits=helpers.Limits(written=_LARGEST),
-                    fds=[self._guard.held],
-                    stdout=out,
-                    stderr=err,
-                )
+                process = helpers.start(command, rights=rights_for(pid), fds=[self._guard.held], stdout=out, stderr=err)
                 runs(process.pid)
-                status = self._watch(process, pid, before, walk, meanwhile)
+                self._watch(process, pid, before, walk, meanwhile)
                 walk.seconds = time.monotonic() - began
                 after = {tid: self._look(pid, tid) for tid in before}
-                if status < 0 and not was_stopped:
+                if not was_stopped and (walk.given_up or process.returncode < 0):
                     go_on(pid)
-            addresses = self._read(os.pread(out, _LARGEST, 0), walk)
-            if not walk.stacks:
-                said = os.pread(err, 4096, 0).decode(errors="replace").strip().splitlines()
-                walk.problem = printable(said[0])[:200] if said else f"it ended with status {status}"
+            own = before.keys() | set(procfs.tids(pid))
+            addresses = {} if walk.given_up else self._read(_written(out), walk, own)
+            if walk.given_up:
+                walk.problem = "it did not answer"
+            elif not walk.stacks:
+                said = _written(err).decode(errors="replace").strip().splitlines()
+                walk.problem = printable(said[0])[:200] if said else _ending(process.returncode)
         finally:
             os.close(out)
             os.close(err)
@@ -169,9 +180,9 @@ class Walker:
         before: dict[int, Look],
         walk: Walk,
         meanwhile: Callable[[], None],
-    ) -> int:
-        """Looks at threads until eu-stack ends: ``before`` gets the last look before each was stopped, `Walk.stopped`
-        for how long it was. Returns eu-stack's status."""
+    ) -> None:
+        """Looks at threads until eu-stack ends, or is given up: ``before`` gets the last look before each was stopped,
+        `Walk.stopped` for how long it was."""
         tids = list(before)
         chosen = sorted(random.sample(range(len(tids)), min(len(tids), _WATCHED)))
         watched = [tids[i] for i in chosen]
@@ -190,16 +201,23 @@ class Walker:
             before.update((tid, seen) for tid, seen in list(zip(watched, looks, strict=True))[done:] if seen.letter)
             last, took = now, time.monotonic() - now
             meanwhile()
-            if now > began + (_HURRY if self.is_over() else _PATIENCE):
-                helpers.kill(process)
+            if procfs.state(process.pid) == "T" or now > self._latest(began):
+                walk.given_up = True
+                helpers.kill(process, _DYING)
+                break
         mean = sum(held.values()) / len(held) if held else 0.0
         walk.stopped = {tid: held.get(tid, mean) for tid in tids}
-        return process.returncode
 
-    def _read(self, text: bytes, walk: Walk) -> dict[int, int]:
-        """Reads stacks; returns the innermost addresses by tid."""
+    def _latest(self, began: float) -> float:
+        """When a look has to be over that began then."""
+        if self.is_over():
+            return began + _HURRY
+        return min(began + _PATIENCE, max(self.until, began) + _GRACE)
+
+    def _read(self, text: bytes, walk: Walk, own: Set[int]) -> dict[int, int]:
+        """Reads the stacks of threads among ``own``; returns the innermost addresses by tid."""
         addresses: dict[int, int] = {}
-        for tid, lines in _threads(text):
+        for tid, lines in _threads(text, own):
             frames = [frame for line in lines for frame in parse_frame(line, addrs=False) or ()]
             if frames:
                 walk.stacks[tid] = tuple(reversed(frames))
@@ -207,15 +225,39 @@ class Walker:
         return addresses
 
 
-def _threads(text: bytes) -> Sequence[tuple[int, list[bytes]]]:
-    """(tid, its lines) of the output."""
-    found: list[tuple[int, list[bytes]]] = []
-    for line in text.split(b"\n"):
-        if match := _THREAD.fullmatch(line):
-            found.append((int(match[1]), []))
-        elif line.startswith(b"#") and found:
-            found[-1][1].append(line)
-    return found
+def _memory(name: str, size: int) -> int:
+    """A file in memory that nobody can make larger, or smaller."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _written(fd: int) -> bytes:
+    """What was written to such a file: both who writes and we have its offset."""
+    return os.pread(fd, os.lseek(fd, 0, os.SEEK_CUR), 0)
+
+
+def _ending(status: int) -> str:
+    return f"it was ended by signal {-status}" if status < 0 else f"it ended with status {status}"
+
+
+def _threads(text: bytes, own: Set[int]) -> Sequence[tuple[int, list[bytes]]]:
+    """(tid, its lines) of the output, each of these threads once."""
+    found: dict[int, list[bytes]] = {}
+    lines: list[bytes] = []
+    for line in io.BytesIO(text):
+        if match := _THREAD.fullmatch(line.rstrip(b"\n")):
+            tid, lines = int(match[1]), []
+            if tid in own:
+                lines = found.setdefault(tid, lines)
+        elif line.startswith(b"#") and len(lines) < _DEEPEST:
+            lines.append(line.rstrip(b"\n"))
+    return list(found.items())
 
 
 def _address(line: bytes) -> int:

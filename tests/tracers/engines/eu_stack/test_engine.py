@@ -16,7 +16,7 @@ from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.eu_stack import engine, sampling
+from stallscope.tracers.engines.eu_stack import engine, sampling, walker
 from stallscope.tracers.engines.eu_stack.engine import EuStack
 from stallscope.tracers.engines.eu_stack.looks import look
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
@@ -48,11 +48,16 @@ def request(scope: Scope, **given: Any) -> Request:
     return Request(scope, measures, "Wall-clock time", **{"duration": 1.0, **given})
 
 
-def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+def asleep(pid: int) -> str:
+    """`TEXT` at the place where this process sleeps."""
     until = time.monotonic() + 30
-    while (seen := look(sleeper.pid, sleeper.pid)).number < 0:
+    while (seen := look(pid, pid)).number < 0:
         assert time.monotonic() < until
-    fake_eu_stack(TEXT.replace("0000000000001234", f"{seen.address:016x}"))
+    return TEXT.replace("0000000000001234", f"{seen.address:016x}")
+
+
+def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    fake_eu_stack(asleep(sleeper.pid))
     outcome = EuStack().trace(request(Scope(pids=[sleeper.pid])))
     profile = outcome.profile
     assert [column.name for column in profile.value_types] == ["wall", "count", "min", "max", "samples"]
@@ -87,7 +92,35 @@ def test_every_sample_failed(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     fake_eu_stack("echo 'eu-stack: Operation not permitted' >&2; exit 2")
     with pytest.raises(StallscopeError, match="eu-stack failed: eu-stack: Operation not permitted") as raised:
         EuStack().trace(request(Scope(pids=[sleeper.pid])))
-    assert "own processes" in raised.value.remedy
+    assert ("another engine" if os.geteuid() == 0 else "own processes") in raised.value.remedy
+
+
+def test_a_process_that_keeps_eu_stack_from_answering(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
+    """After a few looks it is left alone, and others are sampled."""
+    told = f"3 looks at process {sleeper.pid} (sleep) were given up: eu-stack did not answer"
+    with subprocess.Popen(["/bin/sleep", "60"]) as other:
+        stops = f"if [ $2 = {sleeper.pid} ]; then echo >> {tmp_path}/looks; kill -STOP $$; fi"
+        fake_eu_stack(f"{stops}; {asleep(other.pid)}")
+        profile = EuStack().trace(request(Scope(pids=[sleeper.pid, other.pid]))).profile
+        other.kill()
+    assert (tmp_path / "looks").read_text() == "\n" * 3
+    assert profile.lost["samples"] == 3
+    assert f"{told}, and it was not looked at any more" in profile.comments
+    assert not any("eu-stack failed" in comment for comment in profile.comments)
+    assert {s.label("pid") for s in profile.samples if s.stack[-1].name == "nap"} == {other.pid}
+    with pytest.raises(EngineUnavailable, match="given up: eu-stack did not answer") as raised:
+        EuStack().trace(request(Scope(pids=[sleeper.pid])))
+    assert raised.value.remedy == "use another engine"
+
+
+@pytest.mark.parametrize("script", ["kill -STOP $$", "exec sleep 1e6"])
+def test_the_end_of_the_trace_is_waited_for_by_nobody(script: str, fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    """Much less than `walker._PATIENCE` after it."""
+    fake_eu_stack(script)
+    began = time.monotonic()
+    with pytest.raises(EngineUnavailable, match="eu-stack did not answer"):
+        EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=0.3))
+    assert time.monotonic() - began < walker._PATIENCE / 2
 
 
 def test_some_samples_failed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
@@ -144,10 +177,12 @@ def test_threads_between_two_samples(fake_eu_stack: Fake, tmp_path: Path) -> Non
 
 
 def test_threads_of_a_scope(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
-    fake_eu_stack(f'{TEXT}; echo "TID 1:"; echo "#0  0x0000000000001234 other"')
+    fake_eu_stack(f'{asleep(sleeper.pid).replace("$2", "$3")}; echo "TID 1:"; echo "#0  0x0000000000001234 other"')
     profile = EuStack().trace(request(Scope(threads=[sleeper.pid]))).profile
     assert {s.label("tid") for s in profile.samples} == {sleeper.pid}
-    assert "other" not in {s.stack[-1].name for s in profile.samples}
+    names = {s.stack[-1].name for s in profile.samples}
+    assert "nap" in names
+    assert "other" not in names
 
 
 def test_what_it_does_not_do(fake_eu_stack: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -274,3 +274,17 @@ def test_threads_that_come_later_were_created(clock: dict[int, tuple[int, int]])
     clock[3] = (0, 0)
     threads.look(1, 200)
     assert {account.tid: account.created for account in threads.finish(300)[0]} == {2: False, 3: True}
+
+
+def test_rare_stacks_are_put_together(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process can make each of its stacks a new one."""
+    monkeypatch.setattr(module, "_MOST_KEPT", module._FRAME + len(F[0].name))
+    threads = Threads(100)
+    threads.look(1, 100)
+    for stack in (F, G, F):
+        threads.sample(2, "S", stack, 10)
+    clock[2] = (1000, 500)
+    _, rows = taken(threads, 1100)
+    assert rows.keys() >= {("interruptible", "f"), ("interruptible", "[other stacks]")}
+    assert ("interruptible", "g") not in rows
+    assert threads.put_together == 1

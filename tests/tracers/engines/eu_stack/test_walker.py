@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
 import random
 import shutil
 import signal
@@ -77,7 +78,7 @@ def test_something_is_done_meanwhile(fake_eu_stack: Fake, sleeper: Sleeper) -> N
     [
         ("echo 'eu-stack: no \x1b[1mpermission' >&2; exit 2", "eu-stack: no \\x1b[1mpermission"),
         ("exit 2", "it ended with status 2"),
-        ("kill -9 $$", "it ended with status -9"),
+        ("kill -9 $$", "it was ended by signal 9"),
     ],
 )
 def test_failures(script: str, problem: str, fake_eu_stack: Fake, sleeper: Sleeper) -> None:
@@ -100,7 +101,7 @@ def test_one_that_the_user_had_stopped_stays_so(fake_eu_stack: Fake, sleeper: Sl
 def test_one_that_hangs_is_given_up(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walker, "_PATIENCE", 0.1)
     walk = Walker(str(fake_eu_stack("kill -STOP $2; exec sleep 60"))).walk(sleeper.pid)
-    assert walk.problem == "it ended with status -9"
+    assert walk.given_up
     wait_for(lambda: procfs.state(sleeper.pid) == "S")
 
 
@@ -218,6 +219,60 @@ def test_one_that_hangs_when_the_trace_is_to_end(
     monkeypatch.setattr(walker, "_HURRY", 0.1)
     one = Walker(str(fake_eu_stack("kill -STOP $2; exec sleep 60")))
     one.is_over = lambda: True
-    assert one.walk(sleeper.pid).problem == "it ended with status -9"
+    assert one.walk(sleeper.pid).given_up
     one.close()
     wait_for(lambda: procfs.state(sleeper.pid) == "S")
+
+
+def test_one_that_its_user_stops(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has that user's id: he can send it signals. No time is waited for."""
+    monkeypatch.setattr(walker, "_PATIENCE", 1e6)
+    one = Walker(str(fake_eu_stack("kill -STOP $2 $$; exec sleep 1e6")))
+    assert one.walk(sleeper.pid).given_up
+    one.close()
+    wait_for(lambda: procfs.state(sleeper.pid) == "S")
+
+
+def test_one_that_hangs_at_the_end_of_the_trace(
+    fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walker, "_PATIENCE", 1e6)
+    monkeypatch.setattr(walker, "_GRACE", 0.1)
+    one = Walker(str(fake_eu_stack("exec sleep 1e6")))
+    one.until = time.monotonic()
+    assert one.walk(sleeper.pid).given_up
+
+
+def test_nobody_makes_its_output_larger() -> None:
+    """The user of the process can open it by /proc/PID/fd."""
+    fd = walker._memory("stacks", 4096)
+    try:
+        with open(f"/proc/self/fd/{fd}", "r+b", buffering=0) as file:
+            file.write(bytes(4096))
+            with pytest.raises(PermissionError):
+                file.write(b"more")
+            with pytest.raises(PermissionError):
+                file.truncate(8192)
+        with pytest.raises(PermissionError):
+            os.truncate(f"/proc/self/fd/{fd}", 0)
+        assert os.fstat(fd).st_size == 4096
+        assert walker._written(fd) == b"", "what others have written is not read, either"
+        os.write(fd, b"text")
+        assert walker._written(fd) == b"text"
+    finally:
+        os.close(fd)
+
+
+def test_more_than_there_may_be(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fits is read, and eu-stack does not wait."""
+    monkeypatch.setattr(walker, "_LARGEST", 1 << 16)
+    frames = "yes '#0  0x0000000000001234 a' | head -c 1000000"
+    walk = Walker(str(fake_eu_stack(f"echo TID {sleeper.pid}:; {frames} 2>/dev/null"))).walk(sleeper.pid)
+    assert len(walk.stacks[sleeper.pid]) == walker._DEEPEST
+    assert not walk.given_up
+
+
+def test_threads_of_others(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
+    """Who writes into its output forges stacks of his own process alone."""
+    lines = (line for tid in (1, sleeper.pid, os.getpid()) for line in (f"TID {tid}:", "#0  0x0000000000001234 forged"))
+    assert list(Walker(str(fake_eu_stack(said(*lines)))).walk(sleeper.pid).stacks) == [sleeper.pid]
