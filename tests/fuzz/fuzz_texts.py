@@ -172,7 +172,7 @@ def stap_module(data: bytes) -> None:
 
 def eu_stack(data: bytes) -> None:
     """What eu-stack prints."""
-    walker.Walker("/bin/false")._read(data, walker.Walk())
+    walker.Walker("/bin/false")._read(data, walker.Walk(), set(range(1 << 16)))
 
 
 def symbolizer_json(data: bytes) -> None:

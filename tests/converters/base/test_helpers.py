@@ -23,6 +23,7 @@ STARTS = re.compile(
 EXCEPTIONS = {
     "converters/base/confining.py": "executes what `start` was given, with fewer rights",
     "converters/base/helpers.py": "the function itself",
+    "converters/base/starting.py": "this process again, which then reads no variables of Python's",
     "converters/readers/parallel.py": "copies of this process, which read parts of one file",
     "tracers/base/launch.py": "the user's own command, with the user's rights, folder and environment",
     "tracers/engines/ebpf/intervals.py": "a copy of this process, which sets marks while it stays",
