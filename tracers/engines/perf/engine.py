@@ -107,8 +107,6 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
                 threads.names[tid] = name
         with Progress(request.duration) as progress:
             reading = Reading(recording, threads, progress, options.targets.only)
-            for pid in {pid for pid, *_ in before}:
-                reading.jit.begins(pid)
             reading.look()
             if launch and not interrupts.requested:
                 launch.go()
@@ -117,12 +115,8 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
             ended = threads.ended = recording.stop(is_over=reading.is_over)
             reading.look(ended)
             found = reading.conditions.finish(threads.pids())
-            cut = reading.drain(interrupts)
-        if cut:
-            recording.give_up()
-        elif error := recording.failure():
-            raise error
-        if cut := cut or recording.cut():
+            given_up = reading.drain(interrupts)
+        if cut := recording.ended_early(given_up):
             ended = _cut(threads, cut, ended)
         taken = _taken(options, reading, wall, ended, cut)
         return replace(taken, conditions=all_conditions(reading.conditions, found, taken.accounts))

@@ -22,8 +22,8 @@ _POLL = 0.1
 _SILENCE = 60.0
 """Seconds in which perf script has to print something: it reads a large file's symbols in a few."""
 _SILENCE_AFTER, _MOST_AFTER = 1.5, 10.0
-"""Seconds after Ctrl-C in which it has to print something, and for all that is left. A file of a traced program can make
-it wait without end, or have work for a long time."""
+"""Seconds after Ctrl-C in which it has to print something, and for all that is left. A traced program's file can
+make it wait without end, or work for a long time."""
 
 
 class Reading:
@@ -31,6 +31,8 @@ class Reading:
 
     def __init__(self, recording: Recording, threads: Threads, progress: Progress, only: frozenset[int] | None) -> None:
         self.jit = JitNames()
+        for pid in threads.pids():
+            self.jit.begins(pid)
         self._passed = Passed()
         self.records = Records(self._passed.take, self.jit.frame)
         self.conditions = Conditions()
@@ -68,6 +70,12 @@ class Reading:
 
     def drain(self, interrupts: Interrupts) -> str:
         """What is left, until perf script ends. Why it was not waited for any longer; "" if it ended."""
+        try:
+            return self._drain(interrupts)
+        finally:
+            self.jit.close()
+
+    def _drain(self, interrupts: Interrupts) -> str:
         last, asked = time.monotonic(), 0.0
         while self._goes_on:
             self._progress.show("reading stacks")

@@ -259,6 +259,16 @@ class Recording:
         self._said.seek(0)
         return self._said.read(1 << 14).decode(errors="replace")
 
+    def ended_early(self, given_up: str) -> str:
+        """How the recording ended before its end; "" otherwise. After `stop` and the end of `text`, unless that was
+        not waited for (``given_up`` says why): then all is ended. StallscopeError if perf script failed."""
+        if given_up:
+            self.give_up()
+            return given_up
+        if error := self.failure():
+            raise error
+        return self.cut()
+
     def failure(self) -> StallscopeError | None:
         """What perf script ended with, if it is an error. After the end of `text`."""
         assert self._script
