@@ -47,7 +47,8 @@ _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 _IDS = re.compile(rb"\((\d{1,10}):(\d{1,10})\)")
 _PERIOD = re.compile(rb"(\d{1,18})\s+(\S+):\s*(.*)\Z", re.DOTALL)
 _NO_MAP = b" (%b)" % NO_FILE
-ANONYMOUS = Frame("[anon]", "native")
+ANONYMOUS = "[anon]"
+_NOT_NAMED = Frame(ANONYMOUS, "native")
 _SWITCHES = (b"context-switches", b"sched:sched_switch")
 _RECORDS = {
     b"PERF_RECORD_SWITCH IN": (IN, layouts.SWITCH),
@@ -224,7 +225,7 @@ class Records:
     def _frames(self, line: bytes, pid: int) -> tuple[Frame, ...]:
         if line.endswith(_NO_MAP):
             address = _ADDRESS.match(line)
-            return ((self._named(pid, int(address[1], 16)) if address else None) or ANONYMOUS,)
+            return ((self._named(pid, int(address[1], 16)) if address else None) or _NOT_NAMED,)
         found = self._lines.get(line)
         if found is None:
             found = parse_frames(line, addrs=False, java=False) or ()
