@@ -22,7 +22,7 @@ class Passed:
         self._left: dict[bytes, int] = {}
         self._rest = b""
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | bytearray) -> None:
         """Notices, as they come."""
         data, size, left = self._rest + data, _NOTICE.size, self._left
         whole = len(data) // size * size

@@ -128,8 +128,8 @@ def start(source: int, target: int, notices: int, prepare: Callable[[], None]) -
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         prepare()
-        for number, fd in enumerate([os.dup(fd) for fd in (source, target, notices)]):
-            os.dup2(fd, number)
+        for stream, fd in enumerate([os.dup(fd) for fd in (source, target, notices)]):
+            os.dup2(fd, stream)
         _close_others()
         pass_on()
     finally:

@@ -50,16 +50,17 @@ _NO_MAP = b" (%b)" % NO_FILE
 ANONYMOUS = "[anon]"
 _NOT_NAMED = Frame(ANONYMOUS, "native")
 _SWITCHES = (b"context-switches", b"sched:sched_switch")
+_UNUSED = -1
 _RECORDS = {
     b"PERF_RECORD_SWITCH IN": (IN, layouts.SWITCH),
     b"PERF_RECORD_SWITCH OUT preempt": (PREEMPTED, layouts.SWITCH),
     b"PERF_RECORD_SWITCH OUT": (OUT, layouts.SWITCH),
     b"PERF_RECORD_FORK": (FORK, layouts.FORK),
     b"PERF_RECORD_COMM exec": (EXEC, layouts.COMM),
-    b"PERF_RECORD_COMM": (None, layouts.COMM),
+    b"PERF_RECORD_COMM": (_UNUSED, layouts.COMM),
     b"PERF_RECORD_EXIT": (EXIT, layouts.EXIT),
 }
-"""By how they begin: the kind, and perf's type; None: it is not used."""
+"""By how they begin: the kind, and perf's type."""
 _ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16}) ")
 _MOST_TEXTS, _MOST_LINES, _MOST_STACKS = 1 << 14, 1 << 16, 1 << 17
 _LONGEST = 1 << 16
@@ -181,16 +182,13 @@ class Records:
         comm, pid, tid, seconds, part, rest = first.header.groups()
         time = int(seconds + part)
         record = Record(BAD, time, int(pid), int(tid), name_of(comm.strip(b" ")))
-        if first.sample:
-            kind, of_perf = SWITCH if first.sample[2].startswith(_SWITCHES) else SAMPLE, layouts.SAMPLE
-        else:
-            kind, of_perf = _kind(rest)
+        kind, of_perf = _kind(rest, first.sample)
         self._is_forged = not self._went(of_perf, record.pid, record.tid, time)
         if self._is_forged:
             return self._bad()
         if kind == DROPPED and (lost := _LOST.match(rest)):
             return record._replace(kind=DROPPED, number=int(lost[1]))
-        if first.sample:
+        if kind in (SAMPLE, SWITCH) and first.sample:
             self._sample = record._replace(kind=kind, number=int(first.sample[1]))
             if switched := first.switched:
                 left, state = switched[1] or switched[3], switched[2] or switched[4]
@@ -199,7 +197,7 @@ class Records:
             return None
         ids = _IDS.search(rest) if kind in (FORK, EXIT) else None
         record = record._replace(pid=int(ids[1]), tid=int(ids[2])) if ids else record
-        return None if kind is None else record._replace(kind=kind)
+        return None if kind == _UNUSED else record._replace(kind=kind)
 
     def _complete(self, sample: Record) -> Record:
         text = b"\n".join(self._body)
@@ -235,8 +233,11 @@ class Records:
         return found
 
 
-def _kind(rest: bytes) -> tuple[int | None, int]:
-    """Of what follows a record's time: what it is here, and perf's type; (None, 0) if that is not known."""
+def _kind(rest: bytes, sample: re.Match[bytes] | None) -> tuple[int, int]:
+    """Of what follows a record's time: what it is here, `_UNUSED` for what is of no use, and perf's type, 0 for one
+    that is not known."""
+    if sample:
+        return SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE, layouts.SAMPLE
     if _LOST.match(rest):
         return DROPPED, layouts.LOST
-    return next((kinds for text, kinds in _RECORDS.items() if rest.startswith(text)), (None, 0))
+    return next((kinds for text, kinds in _RECORDS.items() if rest.startswith(text)), (_UNUSED, 0))
