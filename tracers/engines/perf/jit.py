@@ -9,6 +9,8 @@ from ....converters.model import Frame
 from ...symbols.perfmap import jit_frame
 from ...symbols.process import ProcessSpaces
 
+_MOST = 1 << 14
+"""Processes that are known at a time."""
 _AGAIN = 1.0
 """Seconds until a map is read again for an address that it did not have."""
 
@@ -30,6 +32,14 @@ class JitNames:
         """A process is there, or has executed another program: its user and root are looked at while they can be."""
         self._read.pop(pid, None)
         self._spaces.exec(pid)
+        while len(self._spaces.processes) > _MOST:
+            self.ends(next(iter(self._spaces.processes)))
+
+    def ends(self, pid: int) -> None:
+        """A process has ended: nothing of it is kept."""
+        self._read.pop(pid, None)
+        if number := self._spaces.replace(pid, 0):
+            self._spaces.drop(number)
 
     def frame(self, pid: int, address: int) -> Frame | None:
         """Of the code at an address; None where the process's user tells no name."""

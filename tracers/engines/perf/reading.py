@@ -14,7 +14,7 @@ from .delays import Looks
 from .jit import JitNames
 from .passed import Passed
 from .recording import Recording
-from .records import BAD, DROPPED, EXEC, FORGED, FORK, Record, Records
+from .records import BAD, DROPPED, EXEC, EXIT, FORGED, FORK, Record, Records
 from .threads import Threads
 
 _READ = 1 << 18
@@ -54,7 +54,7 @@ class Reading:
             left = _POLL if until is None else min(_POLL, until - time.monotonic())
             if left <= 0:
                 break
-            ends.wait(interrupts.wakeup, left, self._sources())
+            ends.wait(interrupts.wakeup, left, [self._recording.text])
             self._take(0)
             self.conditions.poll()
             if self._looks.is_due:
@@ -91,18 +91,13 @@ class Reading:
                 return f"perf script was ended, since it had not printed all {_MOST_AFTER:g} s after the trace"
         return ""
 
-    def _sources(self) -> list[int]:
-        return [self._recording.text, *([self._recording.notices] if self._is_told else [])]
-
     def _take(self, seconds: float) -> bool:
-        """Reads what comes in this time; whether it is text."""
-        ready = select.select(self._sources(), [], [], seconds)[0]
-        if self._recording.text in ready:
+        """Reads what comes in this time; whether it is text. Notices wake nobody: their pipe has room for many."""
+        is_text = bool(select.select([self._recording.text], [], [], seconds)[0])
+        self._read_notices()
+        if is_text:
             self._read()
-            return True
-        if ready:
-            self._read_notices()
-        return False
+        return is_text
 
     def _read_notices(self) -> None:
         """All that there are: what went to perf script was told before."""
@@ -124,6 +119,8 @@ class Reading:
                 if record.kind in (EXEC, FORK) and record.pid == record.tid > 0:
                     self.conditions.look(record.pid)
                     self.jit.begins(record.pid)
+                elif record.kind == EXIT and record.pid == record.tid:
+                    self.jit.ends(record.pid)
 
     def _is_wanted(self, record: Record) -> bool:
         return self._only is None or record.pid in self._only or record.kind in (BAD, FORGED, DROPPED)

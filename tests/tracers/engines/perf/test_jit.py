@@ -65,3 +65,17 @@ def test_maps_that_are_not_read(names: JitNames, tmp_path: Path, monkeypatch: py
 
 def test_a_process_that_is_gone(names: JitNames) -> None:
     assert names.frame(1 << 23, 0x1000) is None
+
+
+def test_processes_that_ended_are_not_kept(names: JitNames, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_MOST", 3)
+    for pid in (1, 2, 1 << 23, os.getpid()):
+        names.begins(pid)
+    assert len(names._spaces.processes) == 3, "also if nothing tells of their ends"
+    names.frame(os.getpid(), 0x1000)
+    names.ends(os.getpid())
+    names.ends(1 << 22)
+    assert len(names._spaces.processes) == 2
+    assert not names._read
+    MAP.write_text("1000 10 f\n")
+    assert names.frame(os.getpid(), 0x1000) == Frame("f", "jit"), "a thread of it goes on"
