@@ -6,7 +6,6 @@ import pytest
 from stallscope.converters.model import Frame
 from stallscope.converters.summary.ownership import is_own
 from stallscope.tracers.engines.perf import layouts, names, records
-from stallscope.tracers.engines.perf import passed as passed_module
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.records import (
     BAD,
@@ -241,10 +240,3 @@ def test_short_lines_are_not_the_begin_of_a_name() -> None:
     """They would become a part of the next thread's."""
     found = believed(b"other\n" + FIRST, went(1))
     assert [(record.kind, record.comm) for record in found] == [(BAD, ""), (SAMPLE, "x")]
-
-
-def test_records_that_are_never_printed_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passed_module, "_MOST", 4)
-    passed = Passed()
-    passed.feed(b"".join(struct.pack("=BiiQ", *went(tid)) for tid in range(10)))
-    assert [tid for tid in range(10) if passed.take(*went(tid))] == [6, 7, 8, 9]
