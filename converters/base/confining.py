@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 NOBODY_ID = 65534
 """The kernel's overflow uid and gid: no file and no folder is theirs."""
+_PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 """prctl.h."""
@@ -109,6 +110,13 @@ def confine(rights: Rights = NOBODY) -> None:
         raise OSError(number, os.strerror(number))
 
 
+def _end_with_parent() -> None:
+    """What this process executes is killed when the thread that started it has ended."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+
+
 def main(arguments: Sequence[str]) -> None:
     """``UID,GID,NETWORK`` and more groups, limits as prlimit(1) takes them, ``--``, the command, which is executed."""
     import resource
@@ -121,6 +129,7 @@ def main(arguments: Sequence[str]) -> None:
             name, _, most = word.removeprefix("--").partition("=")
             resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (int(most), int(most)))
         confine(Rights(uid, gid, groups=tuple(groups), has_network=bool(network)))
+        _end_with_parent()
         os.execv(command[0], list(command))
     except OSError as error:
         sys.exit(f"{command[0]} is not started: {error}")

@@ -273,7 +273,7 @@ def _prefix(rights: Rights, limits: Limits) -> list[str]:
     words = [prlimit, *_limit_words(limits), "--"]
     words += _own_namespaces() if becomes and not rights.has_network else ()
     kept = "-all" + "".join(f",+{name}" for name in rights.keeps) if becomes else "-all"
-    words += [setpriv, "--no-new-privs", f"--inh-caps={kept}", f"--ambient-caps={kept}"]
+    words += [setpriv, "--no-new-privs", *_ends_with_us(setpriv), f"--inh-caps={kept}", f"--ambient-caps={kept}"]
     if capabilities() & 1 << SETPCAP:
         words += [f"--bounding-set={kept}"]
     if becomes:
@@ -298,6 +298,17 @@ def _own_namespaces() -> tuple[str, ...]:
     words = unshare, "--net", "--ipc", "--"
     with contextlib.suppress(OSError):
         if run([*words, true], seconds=5).status == 0:
+            return words
+    return ()
+
+
+@functools.cache
+def _ends_with_us(setpriv: str) -> tuple[str, ...]:
+    """What ends a program when the thread that started it has ended, even by SIGKILL, and whatever it waits for. The
+    kernel forgets that when a process changes its user, so it is asked for afterwards. setpriv has it since 2.33."""
+    words, true = ("--pdeathsig=KILL",), find_program("true")
+    with contextlib.suppress(OSError):
+        if true and run([setpriv, *words, "--", true], seconds=5).status == 0:
             return words
     return ()
 

@@ -233,7 +233,10 @@ def recordings() -> Sequence[bytes]:
     executed = struct.pack("<IHHII", 3, 1 << 13, 16 + 16 + 16, 7, 7) + b"python3".ljust(16, b"\0") + ids
     exited = struct.pack("<IHHIIIIQ", 4, 0, 8 + 24 + 16, 7, 7, 7, 7, 1000) + ids
     data = struct.pack("<IHHI", 66, 0, 12, 16) + bytes(16)
-    return [b"PERFILE2" + struct.pack("<Q", 16) + data + executed + exited]
+    event = struct.pack("<IHHIIQQQ32xQ", 64, 0, 8 + 64 + 8, 1, 64, 0, 0, 1 << 16 | 7, 1000)
+    mapping = struct.pack("<IHHIIQQQ24xII", 10, 2, 72 + 8 + 24, 7, 7, 1 << 40, 4096, 0, 5, 2) + b"//anon\0\0" + ids
+    mapping += struct.pack("<Q", 1000)
+    return [b"PERFILE2" + struct.pack("<Q", 16) + event + data + executed + mapping + exited]
 
 
 def profiles() -> Sequence[bytes]:

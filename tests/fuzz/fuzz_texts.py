@@ -22,6 +22,7 @@ from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.stap.lines import Lines
 from stallscope.tracers.base import cgroups, conditions, procfs, ranks, scripts
 from stallscope.tracers.engines.eu_stack import walker
+from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.passing import Passing
 from stallscope.tracers.engines.perf.records import Records
 from stallscope.tracers.engines.perf.threads import Threads
@@ -127,7 +128,8 @@ def tracepoint(data: bytes) -> None:
 
 def perf_text(data: bytes) -> None:
     """What ``perf script`` prints, as it comes."""
-    records, state, chance = Records(), Threads(0), random.Random(len(data))
+    state, chance = Threads(0), random.Random(len(data))
+    records = Records(lambda _kind, _pid, tid, _time: tid != 7)
     at = 0
     while at < len(data):
         size = chance.choice((1 << 12, 1 << 16, 100))
@@ -144,10 +146,11 @@ def perf_text(data: bytes) -> None:
 
 def perf_data(data: bytes) -> None:
     """perf's recording, as it is passed on."""
-    passing = Passing()
-    for at in range(0, len(data), 4096):
+    passing, passed = Passing(), Passed()
+    for at in range(0, len(data) + 4096, 4096):
         b"".join(passing.feed(data[at : at + 4096]))
-    b"".join(passing.feed(b""))
+        passed.feed(passing.notices)
+        passing.notices = bytearray()
 
 
 def stap_lines(data: bytes) -> None:

@@ -23,7 +23,7 @@ PATIENCE = 20.0
 """Seconds until an attack has begun, or a process is gone."""
 _DEVICES = {"fuse": os.makedev(10, 229), "userfaultfd": os.makedev(10, 257)}
 """include/linux/miscdevice.h"""
-_PROGRAMS = ("fuse_server", "stuck", "many_maps", "threads")
+_PROGRAMS = ("fuse_server", "stuck", "many_maps", "threads", "made_code")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
 _FRAMES = ("-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
 _LONG = "x" * 60_000

@@ -11,6 +11,7 @@ import heapq
 import os
 import re
 import weakref
+from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,10 @@ class Code(NamedTuple):
     name: bytes
 
 
+def _start(code: Code) -> int:
+    return code.start
+
+
 class PerfMap:
     """The entries of one map; if several cover an address, the one written last applies."""
 
@@ -79,6 +84,13 @@ class PerfMap:
             inside = i >= 0 and address < self._code[i].end
             names.append(self._code[i].name.decode("utf-8", "backslashreplace") if inside else None)
         return names
+
+    def name_at(self, address: int) -> str | None:
+        """The raw name at one of them."""
+        i = bisect_right(self._code, address, key=_start) - 1
+        return (
+            self._code[i].name.decode("utf-8", "backslashreplace") if i >= 0 and address < self._code[i].end else None
+        )
 
     def _parse(self, text: bytes) -> list[Code]:
         entries = []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stallscope.converters.base import helpers
@@ -141,6 +145,54 @@ def test_nobody_has_no_rights(has_setpriv: bool, monkeypatch: pytest.MonkeyPatch
         spaces = run(["/usr/bin/readlink", "/proc/self/ns/net", "/proc/self/ns/ipc"], seconds=30, rights=NOBODY)
         ours = [os.readlink(f"/proc/self/ns/{name}") for name in ("net", "ipc")]
         assert not set(ours) & set(spaces.output.decode().split())
+
+
+_STARTS = """
+import os, sys, time
+from stallscope.converters.base import helpers
+if sys.argv[1] == "0":
+    helpers._util_linux = lambda name: None
+rights = helpers.Rights(65534, 65534, keeps=("syslog",)) if sys.argv[1] == "2" else helpers.NOBODY
+process = helpers.start(["/bin/cat", sys.argv[2]], rights=rights, stdout=sys.stdout.fileno())
+print(process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["without setpriv", "without rights", "with one right"])
+def test_what_has_other_rights_ends_with_us(how: str, open_path: Path, root: None) -> None:
+    """Also where it waits for a file that nobody ever opens at the other end."""
+    os.mkfifo(open_path / "fifo", 0o644)
+    number = ["without setpriv", "without rights", "with one right"].index(how)
+    command = [sys.executable, "-c", _STARTS, str(number), str(open_path / "fifo")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as ours:
+        assert ours.stdout
+        pid = int(ours.stdout.readline())
+        try:
+            until = time.monotonic() + 30
+            while Path(f"/proc/{pid}/comm").read_text() != "cat\n" and time.monotonic() < until:
+                time.sleep(0.01)
+            ours.kill()
+            # It has standard output, which ends with it.
+            assert select.select([ours.stdout], [], [], 30)[0]
+            assert ours.stdout.read() == b""
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_an_old_setpriv(monkeypatch: pytest.MonkeyPatch, root: None) -> None:
+    """It cannot end what it executes with us; all else it does."""
+    helpers._ends_with_us.cache_clear()
+    real = subprocess.Popen
+
+    def refuse(command: list[str], **rest: Any) -> subprocess.Popen[bytes]:
+        return real(["/bin/false"] if "--pdeathsig=KILL" in command else command, **rest)
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    done = run(["/bin/cat", "/proc/self/status"], seconds=30, rights=NOBODY)
+    helpers._ends_with_us.cache_clear()
+    assert b"\nUid:\t65534\t65534\t65534\t65534\n" in done.output
 
 
 def test_some_rights_stay(root: None) -> None:

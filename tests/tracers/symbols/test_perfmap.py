@@ -44,6 +44,7 @@ def test_the_last_writer_holds(entries: list[tuple[int, int]]) -> None:
     for i, (start, size) in enumerate(entries):
         truth.update(dict.fromkeys(range(start, start + size), f"n{i}"))
     assert find(text, *range(80)) == [truth.get(a) for a in range(80)]
+    assert [PerfMap(text).name_at(a) for a in range(80)] == [truth.get(a) for a in range(80)]
 
 
 def test_malformed_lines_are_counted() -> None:

@@ -115,10 +115,8 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
             ended = threads.ended = recording.stop(is_over=reading.is_over)
             reading.look(ended)
             found = reading.conditions.finish(threads.pids())
-            reading.drain()
-        if error := recording.failure():
-            raise error
-        if cut := recording.cut():
+            given_up = reading.drain(interrupts)
+        if cut := recording.ended_early(given_up):
             ended = _cut(threads, cut, ended)
         taken = _taken(options, reading, wall, ended, cut)
         return replace(taken, conditions=all_conditions(reading.conditions, found, taken.accounts))
@@ -194,7 +192,7 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     frames = {frame for each in rows.values() for place in each for frame in place.stack}
     if any(frame.name.startswith(_PYTHON) for frame in frames):
         remarks.append(_of_python(any(frame.kind == "python" for frame in frames)))
-    lost = {**threads.lost, "stacks": threads.lost["stacks"] + reading.records.left_out}
+    lost = {**threads.lost, **reading.jit.lost, "stacks": threads.lost["stacks"] + reading.records.left_out}
     if lost["events"] or threads.lost["stacks"]:
         remarks.append(_lossy(lost["events"], threads.taken, options))
     processes = {pid: threads.names.get(pid, "") for pid in {account.pid for account in accounts}}

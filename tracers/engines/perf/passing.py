@@ -7,6 +7,9 @@ an exec that is the address of the program before wherever libc was lower there,
 is started for the trace was hit in one to four of ten runs. So each exec is followed by a mapping that covers all
 others.
 
+What programs choose is changed where it would harm us (see `names`), and the tracer is told which records passed: it
+believes no others in perf script's text (see `passed`).
+
 The format is that of perf.data-file-format.txt, in its form for pipes, in the machine's order of bytes.
 """
 
@@ -18,8 +21,11 @@ import signal
 import struct
 from collections.abc import Callable, Iterator
 
+from . import names
+from .layouts import Layouts
+
 _MAGIC = b"PERFILE2"
-_COMM, _MMAP2, _TRACING_DATA = 3, 10, 66
+_MMAP, _COMM, _MMAP2, _ATTR, _TRACING_DATA = 1, 3, 10, 64, 66
 """Types of records, of perf_event.h and tools/lib/perf/include/perf/event.h."""
 _EXEC = 1 << 13
 """PERF_RECORD_MISC_COMM_EXEC."""
@@ -40,12 +46,15 @@ class Passing:
     """The recording, as it comes."""
 
     def __init__(self) -> None:
+        self.notices = bytearray()
+        """Of the records in what `feed` has returned so far: see `passed`. The caller empties it."""
+        self._layouts = Layouts()
         self._rest = b""
         self._skipped = len(_MAGIC) + 8
         """Bytes that follow and are no records: the header of the recording, or data that follow a record."""
         self._is_known = self._is_first = True
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytes | bytearray]:
         """What is to be passed on, of ``data``, which follows what was given before; b"" is the end."""
         is_end = not data
         data = self._rest + data
@@ -58,6 +67,9 @@ class Passing:
             yield data
             self._rest = b""
             return
+        yield from self._records(bytearray(data))
+
+    def _records(self, data: bytearray) -> Iterator[bytes | bytearray]:
         begin = at = 0
         while True:
             step = min(self._skipped, len(data) - at)
@@ -72,16 +84,23 @@ class Passing:
                 break
             if kind == _TRACING_DATA:
                 (self._skipped,) = struct.unpack_from("=I", data, at + _HEADER.size)
+            elif kind == _ATTR:
+                self._layouts.add(data[at : at + size])
+            elif kind in (_MMAP, _MMAP2):
+                names.replace_mapped(data, at, at + size, has_protection=kind == _MMAP2)
+            elif kind == _COMM:
+                names.replace_comm(data, at, at + size)
+            self.notices += self._layouts.notice(kind, data, at, at + size)
             at += size
             if kind == _COMM and misc & _EXEC and _SMALLEST <= size <= _LARGEST:
                 yield data[begin:at]
                 yield _covering(data[at - size : at])
                 begin = at
         yield data[begin:at]
-        self._rest = data[at:]
+        self._rest = bytes(data[at:])
 
 
-def _covering(executed: bytes) -> bytes:
+def _covering(executed: bytearray) -> bytes:
     """The record of a mapping that covers all others of a process: of its record of exec, whose time and ids it has."""
     pid, tid = struct.unpack_from("=II", executed, _HEADER.size)
     name = _HEADER.size + 8
@@ -91,8 +110,9 @@ def _covering(executed: bytes) -> bytes:
     return _HEADER.pack(_MMAP2, _USER, _HEADER.size + len(body)) + body
 
 
-def start(source: int, target: int, prepare: Callable[[], None]) -> int:
-    """Begins to pass on what comes from one descriptor to the other. Returns the process's id.
+def start(source: int, target: int, notices: int, prepare: Callable[[], None]) -> int:
+    """Begins to pass on what comes from one descriptor to the other, and to write notices of it to a third. Returns
+    the process's id.
 
     It is a copy of this process, since users who may run this program need not be able to run its interpreter.
     ``prepare`` is called in it.
@@ -108,8 +128,8 @@ def start(source: int, target: int, prepare: Callable[[], None]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         prepare()
-        os.dup2(source, 0)
-        os.dup2(target, 1)
+        for stream, fd in enumerate([os.dup(fd) for fd in (source, target, notices)]):
+            os.dup2(fd, stream)
         _close_others()
         pass_on()
     finally:
@@ -125,13 +145,21 @@ def _close_others() -> None:
 
 
 def pass_on() -> None:
-    """From standard input to standard output, until the end; then the process ends."""
+    """From standard input to standard output, notices to the place of standard error, until the end; then the process
+    ends."""
     passing, goes_on = Passing(), True
     while goes_on:
         data = os.read(0, _READ)
         goes_on = bool(data)
         for part in passing.feed(data):
-            left = memoryview(part)
-            while left:
-                left = left[os.write(1, left) :]
+            # Before perf script can print anything of it.
+            _write(2, passing.notices)
+            passing.notices = bytearray()
+            _write(1, part)
     os._exit(0)
+
+
+def _write(fd: int, data: bytes | bytearray) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]

@@ -5,6 +5,7 @@ Between them is a process of our own: see `passing`."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -40,6 +41,10 @@ them: the one right that it cannot do without (CAP_DAC_READ_SEARCH). With CAP_SY
 in /proc/kallsyms. It can write nothing, and has nobody to send anything to."""
 _MEMORY = 8 << 30
 """Bytes of address space of perf script, which maps the files."""
+_F_SETPIPE_SZ, _NOTICES = 1031, 1 << 20
+"""fcntl.h; bytes of the pipe of notices, as many as ordinary users may ask for."""
+_AT_ONCE = 1.0
+"""Seconds that a program may take to end when it is killed: one that waits for a file system may not."""
 _END_WITH_THIS = end_with_parent(signal.SIGKILL)
 _NEEDED = ("--control", "--switch-events", "--clockid")
 """Options of perf record: perf 5.10 has all."""
@@ -149,6 +154,11 @@ class Recording:
         """``record``: options that say what is recorded of whom. It is recorded from `enable` on."""
         control_read, self._control = os.pipe2(os.O_CLOEXEC)
         self._ack, ack_write = os.pipe2(os.O_CLOEXEC)
+        self.notices, told = os.pipe2(os.O_CLOEXEC)
+        """Descriptor of what the process between them tells (see `passed`); it does not wait."""
+        os.set_blocking(self.notices, False)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(told, _F_SETPIPE_SZ, _NOTICES)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._passing = 0
         """The id of the process between them, until it is reaped."""
@@ -178,8 +188,9 @@ class Recording:
         show = ["--show-switch-events", "--show-task-events", "--show-lost-events"]
         assert self._record.stdout
         passed, target = os.pipe2(os.O_CLOEXEC)
-        self._passing = passing.start(self._record.stdout.fileno(), target, _END_WITH_THIS)
+        self._passing = passing.start(self._record.stdout.fileno(), target, told, _END_WITH_THIS)
         os.close(target)
+        os.close(told)
         self._script = helpers.start(
             [perf, "script", "-i", "-", "--no-inline", "--ns", *show, "-F", fields],
             rights=_READER,
@@ -248,6 +259,16 @@ class Recording:
         self._said.seek(0)
         return self._said.read(1 << 14).decode(errors="replace")
 
+    def ended_early(self, given_up: str) -> str:
+        """How the recording ended before its end; "" otherwise. After `stop` and the end of `text`, unless that was
+        not waited for (``given_up`` says why): then all is ended. StallscopeError if perf script failed."""
+        if given_up:
+            self.give_up()
+            return given_up
+        if error := self.failure():
+            raise error
+        return self.cut()
+
     def failure(self) -> StallscopeError | None:
         """What perf script ended with, if it is an error. After the end of `text`."""
         assert self._script
@@ -272,17 +293,27 @@ class Recording:
 
     def _reap(self) -> int:
         """How the process between them has ended; waits for it."""
+        self._close_notices()
         if self._passing:
             self._passed = os.waitstatus_to_exitcode(os.waitpid(self._passing, 0)[1])
             self._passing = 0
         return self._passed
 
+    def _close_notices(self) -> None:
+        """The process between them does not wait for us any more."""
+        if self.notices >= 0:
+            os.close(self.notices)
+            self.notices = -1
+
+    def give_up(self) -> None:
+        """Ends all, however they hang, and at once: nothing more is known of how they ended."""
+        for process in filter(None, (self._script, self._record)):
+            process.kill()
+            helpers.wait(process, _AT_ONCE)
+
     def close(self) -> None:
         """Ends all."""
-        for process in filter(None, (self._record, self._script)):
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+        self.give_up()
         if self._passing:
             os.kill(self._passing, signal.SIGKILL)  # it may have ended, but nobody has reaped it
         self._reap()

@@ -1,5 +1,8 @@
 """The text of ``perf script``, as it comes, in records: samples with stacks, switches, ends of threads, losses.
 
+Names of symbols are in it as they are, ends of lines included. So a line begins a record only if that record is one
+that went to perf script (`passed`); what follows another line that looks like it is nobody's.
+
 The formats are those of tools/perf/builtin-script.c of Linux: print_sample_start(), perf_event__fprintf_switch(),
 perf_event__fprintf_task() and process_lost_event(). Frames, and the fields of sched_switch, are read by the reader of
 perf's text (`converters.readers.perf`).
@@ -8,18 +11,21 @@ perf's text (`converters.readers.perf`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ....converters.model import Frame, Stack
 from ....converters.readers.perf.lines import parse_frames
 from ....converters.readers.perf.sched_events import parse as parse_sched
-from ...symbols.perfmap import jit_frame
 from ..taken import OTHER_STACKS
+from . import layouts
+from .names import ANONYMOUS as NO_FILE
+from .names import comm as name_of
 
-SAMPLE, SWITCH, IN, OUT, PREEMPTED, FORK, EXEC, EXIT, DROPPED, BAD = range(10)
+SAMPLE, SWITCH, IN, OUT, PREEMPTED, FORK, EXEC, EXIT, DROPPED, BAD, FORGED = range(11)
 """Kinds of records: a sample of a clock or counter, a sample of a switch, switched in, out because it waits, out though
-it could go on, begun, another program, ended, lost by the kernel, not understood."""
+it could go on, begun, another program, ended, lost by the kernel, a line that is not understood, one that looks like a
+record of perf and is none, or follows one."""
 
 _HEADER = re.compile(rb"(.*) (-?\d{1,10})/(-?\d{1,10})\s+(\d{1,12})\.(\d{9}):\s+(.*)\Z", re.DOTALL)
 """Greedy: a name of 15 bytes has no room for the ids and the time."""
@@ -40,17 +46,22 @@ _LONGEST_SWITCH = 512
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 _IDS = re.compile(rb"\((\d{1,10}):(\d{1,10})\)")
 _PERIOD = re.compile(rb"(\d{1,18})\s+(\S+):\s*(.*)\Z", re.DOTALL)
-_NO_MAP = re.compile(r"\[perf-\d+\.map\]")
+_NO_MAP = b" (%b)" % NO_FILE
 ANONYMOUS = "[anon]"
+_NOT_NAMED = Frame(ANONYMOUS, "native")
 _SWITCHES = (b"context-switches", b"sched:sched_switch")
+_UNUSED = -1
 _RECORDS = {
-    b"PERF_RECORD_SWITCH IN": IN,
-    b"PERF_RECORD_SWITCH OUT preempt": PREEMPTED,
-    b"PERF_RECORD_SWITCH OUT": OUT,
-    b"PERF_RECORD_FORK": FORK,
-    b"PERF_RECORD_COMM exec": EXEC,
-    b"PERF_RECORD_EXIT": EXIT,
+    b"PERF_RECORD_SWITCH IN": (IN, layouts.SWITCH),
+    b"PERF_RECORD_SWITCH OUT preempt": (PREEMPTED, layouts.SWITCH),
+    b"PERF_RECORD_SWITCH OUT": (OUT, layouts.SWITCH),
+    b"PERF_RECORD_FORK": (FORK, layouts.FORK),
+    b"PERF_RECORD_COMM exec": (EXEC, layouts.COMM),
+    b"PERF_RECORD_COMM": (_UNUSED, layouts.COMM),
+    b"PERF_RECORD_EXIT": (EXIT, layouts.EXIT),
 }
+"""By how they begin: the kind, and perf's type."""
+_ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16}) ")
 _MOST_TEXTS, _MOST_LINES, _MOST_STACKS = 1 << 14, 1 << 16, 1 << 17
 _LONGEST = 1 << 16
 """Bytes of a line; longer ones are not understood."""
@@ -88,11 +99,9 @@ class _First(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether it lacks its end, or has only the begin of a name."""
+        """Whether it lacks its end."""
         if len(self.line) > _LONGEST_SWITCH:
             return False
-        if self.header is None:
-            return len(self.line.strip(b" ")) <= _LONGEST_NAME
         return bool(self.sample and self.sample[2] == _SWITCHES[1] and not self.switched)
 
     @property
@@ -104,15 +113,24 @@ class _First(NamedTuple):
 class Records:
     """Turns the text into records."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        went: Callable[[int, int, int, int], bool],
+        named: Callable[[int, int], Frame | None] = lambda _pid, _address: None,
+    ) -> None:
+        """``went``: whether a record of this type of perf, pid, tid and time (ns) went to perf script and has not been
+        asked for. ``named``: the frame of code that was made at run time, by pid and address."""
         self.stacks: dict[Stack, Stack] = {}
         self.left_out = 0
         """Samples whose stack was one too many."""
+        self._went, self._named = went, named
         self._texts: dict[bytes, Stack] = {}
         self._lines: dict[bytes, tuple[Frame, ...]] = {}
         self._rest = b""
         self._begun: bytes | None = None
-        """Lines that are the begin of a record's first one, as far as is known: a name in it has ends of lines."""
+        """Lines that are the begin of a switch's first one: a name in it has ends of lines."""
+        self._is_forged = False
+        """Whether the last line that looked like a record's first one was none."""
         self._sample: Record | None = None
         self._body: list[bytes] = []
 
@@ -122,12 +140,12 @@ class Records:
         self._rest = lines.pop() if data else b""
         if len(self._rest) > _LONGEST:
             self._rest = b""
-            yield Record(BAD, 0, 0, 0)
+            yield self._bad()
         for line in lines:
             yield from self._line(line)
         if not data:
             if self._begun is not None:
-                yield Record(BAD, 0, 0, 0)
+                yield self._bad()
             if self._sample:
                 yield self._complete(self._sample)
 
@@ -135,10 +153,10 @@ class Records:
         begun, self._begun = self._begun, None
         if begun is not None:
             first = _First.of(begun + b"\n" + line)
-            if first.has_a_name if first.header else first.goes_on:
+            if first.has_a_name:
                 yield from self._first_line(first)
                 return
-            yield Record(BAD, 0, 0, 0)
+            yield self._bad()
         if line.startswith(b"\t") and self._sample:
             if len(self._body) < _MOST_FRAMES and len(line) <= _LONGEST:
                 self._body.append(line)
@@ -154,63 +172,72 @@ class Records:
         elif record := self._begin(first):
             yield record
 
+    def _bad(self) -> Record:
+        return Record(FORGED if self._is_forged else BAD, 0, 0, 0)
+
     def _begin(self, first: _First) -> Record | None:
         """The record of a line that is not a frame; None of a sample, whose frames follow, and of what is not used."""
         if first.header is None:
-            return Record(BAD, 0, 0, 0)
+            return self._bad()
         comm, pid, tid, seconds, part, rest = first.header.groups()
-        time, name = int(seconds + part), comm.strip(b" ").decode(errors="surrogateescape")
-        record = Record(BAD, time, int(pid), int(tid), name)
-        if sample := first.sample:
-            kind = SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE
-            self._sample = record._replace(kind=kind, number=int(sample[1]))
+        time = int(seconds + part)
+        record = Record(BAD, time, int(pid), int(tid), name_of(comm.strip(b" ")))
+        kind, of_perf = _kind(rest, first.sample)
+        self._is_forged = not self._went(of_perf, record.pid, record.tid, time)
+        if self._is_forged:
+            return self._bad()
+        if kind == DROPPED and (lost := _LOST.match(rest)):
+            return record._replace(kind=DROPPED, number=int(lost[1]))
+        if kind in (SAMPLE, SWITCH) and first.sample:
+            self._sample = record._replace(kind=kind, number=int(first.sample[1]))
             if switched := first.switched:
                 left, state = switched[1] or switched[3], switched[2] or switched[4]
                 if event := parse_sched(_PLAIN % (pid, tid, left, state)):
                     self._sample = self._sample._replace(tid=event.tid, state=event.state)
             return None
-        if lost := _LOST.match(rest):
-            return record._replace(kind=DROPPED, number=int(lost[1]))
-        for text, kind in _RECORDS.items():
-            if rest.startswith(text):
-                ids = _IDS.search(rest) if kind in (FORK, EXIT) else None
-                record = record._replace(pid=int(ids[1]), tid=int(ids[2])) if ids else record
-                return record._replace(kind=kind)
-        return None if rest.startswith(b"PERF_RECORD_") else record
+        ids = _IDS.search(rest) if kind in (FORK, EXIT) else None
+        record = record._replace(pid=int(ids[1]), tid=int(ids[2])) if ids else record
+        return None if kind == _UNUSED else record._replace(kind=kind)
 
     def _complete(self, sample: Record) -> Record:
         text = b"\n".join(self._body)
         stack = self._texts.get(text)
         if stack is None:
-            stack = self._stack()
-            if len(self._texts) >= _MOST_TEXTS:
-                self._texts.clear()
-            self._texts[text] = stack
+            stack = self._stack(sample.pid)
+            if _NO_MAP not in text:  # else its names are those of one process, and of now
+                if len(self._texts) >= _MOST_TEXTS:
+                    self._texts.clear()
+                self._texts[text] = stack
         self._sample, self._body = None, []
         return sample._replace(stack=stack)
 
-    def _stack(self) -> Stack:
+    def _stack(self, pid: int) -> Stack:
         """Of the lines of a sample; equal stacks are one object."""
-        stack = tuple(frame for line in reversed(self._body) for frame in self._frames(line))
+        stack = tuple(frame for line in reversed(self._body) for frame in self._frames(line, pid))
         known = self.stacks.get(stack)
         if known is None and len(self.stacks) >= _MOST_STACKS:
             self.left_out += 1
             return (Frame(OTHER_STACKS, "other"),)
         return known or self.stacks.setdefault(stack, stack)
 
-    def _frames(self, line: bytes) -> tuple[Frame, ...]:
+    def _frames(self, line: bytes, pid: int) -> tuple[Frame, ...]:
+        if line.endswith(_NO_MAP):
+            address = _ADDRESS.match(line)
+            return ((self._named(pid, int(address[1], 16)) if address else None) or _NOT_NAMED,)
         found = self._lines.get(line)
         if found is None:
-            found = tuple(map(_made, parse_frames(line, addrs=False, java=False) or ()))
+            found = parse_frames(line, addrs=False, java=False) or ()
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
             self._lines[line] = found
         return found
 
 
-def _made(frame: Frame) -> Frame:
-    """The frame, if it is of code that was made at run time named as libbpf names it: perf takes all such code to be
-    of a file /tmp/perf-PID.map, even if there is none."""
-    if frame.kind != "jit":
-        return frame
-    return Frame(ANONYMOUS, "native") if _NO_MAP.fullmatch(frame.name) else jit_frame(frame.name, 0)
+def _kind(rest: bytes, sample: re.Match[bytes] | None) -> tuple[int, int]:
+    """Of what follows a record's time: what it is here, `_UNUSED` for what is of no use, and perf's type, 0 for one
+    that is not known."""
+    if sample:
+        return SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE, layouts.SAMPLE
+    if _LOST.match(rest):
+        return DROPPED, layouts.LOST
+    return next((kinds for text, kinds in _RECORDS.items() if rest.startswith(text)), (_UNUSED, 0))

@@ -29,6 +29,7 @@ _LOST: Stack = (Frame(LOST, "other"),)
 _NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)
 _NOT_STARTED: Stack = (Frame("[not started]", "other"),)
 _ENDED = "ended"
+_LOSSES = {records.BAD: "lines not understood", records.FORGED: "lines that programs forged", records.DROPPED: "events"}
 _MOST_ENDED = 1 << 16
 """Maximum number of ended threads; others are counted as lost."""
 
@@ -123,8 +124,8 @@ class Threads:
     def take(self, record: Record) -> None:
         """The next record."""
         kind = record.kind
-        if kind in (records.BAD, records.DROPPED):
-            self.lost["events" if kind == records.DROPPED else "lines not understood"] += max(record.number, 1)
+        if kind in _LOSSES:
+            self.lost[_LOSSES[kind]] += max(record.number, 1)
             return
         self.taken += 1
         if not self.began <= record.time <= self.ended or record.tid <= 0:

@@ -8,10 +8,12 @@ import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model import Frame
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base import procfs
 from stallscope.tracers.base.progress import Progress
@@ -19,6 +21,7 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine, reading
 from stallscope.tracers.engines.perf.engine import Perf
 from stallscope.tracers.engines.perf.recording import Rights
+from stallscope.tracers.engines.perf.threads import Threads
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.kernel import perf_events
 from stallscope.tracers.measures import oncpu
@@ -42,6 +45,9 @@ pytest {PID}/{PID} {{4000}}:   10101010 cpu-clock/freq=99/:
 
 pytest {PID}/{PID} {{5000}}: PERF_RECORD_LOST lost 17
 """  # noqa: W291 - as perf prints it
+
+
+CODE = {(PID, 0x15): Frame("work", "python", None, 0, "/x/y.py")}
 
 
 @pytest.fixture(autouse=True)
@@ -178,22 +184,63 @@ def test_waits_for_a_core_after_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    python = "\t 15 py::work:/x/y.py (/tmp/perf-1.map)\n\t            1543 _PyEval"
+    python = "\t 15 [unknown] (//anon)\n\t            1543 _PyEval"
+    monkeypatch.setattr(reading.JitNames, "frame", lambda _self, pid, address: CODE[pid, address])
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("\t            1543 _PyEval", python))
     profile = Perf().trace(request(OnCpu())).profile
     assert any(comment.startswith("of Python functions only the innermost") for comment in profile.comments)
     assert ("work", "python", "/x/y.py") in {(f.name, f.kind, f.file) for s in profile.samples for f in s.stack}
 
 
-def test_perf_script_that_falls_silent(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_programs_forged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no other process's, and are told."""
+    line = f"pytest {PID}/{PID} {{4500}}:   9 cpu-clock/freq=99/: \n\t  1 forged (/x/y)\n"
+    monkeypatch.setenv("FAKE_PERF_TEXT", TEXT + line)
+    monkeypatch.setenv("FAKE_PERF_UNTOLD", " 9 cpu-clock")
+    profile = Perf().trace(request(OnCpu())).profile
+    assert "forged" not in {frame.name for sample in profile.samples for frame in sample.stack}
+    assert profile.lost["lines that programs forged"] == 2
+    assert [s.values for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"]
+
+
+class _Asked:
+    """Ctrl-C, or none."""
+
+    def __init__(self, requested: bool) -> None:
+        self.requested = requested
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for without end."""
     ours, theirs = os.pipe()
     try:
-        monkeypatch.setattr(reading, "_SILENCE", 0.2)
-        one = reading.Reading.__new__(reading.Reading)
-        one._goes_on, one._recording, one._progress = True, SimpleNamespace(text=ours), Progress(1.0)  # type: ignore[assignment]
-        with pytest.raises(StallscopeError, match="printed nothing"):
-            one.drain()
+        monkeypatch.setattr(reading, "_SILENCE_AFTER" if is_asked else "_SILENCE", 0.2)
+        made: Any = SimpleNamespace(text=ours, notices=ours)
+        one = reading.Reading(made, Threads(0), Progress(1.0), None)
+        one._is_told = False
+        told = one.drain(_Asked(is_asked))  # type: ignore[arg-type]
+        assert told == "perf script was ended, since it printed nothing for 0.2 s"
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+def test_perf_script_that_has_much_to_print(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_MOST_AFTER", 0.2)
+    with open("/dev/zero", "rb") as source:
+        made: Any = SimpleNamespace(text=source.fileno(), notices=-1)
+        one = reading.Reading(made, Threads(0), Progress(1.0), None)
+        one._is_told = False
+        assert one.drain(_Asked(True)) == "perf script was ended, since it had not printed all 0.2 s after the trace"  # type: ignore[arg-type]
+
+
+def test_what_was_read_before_perf_script_fell_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_SILENCE", 0.2)
+    monkeypatch.setenv("FAKE_PERF_HANGS", "1")
+    profile = Perf().trace(request(OffCpu(), duration=0.5)).profile
+    assert profile.comments[0].startswith("perf script was ended, since it printed nothing for 0.2 s: what came after")
+    assert [s for s in profile.samples if s.stack[-1].name == "schedule"]
+    monkeypatch.setenv("FAKE_PERF_TEXT", "")
+    with pytest.raises(StallscopeError, match=r"printed nothing for 0\.2 s before it had reported anything"):
+        Perf().trace(request(OffCpu(), duration=0.1))

@@ -7,32 +7,23 @@ import time
 from pathlib import Path
 
 import pytest
+from perf_recordings import (
+    COMM,
+    HEADER,
+    IDS,
+    MMAP2,
+    SAMPLE,
+    TID,
+    TIME,
+    TRACING_DATA,
+    WHO,
+    attr,
+    comm,
+    passed,
+    record,
+)
 from stallscope.tracers.engines.perf import passing
 from stallscope.tracers.engines.perf.passing import Passing
-
-HEADER = b"PERFILE2" + struct.pack("=Q", 16)
-SAMPLE, COMM, MMAP2, TRACING_DATA = 9, 3, 10, 66
-EXEC = 1 << 13
-IDS = bytes(range(1, 33))
-"""What follows each record: thread, time, id, core."""
-
-
-def record(kind: int, body: bytes, misc: int = 2) -> bytes:
-    return struct.pack("=IHH", kind, misc, 8 + len(body)) + body
-
-
-def comm(name: bytes, misc: int = EXEC | 2) -> bytes:
-    padded = name + b"\0" * (8 - len(name) % 8)
-    return record(COMM, struct.pack("=II", 71, 72) + padded + IDS, misc)
-
-
-def passed(data: bytes, cuts: list[int] | None = None) -> bytes:
-    made, out = Passing(), b""
-    places = [0, *sorted(cuts or []), len(data)]
-    for begin, end in zip(places, places[1:], strict=False):
-        if begin < end:
-            out += b"".join(made.feed(data[begin:end]))
-    return out + b"".join(made.feed(b""))
 
 
 @pytest.mark.parametrize("name", [b"x", b"seven_b", b"eight_by", b"fifteen_letters", b""])
@@ -82,14 +73,32 @@ def test_it_comes_in_any_pieces(seed: int) -> None:
     assert passed(data, [choose.randrange(len(data)) for _ in range(choose.randrange(40))]) == passed(data)
 
 
+def test_notices_are_not_later_than_what_they_are_of() -> None:
+    made = Passing()
+    data = HEADER + attr(TID | TIME) + record(SAMPLE, WHO) + comm(b"x") + record(SAMPLE, WHO)
+    told = [len(made.notices) // 17 for _ in made.feed(data)]
+    assert told == [2, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [1, COMM, MMAP2, SAMPLE, 14, 64])
+@pytest.mark.parametrize("size", [0, 3, 8, 60, 66, 70])
+def test_records_that_are_too_short(kind: int, size: int) -> None:
+    data = HEADER + attr(TID | TIME) + record(kind, b"x" * size)
+    assert len(passed(data)) >= len(data)
+
+
 def test_its_process(tmp_path: Path) -> None:
-    data = HEADER + comm(b"x") + record(SAMPLE, bytes(60_000)) * 50
+    data = HEADER + attr(TID | TIME) + comm(b"x") + record(SAMPLE, bytes(60_000)) * 50
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_bytes(data)
     with source.open("rb") as read, target.open("wb") as write:
-        pid = passing.start(read.fileno(), write.fileno(), lambda: None)
+        told, notices = os.pipe()
+        pid = passing.start(read.fileno(), write.fileno(), notices, lambda: None)
+        os.close(notices)
         assert os.waitpid(pid, 0) == (pid, 0)
     assert target.read_bytes() == passed(data)
+    assert len(os.read(told, 1 << 16)) == 51 * 17
+    os.close(told)
 
 
 def test_it_keeps_no_other_descriptor(tmp_path: Path) -> None:
@@ -97,7 +106,7 @@ def test_it_keeps_no_other_descriptor(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(HEADER)
     read, write = os.pipe()
     with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:
-        pid = passing.start(source.fileno(), target.fileno(), lambda: time.sleep(0.1))
+        pid = passing.start(source.fileno(), target.fileno(), target.fileno(), lambda: time.sleep(0.1))
         os.close(write)
         assert os.read(read, 1) == b""
         os.close(read)
@@ -109,6 +118,6 @@ def test_nobody_reads(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with (tmp_path / "in").open("rb") as source:
-        pid = passing.start(source.fileno(), write, lambda: None)
+        pid = passing.start(source.fileno(), write, write, lambda: None)
     os.close(write)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
