@@ -14,6 +14,7 @@ from watching import Command, command_path, watch
 pytestmark = pytest.mark.usefixtures("hostile", "nothing_left")
 
 _FORGED, _TRUE = "forged_name", "true_name"
+_BUILD_ID = "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"
 _LIBRARY = """
 #include <time.h>
 __attribute__((noinline)) void NAME(void)
@@ -67,10 +68,9 @@ def test_descriptors_of_file_systems_that_are_gone(attacker: Attacker, outputs: 
 
 def test_a_build_id_is_no_name(attacker: Attacker, outputs: Path) -> None:
     """A file that says it is another one gives its names to no stacks of another user."""
-    build_id = "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"
     true, forged = attacker.programs / "libtrue.so", attacker.home / "libforged.so"
     for path, name in ((true, _TRUE), (forged, _FORGED)):
-        command = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", build_id, f"-DNAME={name}"]
+        command = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", _BUILD_ID, f"-DNAME={name}"]
         subprocess.run([*command, "-x", "c", "-", "-o", path], input=_LIBRARY, text=True, check=True)
     os.chown(forged, attacker.uid, attacker.uid)
     with Command(command_path("trace-offcpu"), "-a", "-o", outputs / "out.folded") as running:
@@ -84,3 +84,24 @@ def test_a_build_id_is_no_name(attacker: Attacker, outputs: Path) -> None:
     stacks = {pid: "\n".join(line for line in lines if f"-{pid};" in line) for pid in (forger, victim)}
     assert _TRUE in stacks[victim]
     assert _FORGED not in stacks[victim]
+
+
+def test_a_debug_file_of_a_mount_namespace_names_nothing_in_others(attacker: Attacker, outputs: Path) -> None:
+    """Of a library of root's, which both map: the attacker's process comes first."""
+    source = _LIBRARY.replace("void NAME(void)", "static void NAME(void)")
+    true, forged = attacker.programs / "libstripped.so", attacker.home / "forged.debug"
+    for path, name, flag in ((true, _TRUE, "-s"), (forged, _FORGED, "-g")):
+        command = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", _BUILD_ID, f"-DNAME={name}", flag]
+        subprocess.run([*command, "-x", "c", "-", "-o", path], input=source, text=True, check=True)
+    folder = f"/usr/lib/debug/.build-id/{_BUILD_ID[-40:-38]}"
+    mounts = f"mount -t tmpfs none /usr/lib/debug; mkdir -p {folder}; cp {forged} {folder}/{_BUILD_ID[-38:]}.debug"
+    script = f'{mounts}; exec /usr/bin/python3 -c "$0" "$1"'
+    forger = attacker.run("unshare", "-Urm", "sh", "-c", script, _CALLS, true)
+    victim = attacker.run("/usr/bin/python3", "-c", _CALLS, true, as_root=True)
+    out = outputs / "out.folded"
+    assert watch(command_path("trace-offcpu"), "-p", f"{forger},{victim}", "-o", out, patience=60).status == 0
+    lines = out.read_text().splitlines()
+    for pid in (forger, victim):
+        stacks = "\n".join(line for line in lines if f"-{pid};" in line)
+        assert ";call;" in stacks
+        assert _FORGED not in stacks

@@ -17,7 +17,7 @@ def parameters(
     """Of functions at these addresses of an open file, from its debug information or from that of its debug file."""
     if has_lines(elf):
         return read_parameters(fd, addresses, members)
-    separate = find_debug_file(elf, path, [HOST])
+    separate = find_debug_file(elf, fd, path, HOST)
     if separate is None:
         return [Parameters({}, fault="it has no debug information")] * len(addresses)
     try:

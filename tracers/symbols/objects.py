@@ -50,9 +50,25 @@ class ObjectFile:
         """Its separate debug file."""
         self._sought = False
         """Whether the debug file has been looked for."""
+        self._roots = {root}
+        """Of the processes that map it."""
+        self._debug_root = HOST
+        """In which the debug file was found."""
         self._table: SymbolTable | None = None
         self._bounds: Bounds | None = None
         self._module: Module | None = None
+
+    def is_mapped_in(self, root: Root) -> None:
+        """A process with this root maps it. Who decides what is in the root of one process names no functions of
+        others: once there are two roots, a debug file is only taken from ours."""
+        if root in self._roots:
+            return
+        self._roots.add(root)
+        if self._debug is not None and self._debug_root is not HOST:
+            os.close(self._debug[1])
+            self._descriptors.give_back_late()
+            self._debug, self._sought = None, False
+            self._forget_symbols()
 
     @property
     def is_open(self) -> bool:
@@ -150,7 +166,7 @@ class ObjectFile:
             return False
         if self._debug is not None:
             os.close(self._debug[1])
-        self._debug, self._sought = found, True
+        self._debug, self._debug_root, self._sought = found, HOST, True
         self._forget_symbols()
         return True
 
@@ -221,10 +237,17 @@ class ObjectFile:
             self._sought = True
             if self._descriptors.take_late():
                 with suppress(ElfError):
-                    self._debug = find_debug_file(self._elf, self.path, dict.fromkeys((self._root, HOST)))
+                    self._debug = self._found_debug_file(self._elf)
                 if self._debug is None:
                     self._descriptors.give_back_late()
         return self._debug
+
+    def _found_debug_file(self, elf: ElfFile) -> tuple[ElfFile, int] | None:
+        for root in dict.fromkeys((self._root, HOST)) if len(self._roots) == 1 else (HOST,):
+            if self._fd is not None and (found := find_debug_file(elf, self._fd, self.path, root)):
+                self._debug_root = root
+                return found
+        return None
 
     def _functions(self) -> Bounds:
         elf = self.elf()

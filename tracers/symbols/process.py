@@ -347,14 +347,7 @@ class ProcessSpaces:
 
     def _open(self, process: Process, mappings: Sequence[Mapping], mapped_ns: int) -> list[Mapping]:
         """Opens the files of mappings, those that are not open yet. Returns the mappings as they are kept."""
-        new: dict[tuple[int, int] | str, Mapping] = {}
-        for mapping in mappings:
-            if mapping.is_file and mapping.key not in self._objects and mapping.key not in new:
-                if self.descriptors.take():
-                    new[mapping.key] = mapping
-                else:
-                    self.lost[NO_DESCRIPTORS] += 1
-                    self._objects[mapping.key] = self._object(process, mapping, None, mapped_ns)
+        new = self._unopened(process, mappings, mapped_ns)
         known = set()
         for mapping, fd in zip(new.values(), open_all(process.pid, [*new.values()], process.root), strict=True):
             if isinstance(fd, OSError):
@@ -371,6 +364,23 @@ class ProcessSpaces:
             for tell in self.listeners:
                 tell(process.pid, mapping)
         return kept
+
+    def _unopened(
+        self, process: Process, mappings: Sequence[Mapping], mapped_ns: int
+    ) -> dict[tuple[int, int] | str, Mapping]:
+        """Those that are to be opened, by their keys: there is a descriptor for each."""
+        new: dict[tuple[int, int] | str, Mapping] = {}
+        for mapping in mappings:
+            if not mapping.is_file or mapping.key in new:
+                continue
+            if file := self._objects.get(mapping.key):
+                file.is_mapped_in(process.root)
+            elif self.descriptors.take():
+                new[mapping.key] = mapping
+            else:
+                self.lost[NO_DESCRIPTORS] += 1
+                self._objects[mapping.key] = self._object(process, mapping, None, mapped_ns)
+        return new
 
     def _object(self, process: Process, mapping: Mapping, fd: int | OSError | None, mapped_ns: int) -> ObjectFile:
         file = ObjectFile(mapping, process.root, fd if isinstance(fd, int) else None, mapped_ns, self.descriptors)

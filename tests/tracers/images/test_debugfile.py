@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stallscope.tracers.images import debugfile
 from stallscope.tracers.images.debugfile import find_debug_file, has_lines, verified
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.images.files import HOST, Root
@@ -26,9 +28,10 @@ def split(program: Path, folder: Path, link: str | None = "program.debug") -> tu
     return stripped, debug
 
 
-def found_names(stripped: Path, path: str, roots: list[Root]) -> set[str] | None:
-    elf = opened(stripped)
-    found = find_debug_file(elf, path, roots)
+def found_names(stripped: Path, path: str, root: Root) -> set[str] | None:
+    program = os.open(stripped, os.O_RDONLY)
+    elf = ElfFile(FileSource(program))
+    found = find_debug_file(elf, program, path, root)
     if found is None:
         return None
     debug, fd = found
@@ -44,7 +47,7 @@ def test_by_link_beside_the_program(program: Path, tmp_path: Path, place: str) -
     target = Path(place.format(here=tmp_path))
     target.mkdir(exist_ok=True)
     debug.rename(target / debug.name)
-    names = found_names(stripped, str(stripped), [HOST])
+    names = found_names(stripped, str(stripped), HOST)
     assert names is not None
     assert {"main", "inner", "outer_local"} <= names
 
@@ -61,8 +64,8 @@ def test_inside_another_root(program: Path, tmp_path: Path, root: Root) -> None:
     target = tmp_path / "root" / "usr/lib/debug/opt/app"
     target.mkdir(parents=True)
     debug.rename(target / debug.name)
-    assert found_names(stripped, "/opt/app/stripped", [root]) is not None
-    assert found_names(stripped, "/opt/elsewhere/stripped", [root]) is None
+    assert found_names(stripped, "/opt/app/stripped", root) is not None
+    assert found_names(stripped, "/opt/elsewhere/stripped", root) is None
 
 
 def test_by_build_id_inside_another_root(program: Path, tmp_path: Path, root: Root) -> None:
@@ -73,14 +76,14 @@ def test_by_build_id_inside_another_root(program: Path, tmp_path: Path, root: Ro
     # As distributions have it: a link, absolute, to be followed inside that root.
     debug.rename(tmp_path / "root" / "real.debug")
     target.symlink_to("/real.debug")
-    assert found_names(stripped, "/anywhere", [root]) is not None
-    assert found_names(stripped, "/anywhere", [HOST]) is None
+    assert found_names(stripped, "/anywhere", root) is not None
+    assert found_names(stripped, "/anywhere", HOST) is None
 
 
 def test_link_out_of_the_root_is_not_followed(program: Path, tmp_path: Path, root: Root) -> None:
     stripped, debug = split(program, tmp_path)
     (tmp_path / "root" / debug.name).symlink_to(debug)
-    assert found_names(stripped, "/stripped", [root]) is None
+    assert found_names(stripped, "/stripped", root) is None
 
 
 def test_another_builds_debug_file_is_refused(
@@ -89,7 +92,7 @@ def test_another_builds_debug_file_is_refused(
     stripped, debug = split(program, tmp_path)
     other = compile_program(program_source.replace("return 0", "return 7"))
     subprocess.run(["objcopy", "--only-keep-debug", other, debug], check=True)
-    assert found_names(stripped, str(stripped), [HOST]) is None
+    assert found_names(stripped, str(stripped), HOST) is None
 
 
 def test_without_build_id_the_crc_decides(
@@ -97,10 +100,10 @@ def test_without_build_id_the_crc_decides(
 ) -> None:
     program = compile_program(program_source, "-Wl,--build-id=none")
     stripped, debug = split(program, tmp_path)
-    assert found_names(stripped, str(stripped), [HOST]) is not None
+    assert found_names(stripped, str(stripped), HOST) is not None
     with debug.open("ab") as file:
         file.write(b"\0")
-    assert found_names(stripped, str(stripped), [HOST]) is None
+    assert found_names(stripped, str(stripped), HOST) is None
 
 
 def test_one_with_lines_alone_is_of_use(
@@ -109,7 +112,7 @@ def test_one_with_lines_alone_is_of_use(
     stripped, debug = split(compile_program(program_source, "-g"), tmp_path)
     subprocess.run(["objcopy", "--strip-all", "--keep-section=.debug_*", debug], check=True)
     assert "Symbol table" not in subprocess.run(["readelf", "-s", debug], capture_output=True, text=True).stdout
-    assert found_names(stripped, str(stripped), [HOST]) is not None
+    assert found_names(stripped, str(stripped), HOST) is not None
     assert has_lines(opened(debug))
     assert not has_lines(opened(stripped))
 
@@ -137,4 +140,46 @@ def test_useless_debug_files_are_refused(program: Path, tmp_path: Path, content:
         os.mkfifo(debug)  # opening it for reading would hang
     else:
         debug.write_bytes(content)
-    assert found_names(stripped, str(stripped), [HOST]) is None
+    assert found_names(stripped, str(stripped), HOST) is None
+
+
+@pytest.fixture
+def as_root(require: Callable[[bool, str], None]) -> None:
+    require(os.geteuid() == 0, "this needs root")
+
+
+@pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize(
+    ("owners", "mode", "counts"),
+    [
+        ((0, 0), 0o644, True),
+        ((0, 1234), 0o644, False),
+        ((1234, 1234), 0o644, True),
+        ((1234, 0), 0o644, True),
+        ((1234, 1235), 0o644, False),
+        ((0, 0), 0o666, False),
+        ((1234, 0), 0o666, False),
+    ],
+)
+def test_who_may_name_functions(
+    program: Path, tmp_path: Path, owners: tuple[int, int], mode: int, counts: bool
+) -> None:
+    """Anybody can write a file with another one's build-id. ``owners``: of the program and of its debug file."""
+    stripped, debug = split(program, tmp_path)
+    for path, owner in zip((stripped, debug), owners, strict=True):
+        os.chown(path, owner, owner)
+    debug.chmod(mode)
+    assert (found_names(stripped, str(stripped), HOST) is not None) is counts
+
+
+def test_a_copy_is_nobodys(program: Path, tmp_path: Path) -> None:
+    """Of a file on a user's file system, which says of each of its files whose it is."""
+    stripped, debug = split(program, tmp_path)
+    copies = []
+    for path in (stripped, debug):
+        copies.append(os.memfd_create("copy", os.MFD_ALLOW_SEALING))
+        os.write(copies[-1], path.read_bytes())
+        fcntl.fcntl(copies[-1], fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    program_fd = os.open(stripped, os.O_RDONLY)
+    assert not debugfile._may_name(copies[1], program_fd)
+    assert debugfile._may_name(copies[1], copies[0])

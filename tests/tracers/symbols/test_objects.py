@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from forged_elf import with_symbols
 from stallscope.tracers.base.budget import Limit, Readings, Seconds
-from stallscope.tracers.images.files import HOST
+from stallscope.tracers.base.descriptors import Budget
+from stallscope.tracers.images.files import HOST, Root
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.symbols.objects import ObjectFile
 
@@ -52,6 +53,27 @@ def test_debug_file_adds_what_was_stripped(program: Path, tmp_path: Path, nm: Nm
     assert names(opened(stripped), at["main"], at["outer_local"]) == ["main", "outer_local"]
     debug.unlink()
     assert names(opened(stripped), at["main"], at["outer_local"]) == [None, None]
+
+
+def test_a_debug_file_of_one_root_names_nothing_in_another(program: Path, tmp_path: Path, nm: Nm) -> None:
+    """Also not once a process of another root maps the file, when names have already been looked up."""
+    at = {name: value for value, _, _, name in nm(program)}
+    stripped = tmp_path / "stripped"
+    subprocess.run(["objcopy", "--strip-all", program, stripped], check=True)
+    build_id = opened(stripped).module.build_id
+    inside = tmp_path / "root" / f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    inside.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, inside], check=True)
+    root = Root(os.open(tmp_path / "root", os.O_PATH))
+    descriptors = Budget()
+    for early in (False, True):
+        file = ObjectFile(mapping_of(stripped), root, os.open(stripped, os.O_RDONLY), time.time_ns(), descriptors)
+        file.is_mapped_in(root)
+        if early:
+            assert names(file, at["main"]) == ["main"]
+        file.is_mapped_in(HOST)
+        assert names(file, at["main"]) == [None]
+        file.close()
 
 
 def test_damaged_debug_file_costs_only_its_own_names(
