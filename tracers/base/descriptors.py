@@ -6,7 +6,9 @@ import contextlib
 import errno
 import os
 import resource
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
 
@@ -63,7 +65,10 @@ def told() -> Iterator[None]:
 
 
 class Budget:
-    """Descriptors that are held for long: some for files while they are mapped, as many for files opened later."""
+    """Descriptors that are held for long: some for files while they are mapped, as many for files opened later.
+
+    An ordinary user's files get at most half of what others have left: who maps very many takes no room from others.
+    """
 
     def __init__(self, count: int | None = None) -> None:
         """``count`` is for mapped files; default: half of what is `available` beside one perf event per core."""
@@ -72,26 +77,67 @@ class Budget:
         self._late = half
         self.refused = 0
         """Files that could not be opened for want of a descriptor."""
+        self._of: Counter[int] = Counter()
+        """How many of them a user has, by uid,"""
+        self._late_of: Counter[int] = Counter()
+        """and of those for files opened later."""
 
-    def take(self) -> bool:
-        """Takes one for a file while it is mapped. False if none is left: the file may be opened later."""
-        if self._left <= 0:
+    def of(self, uid: int) -> Share:
+        """That of a user."""
+        return Share(self, uid)
+
+    def take(self, uid: int = 0) -> bool:
+        """Takes one for a file while it is mapped, by a process of this user. False if there is none: the file may be
+        opened later."""
+        if _is_used_up(self._left, self._of[uid], uid):
             return False
         self._left -= 1
+        self._of[uid] += 1
         return True
 
-    def give_back(self) -> None:
+    def give_back(self, uid: int = 0) -> None:
         """Gives back one from `take`."""
         self._left += 1
+        self._of[uid] -= 1
 
-    def take_late(self) -> bool:
-        """Takes one for a file that is opened when needed. False, and counted as refused, if none is left."""
-        if self._late <= 0:
+    def take_late(self, uid: int = 0) -> bool:
+        """Takes one for a file that is opened when needed. False, and counted as refused, if there is none."""
+        if _is_used_up(self._late, self._late_of[uid], uid):
             self.refused += 1
             return False
         self._late -= 1
+        self._late_of[uid] += 1
         return True
 
-    def give_back_late(self) -> None:
+    def give_back_late(self, uid: int = 0) -> None:
         """Gives back one from `take_late`."""
         self._late += 1
+        self._late_of[uid] -= 1
+
+
+class Share(NamedTuple):
+    """What a user may have of a budget."""
+
+    budget: Budget
+    uid: int
+
+    def take(self) -> bool:
+        """See `Budget.take`."""
+        return self.budget.take(self.uid)
+
+    def give_back(self) -> None:
+        """See `Budget.give_back`."""
+        self.budget.give_back(self.uid)
+
+    def take_late(self) -> bool:
+        """See `Budget.take_late`."""
+        return self.budget.take_late(self.uid)
+
+    def give_back_late(self) -> None:
+        """See `Budget.give_back_late`."""
+        self.budget.give_back_late(self.uid)
+
+
+def _is_used_up(left: int, own: int, uid: int) -> bool:
+    """Whether a user who has ``own`` gets no more where so many are left."""
+    return left <= 0 or (uid != 0 and own >= (left + own) / 2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...converters.model import Module
 from ..base.budget import Readings, reading
-from ..base.descriptors import Budget
+from ..base.descriptors import Budget, Share
 from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import MAX_SYMBOLS, ElfError, ElfFile, FileSource, TooMuch
 from ..images.files import HOST, Root, open_left
@@ -33,16 +33,17 @@ class ObjectFile:
     """
 
     def __init__(
-        self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int, descriptors: Budget | None = None
+        self, mapping: Mapping, root: Root, fd: int | None, mapped_ns: int, descriptors: Share | None = None
     ) -> None:
         self.path = mapping.file_path
+        self.descriptors = descriptors or Budget().of(0)
+        """Of the user whose process has mapped it first."""
         self.problem = ""
         """Why there are no names, "" if there is no problem."""
         self._mapping = mapping
         self._root = root
         self._fd = fd
         self._mapped_ns = mapped_ns
-        self._descriptors = descriptors or Budget()
         self.readings = Readings()
         """What may be read of it, and of other files."""
         self._elf: ElfFile | None = None
@@ -66,7 +67,7 @@ class ObjectFile:
         self._roots.add(root)
         if self._debug is not None and self._debug_root is not HOST:
             os.close(self._debug[1])
-            self._descriptors.give_back_late()
+            self.descriptors.give_back_late()
             self._debug, self._sought = None, False
             self._forget_symbols()
 
@@ -89,12 +90,12 @@ class ObjectFile:
         return self._elf
 
     def _open_left(self) -> int:
-        if not self._descriptors.take_late():
+        if not self.descriptors.take_late():
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         try:
             return open_left(list(dict.fromkeys((self._root, HOST))), self._mapping, self._mapped_ns)
         except BaseException:
-            self._descriptors.give_back_late()
+            self.descriptors.give_back_late()
             raise
 
     @property
@@ -235,11 +236,11 @@ class ObjectFile:
     def _debug_file(self) -> tuple[ElfFile, int] | None:
         if not self._sought and self._elf is not None:
             self._sought = True
-            if self._descriptors.take_late():
+            if self.descriptors.take_late():
                 with suppress(ElfError):
                     self._debug = self._found_debug_file(self._elf)
                 if self._debug is None:
-                    self._descriptors.give_back_late()
+                    self.descriptors.give_back_late()
         return self._debug
 
     def _found_debug_file(self, elf: ElfFile) -> tuple[ElfFile, int] | None:

@@ -276,7 +276,7 @@ class ProcessSpaces:
         for key in self._objects.keys() - used:
             file = self._objects.pop(key)
             if file.is_open:
-                self.descriptors.give_back()
+                file.descriptors.give_back()
             file.close()
 
     def close(self) -> None:
@@ -351,7 +351,7 @@ class ProcessSpaces:
         known = set()
         for mapping, fd in zip(new.values(), open_all(process.pid, [*new.values()], process.root), strict=True):
             if isinstance(fd, OSError):
-                self.descriptors.give_back()
+                self.descriptors.give_back(process.uid)
                 self.lost[NOT_OPENED] += 1
             elif mapping.user is not None and is_administrators(fd):
                 known.add(mapping.key)
@@ -375,7 +375,7 @@ class ProcessSpaces:
                 continue
             if file := self._objects.get(mapping.key):
                 file.is_mapped_in(process.root)
-            elif self.descriptors.take():
+            elif self.descriptors.take(process.uid):
                 new[mapping.key] = mapping
             else:
                 self.lost[NO_DESCRIPTORS] += 1
@@ -383,7 +383,8 @@ class ProcessSpaces:
         return new
 
     def _object(self, process: Process, mapping: Mapping, fd: int | OSError | None, mapped_ns: int) -> ObjectFile:
-        file = ObjectFile(mapping, process.root, fd if isinstance(fd, int) else None, mapped_ns, self.descriptors)
+        kept = fd if isinstance(fd, int) else None
+        file = ObjectFile(mapping, process.root, kept, mapped_ns, self.descriptors.of(process.uid))
         file.readings = self.readings
         return file
 

@@ -29,6 +29,8 @@ _EVICT = 64
 """Tables evicted at once."""
 _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
+_MOST_FILES = 1 << 12
+"""Files of a process that are asked for in one go: programs map some hundreds."""
 _MAX_CHUNKS = 1 << 32 - CHUNK_SHIFT
 """Maximum for one mapping: a table describes 4 GB of code at most, but a file may have any size."""
 
@@ -71,6 +73,8 @@ class Counts:
     """Tables evicted for lack of room."""
     no_room: int = 0
     """Tables and mappings for which there was no room."""
+    left_out: int = 0
+    """Files of processes that map very many, whose tables were not asked for."""
     late: frozenset[str] = frozenset()
     """Paths of files whose tables were still being compiled when the trace began."""
     only_loaded: bool = False
@@ -117,6 +121,10 @@ class Loader:
         """Table number to file."""
         self._spaces: dict[int, _Space] = {}
         self._epoch = 1
+        self.is_over: Callable[[], bool] = lambda: False
+        """Whether the trace is to end: then nothing more is asked for."""
+        self._left_out: dict[int, int] = {}
+        """By process, how many of its files were not asked for."""
         self._tried: dict[int, int] = {}
         """Missed table to the epoch in which it was last tried."""
         self._full = False
@@ -160,14 +168,22 @@ class Loader:
         entries: list[tuple[int, int, int]] = []
         known, space.entries = space.entries, {}
         end = 0
+        begin, left_out = len(self._files), 0
         for mapping in space.mappings:
             if entries and mapping.start > end:
                 entries.append((end, 0, TABLE_UNMAPPED))
-            own = known.get(mapping) or self._entries(pid, mapping)
+            own = known.get(mapping)
+            if own is None and (self.is_over() or len(self._files) - begin >= _MOST_FILES):
+                left_out += 1
+                own = [(mapping.start, 0, TABLE_NONE)]
+            own = own or self._entries(pid, mapping)
             if own[0][2] != TABLE_NONE:
                 space.entries[mapping] = own
             entries += own
             end = mapping.end
+        if left_out or pid in self._left_out:
+            self._left_out[pid] = left_out
+            self.counts.left_out = sum(self._left_out.values())
         if entries and end < 1 << 64:
             entries.append((end, 0, TABLE_UNMAPPED))
         table = np.array(entries, np.uint64).reshape(-1, 3)

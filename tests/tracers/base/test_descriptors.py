@@ -89,3 +89,22 @@ def test_other_errors_stay(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught, descriptors.told():
         raise error
     assert caught.value is error
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_user_takes_half_of_what_others_have_left(late: bool) -> None:
+    """Whoever maps very many files takes no room from others; root's own are not limited."""
+    budget = Budget(64)
+    budget._late = 64
+    shares = {uid: budget.of(uid) for uid in (0, 1000, 1001)}
+
+    def taken(uid: int) -> int:
+        share = shares[uid]
+        number = 0
+        while share.take_late() if late else share.take():
+            number += 1
+        return number
+
+    assert [taken(1000), taken(1001), taken(0)] == [32, 16, 16]
+    (shares[1000].give_back_late if late else shares[1000].give_back)()
+    assert [taken(1001), taken(0)] == [0, 1]

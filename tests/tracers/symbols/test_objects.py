@@ -65,7 +65,7 @@ def test_a_debug_file_of_one_root_names_nothing_in_another(program: Path, tmp_pa
     inside.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", program, inside], check=True)
     root = Root(os.open(tmp_path / "root", os.O_PATH))
-    descriptors = Budget()
+    descriptors = Budget().of(0)
     for early in (False, True):
         file = ObjectFile(mapping_of(stripped), root, os.open(stripped, os.O_RDONLY), time.time_ns(), descriptors)
         file.is_mapped_in(root)

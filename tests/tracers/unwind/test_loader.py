@@ -56,6 +56,26 @@ def look_up(loader: Loader, loaded: Object, pid: int, address: int) -> int:
     return int(held[-1]) >> 32 if len(held) else 0
 
 
+def test_files_of_a_process_that_maps_very_many(
+    make_loader: Callable[..., Loader], sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of them are asked for at a time, and none when the trace is to end."""
+    monkeypatch.setattr(module, "_MOST_FILES", 1)
+    files = {mapping.path for mapping in read_maps(sleeper.pid) if mapping.is_file}
+    loader = make_loader()
+    assert loader.read(sleeper.pid)
+    assert len(loader._files) == 1
+    assert loader.counts.left_out >= len(files) - 1 >= 2
+    loader.is_over = lambda: True
+    loader.tell(sleeper.pid)
+    assert len(loader._files) == 1
+    loader.is_over = lambda: False
+    for _ in range(len(files)):
+        loader.tell(sleeper.pid)
+    assert len(loader._files) >= len(files)
+    assert loader.counts.left_out == 0
+
+
 def test_every_address_of_a_process_has_its_files_row(
     make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:

@@ -80,6 +80,7 @@ class Preparation:
         """
         if interrupts.requested:
             return
+        self._unwinding.loader.is_over = lambda: interrupts.requested
         if launch:
             self.command(launch.command, os.environ)
         elif self._scope.everything:
@@ -124,6 +125,8 @@ class Preparation:
             for key, mapping in found.items():
                 first.setdefault(key, (pid, mapping))
         for key, count in users.most_common():
+            if time.monotonic() >= until:
+                break  # those of most processes are asked for; others follow with their processes
             self._unwinding.loader.expect(*first[key], count)
         self._to_take.extend(pid for pid in pids if pid in self._spaces.processes)
 

@@ -133,6 +133,9 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
     if refused := capture.spaces.descriptors.refused:
         files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
+    if capture.tables and capture.tables.left_out:
+        files = plural(capture.tables.left_out, "file")
+        comments.append(f"unwind tables of {files} are missing: their processes map very many, or the trace was ended")
     if capture.tables and capture.tables.no_room:
         comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
     shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN, UNREAD))

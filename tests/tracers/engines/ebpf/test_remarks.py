@@ -100,6 +100,7 @@ def test_nothing_lost_is_said_too() -> None:
         "stacks not complete: no unwind table": 0,
         "stacks not complete: no unwind rule": 0,
         "stacks not complete: memory not readable": 0,
+        "stacks not complete: not read in time": 0,
         "stacks not complete: lost its way": 0,
         "stacks not complete: 32-bit code": 0,
         "frames without a name": 0,
