@@ -23,7 +23,7 @@ PATIENCE = 20.0
 """Seconds until an attack has begun, or a process is gone."""
 _DEVICES = {"fuse": os.makedev(10, 229), "userfaultfd": os.makedev(10, 257)}
 """include/linux/miscdevice.h"""
-_PROGRAMS = ("fuse_server", "stuck", "many_maps", "threads", "made_code")
+_PROGRAMS = ("fuse_server", "stuck", "many_files", "many_maps", "threads", "made_code")
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
 _FRAMES = ("-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
 _LONG = "x" * 60_000
@@ -196,6 +196,9 @@ ATTACKS: dict[str, Callable[[Attacker], int]] = {
     "files replaced": _at_home("files"),
     "names": _at_home("names"),
     "many mappings": _many_mappings,
+    "many files": lambda attacker: attacker.run(
+        *(attacker.programs / name for name in ("many_files", "libwait.so")), attacker.home, 20_000
+    ),
     "perf maps": _perf_maps,
     "mount namespaces": lambda attacker: attacker.python("churn", attacker.mount, "sleep"),
     **{f"{how} on fuse": _stuck(how, FUSE) for how in ("hold", "fork")},

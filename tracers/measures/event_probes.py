@@ -117,13 +117,15 @@ class EventProbes(Probed):
         if self._events.has_functions(path, identity):
             self._wanted.learn(path, identity, lambda: function_names(elf))
             functions = find_functions(elf, lambda name: self._wanted.wants(name, path, identity), CODE)
-            for function, bits in self.fitting(fd, elf, path, functions):
+            for function, bits in self.fitting(fd, elf, path, self._not_done(functions)):
                 at = entry(function.code)
                 places.append(Place(function.offset + at.offset, bits | number + len(probes)))
                 probes.append(Probe(self._wanted.readable(function.name), path, at.is_fast))
         known = usdt_probes(elf) if self._events.has_usdt(path, identity) else []
         wanted = [usdt for usdt in known if self._events.wants_usdt(usdt.provider, usdt.name, path, identity)]
-        for usdt, each in self.fitting_usdt(path, number + len(probes), wanted):
+        new = [usdt for usdt in wanted if not self._done.intersection(site.offset for site in usdt.sites)]
+        self._done.update(site.offset for usdt in new for site in usdt.sites)
+        for usdt, each in self.fitting_usdt(path, number + len(probes), new):
             at_number = number + len(probes)
             self._usdt.add(at_number)
             places += (

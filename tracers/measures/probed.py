@@ -60,9 +60,14 @@ class Probed(Link):
         self._links: list[Link] = []
         self._seconds = Seconds()
         """Spent on looking into files."""
-        self._known: set[tuple[int, int] | str] = set()
-        """Mapped files that were looked into, and those that need not be."""
-        self._files: set[tuple[int, int]] = set()
+        self._known: set[tuple[tuple[int, int] | str, str]] = set()
+        """Mapped files that were looked into, and those that need not be, each with the path that a process has for it:
+        a user can mount a file elsewhere, under a name that nobody asks for."""
+        self._files: set[tuple[int, int, str]] = set()
+        self._probed: dict[tuple[int, int], set[int]] = {}
+        """By file, the offsets of functions that have probes, or cannot have them."""
+        self._done: set[int] = set()
+        """Those of the file that is being looked into."""
         self.functions: list[Probe] = []
         """Those without a probe included."""
         self._refused: dict[str, dict[int, list[int]]] = {}
@@ -79,11 +84,11 @@ class Probed(Link):
 
     def look(self, pid: int, mapping: Mapping) -> None:
         """Puts probes on the wanted functions of a file that a process has mapped, unless they have some."""
-        if self.is_closed or not mapping.is_file or mapping.key in self._known:
-            return
         path, identity = mapping.file_path, (mapping.dev, mapping.inode)
+        if self.is_closed or not mapping.is_file or (mapping.key, path) in self._known:
+            return
         of_program = is_program(pid, mapping)
-        self._known.add(mapping.key)
+        self._known.add((mapping.key, path))
         if not self._wanted.looks_into(path, identity, is_program=of_program):
             return
         try:
@@ -115,11 +120,13 @@ class Probed(Link):
         try:
             # Some file systems show other numbers in maps than these, but these are always the same for a file.
             status = os.fstat(fd)
-            if (status.st_dev, status.st_ino) not in self._files:
-                self._files.add((status.st_dev, status.st_ino))
+            file = status.st_dev, status.st_ino
+            if (*file, path) not in self._files:
+                self._files.add((*file, path))
                 if self._seconds.is_over:
                     raise ElfError("the files before took too much time")
                 with reading(path), self._seconds.spent():
+                    self._done = self._probed.setdefault(file, set())
                     self._probe(fd, path, identity, is_program=is_program)
         except ElfError as error:
             self._refuse(path, str(error), is_program=is_program)
@@ -155,11 +162,19 @@ class Probed(Link):
         # Functions of a program that only looks like CUDA's are not taken for it.
         if is_program and not any(cuda.kind(function.name) for function in found) and not self._wanted.libraries:
             return
+        if not (found := self._not_done(found)):
+            return
         if len(self.functions) + len(found) > MOST_PROBES:
             raise ElfError(f"more than {plural(MOST_PROBES, 'function')} would have probes: give a narrower expression")
         if fits := self.fitting(fd, elf, path, found):
             self._unsafe[path] = sorted(set(unsafe))
             self._put(fd, path, fits)
+
+    def _not_done(self, functions: Sequence[Function]) -> list[Function]:
+        """Those that were not found under another path of the same file; they are done then."""
+        found = [function for function in functions if function.offset not in self._done]
+        self._done.update(function.offset for function in found)
+        return found
 
     def _put(self, fd: int, path: str, fits: Sequence[tuple[Function, int]]) -> None:
         """Puts probes on functions; the other number is that of `fitting`."""

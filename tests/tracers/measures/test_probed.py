@@ -68,6 +68,16 @@ def test_a_library_is_looked_into_once(tmp_path: Path, attached: list[Sequence[P
     assert any("cannot emulate" in remark and "cudaFree" in remark for remark in found.remarks())
 
 
+@pytest.mark.parametrize("other", ["zz.so", "libcuda.so.1"])
+def test_another_name_of_a_file_hides_nothing(tmp_path: Path, attached: list[Sequence[Place]], other: str) -> None:
+    """A user mounts it elsewhere, and maps it before others do: under a name of no interest, or under one that is."""
+    mapping, found = made(tmp_path), probes()
+    found.look(ME, mapping._replace(path=f"/mnt/{other}"))
+    found.look(ME, mapping)
+    assert [probe.name for probe in found.functions] == ["cudaMalloc", "cudaFree"]
+    assert len(attached) == 1
+
+
 def test_numbers_go_on_in_the_next_library(tmp_path: Path, attached: list[Sequence[Place]]) -> None:
     found = probes(Wanted(launches=True, api=re.compile("Other")))
     found.look(ME, made(tmp_path))
