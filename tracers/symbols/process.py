@@ -8,7 +8,6 @@ address space has one, too, its *epoch*: how many execs of the process were seen
 from __future__ import annotations
 
 import mmap
-import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +19,7 @@ from ..images.files import HOST, Root, open_all, wall_from_monotonic
 from ..images.maps import AddressSpace, Mapping, read_maps
 from ..outside.client import NotRead
 from ..outside.reads import is_administrators
+from .describing import describe
 from .objects import ObjectFile
 from .perfmap import JitMaps, PerfMap
 from .roots import Roots
@@ -130,7 +130,7 @@ class ProcessSpaces:
         if process is None or process.exited:
             self.replace(pid, before)
             process = self._begin(pid)
-        self._describe(process)
+        describe(process, self._roots)
         # An exiting process no longer shows mappings: its parent's are better.
         process.adopted_ns = before if mappings else 0
         for mapping in mappings:
@@ -170,7 +170,7 @@ class ProcessSpaces:
         process.epochs = [source.space.copy()]
         process.uid, process.comm, process.root = source.uid, source.comm, source.root
         process.started_ns = wall_from_monotonic(time_ns)
-        self._describe(process)
+        describe(process, self._roots)
         for tell in self.fork_listeners:
             tell(child)
         return before
@@ -197,7 +197,7 @@ class ProcessSpaces:
             for mapping in old:
                 process.epochs[number].map_unless_other(mapping)
         process.current = number
-        self._describe(process)
+        describe(process, self._roots)
 
     def mmap(self, pid: int, mapping: Mapping, time_ns: int = 0) -> Mapping:
         """``pid`` mapped executable memory: the content of a PERF_RECORD_MMAP2. Returns the mapping as it is kept."""
@@ -206,7 +206,7 @@ class ProcessSpaces:
         process = self.processes.get(pid)
         if process is None:
             process = self._begin(pid)
-            self._describe(process)
+            describe(process, self._roots)
         if mapping.path == "//anon":
             mapping = mapping._replace(path="")
         if mapping.is_file and not mapping.inode and mapping.build_id not in self._objects:  # an administrator's file
@@ -391,21 +391,3 @@ class ProcessSpaces:
     def _count_left_out(self, space: AddressSpace) -> None:
         self.lost[TOO_MANY] += space.left_out
         space.left_out = 0
-
-    def _describe(self, process: Process) -> None:
-        """Fills in what /proc shows; what it no longer shows stays as it is."""
-        folder = f"/proc/{process.pid}"
-        try:
-            with open(f"{folder}/status", "rb") as file:
-                status = dict(line.split(b":", 1) for line in file.read().split(b"\n") if b":" in line)
-            process.uid = int(status[b"Uid"].split()[1])
-            process.nspid = int(status.get(b"NSpid", b"%d" % process.pid).split()[-1])
-            with open(f"{folder}/comm", "rb") as file:
-                process.comm = os.fsdecode(file.read().removesuffix(b"\n"))
-            with open(f"{folder}/stat", "rb") as file:
-                ticks = int(file.read().rpartition(b")")[2].split()[19])
-            since_boot = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-            process.started_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot
-            process.root = self._roots.of(process.pid)
-        except (OSError, KeyError, IndexError, ValueError):
-            return

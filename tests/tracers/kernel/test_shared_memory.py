@@ -14,6 +14,7 @@ TRACERS = Path(__file__).parents[3] / "tracers"
 PRIVATE = {
     "bytecode.py": "a program before it is loaded",
     "ioctl_rings.py": "places of rings, before the trace begins",
+    "names.py": "records of perf, in memory of this process alone",
     "timeline.py": "places of rings, before the trace begins",
 }
 """Modules that may use pack_into, and what they write."""
