@@ -196,12 +196,12 @@ ATTACKS: dict[str, Callable[[Attacker], int]] = {
     "files replaced": _at_home("files"),
     "names": _at_home("names"),
     "many mappings": _many_mappings,
-    "many files": lambda attacker: attacker.run(
-        *(attacker.programs / name for name in ("many_files", "libwait.so")), attacker.home, 20_000
-    ),
     "perf maps": _perf_maps,
     "mount namespaces": lambda attacker: attacker.python("churn", attacker.mount, "sleep"),
     **{f"{how} on fuse": _stuck(how, FUSE) for how in ("hold", "fork")},
     "many threads": lambda attacker: attacker.run(attacker.programs / "threads", 2000, 1500),
+    "many files": lambda attacker: attacker.run(
+        *(attacker.programs / name for name in ("many_files", "libwait.so")), attacker.home, 20_000
+    ),
 }
 """By name: begins, and returns the process that is to be traced."""

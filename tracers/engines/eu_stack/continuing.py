@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 
 from ...base import procfs
 
-_PATIENCE_MS = 5_000
+_PATIENCE_MS = 3_000
 """For eu-stack to end when we have, and then when it is killed."""
-_LATE = 50
-"""On a busy host, threads take the signal late."""
+_LATE = 0.5
+"""Seconds. On a busy host, threads take the signal late."""
 _LINE = 128
 _ENDING = 1.0
 """Seconds in which it is waited for."""
@@ -73,13 +73,14 @@ class Guard:
             time.sleep(0.002)
 
 
-def go_on(pid: int, sleep: Callable[[float], None] = time.sleep, times: int = 10) -> None:
-    """Continues a process that eu-stack has left stopped: it is looked at so many times, every 10 ms."""
-    for _ in range(times):
+def go_on(pid: int, seconds: float = 0.1) -> None:
+    """Continues a process that eu-stack has left stopped, as often as it is seen so in this time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
         if "T" in map(procfs.state, procfs.tids(pid)):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
-        sleep(0.01)
+        time.sleep(0.01)
 
 
 def _become_guard(told: int, ends: int) -> None:
@@ -111,4 +112,4 @@ def _watch(told: int, ends: int) -> None:
             os.kill(walker, signal.SIGKILL)
     poll.poll(_PATIENCE_MS)
     if pid and procfs.began(pid, pid) == began:
-        go_on(pid, times=_LATE)
+        go_on(pid, _LATE)
