@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.base import capabilities
 from stallscope.tracers.bcc import compiler, place
 from stallscope.tracers.func import main
 
@@ -187,6 +188,7 @@ def test_bcc(
         module.mkdir()
         (module / "__init__.py").write_text(code)
         (module / "libbcc.py").touch()
+    monkeypatch.setattr(capabilities, "give_up_all_but", lambda kept: None)  # this process needs them for other tests
     monkeypatch.setattr(compiler, "find", functools.partial(place.find, (str(tmp_path),)))
     assert main([f"{files['asked']}:take", "-a", WHERE, "arg2 > 1"]) == 1
     check([], 1, said, capsys.readouterr().err, caret=False)
