@@ -284,7 +284,8 @@ def test_32_bit_code_is_walked_by_frame_pointers(start: str, tmp_path: Path, req
         capture, profile = trace(child.pid, 1)
     stacks = {row.origin.ustack for row in capture.rows if row.origin.ustack and row.state == "interruptible"}
     assert stacks
-    assert {ENDS[capture.ends[stack]] for stack in stacks} == {"32-bit code"}
+    ends = {ENDS[capture.ends[stack]] for stack in stacks}
+    assert ends - {"not read in time"} == {"32-bit code"}  # it may run before its first wait is read
     waits = [s for s in profile.samples if s.label("state") == "interruptible" and s.label("open") != "yes"]
     found = Counter[tuple[str, ...]]()
     for sample in waits:
