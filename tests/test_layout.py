@@ -61,7 +61,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/following.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/measures/ioctl_records.py": "part of the measure: tests/tracers/measures/test_ioctl.py",
     "tracers/measures/lock_records.py": "layouts of the measure: tests/tracers/measures/test_locks.py",
-    "tracers/unwind/flow.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/entry.py": "declarations: tests/converters/base/test_starting.py",

@@ -7,13 +7,15 @@ rules: none is better than a wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .frames import ENTRY, LOST, NOBODYS, SAME, Instruction, NotUnderstood, State, after, immediate, offset
 from .jumptables import REACH, targets
 
 _MAX_RESTARTS = 64
+_BYTES_PER_STEP = 64
+"""To look for instructions in so many bytes takes as long as to follow one."""
 _NEVER_GOES_ON = frozenset({"hlt", "ud0", "ud1", "ud2", "int3"})
 
 
@@ -182,12 +184,20 @@ class Flow:
         return []
 
     def _switch(self, at: int) -> list[int]:
-        known = [self._instructions[a] for a in range(at, at - REACH, -1) if a in self._instructions]
-        found = targets(known, self._code.read)
+        found = targets(self._before(at), self._code.read)
         if not found or any(self._code.decode(target) is None for target in found):
             self.leaves = self.jumps_blindly = True
             return []
         return found
+
+    def _before(self, at: int) -> Iterator[Instruction]:
+        """The instruction at ``at`` and those before it in memory, last first. Where few of them are known it takes
+        time to find them, which counts as steps."""
+        for address in range(at, at - REACH, -1):
+            if address % _BYTES_PER_STEP == 0:
+                self.steps += 1
+            if found := self._instructions.get(address):
+                yield found
 
     def _check_overlaps(self) -> None:
         """Code that can be read in two ways was misunderstood."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 
 from .frames import Instruction, immediate, offset
 
@@ -16,23 +17,25 @@ _STEPS = 8
 _MAX_ENTRIES = 1024
 
 
-def targets(before: Sequence[Instruction], read: Callable[[int, int], bytes]) -> list[int]:
+def targets(before: Iterable[Instruction], read: Callable[[int, int], bytes]) -> list[int]:
     """Sorted virtual addresses; [] if the jump is not understood.
 
-    ``before``: the jump and what comes before it in memory, last first. ``read`` gives constant data by virtual address
-    and size, b"" where there is none.
+    ``before``: the jump and what comes before it in memory, last first; only what is needed is taken. ``read`` gives
+    constant data by virtual address and size, b"" where there is none.
     """
-    absolute = _absolute_table(before[0][3])
+    rest = iter(before)
+    near = list(islice(rest, _WINDOW + _STEPS))
+    absolute = _absolute_table(near[0][3])
     if absolute is not None:
         size, base, table = 8, 0, absolute
-        count = _bound(before[: _WINDOW + 1])
+        count = _bound(near[: _WINDOW + 1])
     else:
-        load = _load(before)
-        found = _relative_table(before, load) if load else None
+        load = _load(near)
+        found = _relative_table(chain(near[load:], rest)) if load else None
         if found is None:
             return []
         size, base, table = 4, found, found
-        count = _bound(before[load : load + _WINDOW])
+        count = _bound(near[load : load + _WINDOW])
     if not 0 < count <= _MAX_ENTRIES:
         return []
     data = read(table, count * size)
@@ -70,10 +73,11 @@ def _load(before: Sequence[Instruction]) -> int:
     return 0
 
 
-def _relative_table(before: Sequence[Instruction], load: int) -> int | None:
-    """The address of the table that an instruction loads an entry of."""
-    register = before[load][3].partition("[")[2].partition(" + ")[0]
-    for at, size, mnemonic, operands in before[load:]:
+def _relative_table(before: Iterable[Instruction]) -> int | None:
+    """The address of the table that an instruction, the first one of ``before``, loads an entry of."""
+    register = ""
+    for at, size, mnemonic, operands in before:
+        register = register or operands.partition("[")[2].partition(" + ")[0]
         if mnemonic == "lea" and operands.startswith(f"{register}, [rip "):
             distance = offset(operands.partition(", ")[2], "[rip")
             return None if distance is None else at + size + distance
