@@ -30,6 +30,7 @@ SHARED_PROBES = {
 """bpf/*.bpf.c that are not a command's."""
 
 TESTED_ELSEWHERE: dict[str, str] = {
+    "tracers/symbols/one.py": "what process.py knows of one: tests/tracers/symbols/test_process.py",
     "converters/model/sites.py": "a tuple without logic",
     "converters/base/errors.py": "one exception without logic",
     "converters/model/gil.py": "dataclasses without logic",

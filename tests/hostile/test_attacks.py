@@ -35,7 +35,7 @@ LEFT_OUT = r"symbols of .* are left out"
 TOLD = {
     **{f"{what} on fuse of root": SILENT for what in ("stack", "args", "lock", "root", "tmp", "code")},
     "stack on userfaultfd": "memory not readable",
-    "many files": r"[\d,]+ files not kept open for want of descriptors",
+    "many files": r"processes of uid \d+ map many files",
     "many mappings": r"maps of \d+ process(es)? are too long",
     "perf maps": r"[\d,]+ lines of JIT maps that were left out",
     "file overlapping_tables": LEFT_OUT,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from attackers import ATTACKS, Attacker
+from commands import environment
 from neighbours import Neighbour
 from watching import Command, command_path, watch
 
 pytestmark = pytest.mark.usefixtures("hostile", "nothing_left")
 
+_END = 2.0
+"""Seconds from Ctrl-C to the end, as promised."""
 _FORGED, _TRUE = "forged_name", "true_name"
 _BUILD_ID = "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"
 _LIBRARY = """
@@ -105,3 +110,18 @@ def test_a_debug_file_of_a_mount_namespace_names_nothing_in_others(attacker: Att
         stacks = "\n".join(line for line in lines if f"-{pid};" in line)
         assert ";call;" in stacks
         assert _FORGED not in stacks
+
+
+def test_ctrl_c_while_many_files_of_one_user_are_read(attacker: Attacker, outputs: Path) -> None:
+    """Not on a terminal, where it may begin the trace."""
+    hog = ATTACKS["many files"](attacker)
+    for scope in (("-a",), ("-p", str(hog))):
+        for seconds in (0.7, 1.4):
+            command = [command_path("trace-offcpu"), *scope, "-o", str(outputs / "out.folded"), "--force"]
+            running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+            try:
+                time.sleep(seconds)
+                running.send_signal(signal.SIGINT)
+                running.wait(_END)
+            finally:
+                running.kill()

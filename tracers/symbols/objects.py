@@ -40,6 +40,8 @@ class ObjectFile:
         """Of the user whose process has mapped it first."""
         self.problem = ""
         """Why there are no names, "" if there is no problem."""
+        self.is_left_out = False
+        """It was not opened, because that user, or his process, maps too many files."""
         self._mapping = mapping
         self._root = root
         self._fd = fd
@@ -70,6 +72,11 @@ class ObjectFile:
             self.descriptors.give_back_late()
             self._debug, self._sought = None, False
             self._forget_symbols()
+
+    def is_mapped_in_all(self, other: ObjectFile) -> None:
+        """Wherever another object says that the same file is mapped."""
+        for root in other._roots:
+            self.is_mapped_in(root)
 
     @property
     def is_open(self) -> bool:

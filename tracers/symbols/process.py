@@ -7,25 +7,29 @@ address space has one, too, its *epoch*: how many execs of the process were seen
 
 from __future__ import annotations
 
-import mmap
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
+from ...converters.base.units import plural
 from ..base.budget import Readings
 from ..base.descriptors import Budget
-from ..images.files import HOST, Root, open_all, wall_from_monotonic
-from ..images.maps import AddressSpace, Mapping, read_maps
+from ..images.files import open_all, wall_from_monotonic
+from ..images.maps import MOST, AddressSpace, Mapping, read_maps
 from ..outside.client import NotRead
 from ..outside.reads import is_administrators
 from .describing import describe
 from .objects import ObjectFile
+from .one import Process
 from .perfmap import JitMaps, PerfMap
 from .roots import Roots
+from .uses import Uses
 
 GONE = "processes whose maps were not read in time"
 NOT_OPENED = "files not opened while they were mapped"
+_WHOSE = 3
+"""Users that are named."""
 NOW = -2
 """The number of the address space as it was when the process was last read."""
 NO_PID = 1 << 30
@@ -34,64 +38,10 @@ NO_DESCRIPTORS = "files not kept open for want of descriptors"
 MALFORMED = "malformed lines in JIT maps"
 LEFT_OUT = "lines of JIT maps that were left out"
 TOO_MANY = "executable mappings that were left out: a process has too many"
+CROWDED = "files that were not opened: a process maps too many"
+MOST_FILES = 1 << 11
+"""Files that are opened for one process: programs with everything in them map many hundred."""
 NOT_READ = "JIT maps that were not read, because others took the time or memory"
-
-
-@dataclass(slots=True)
-class Process:
-    """One process."""
-
-    pid: int
-    nspid: int
-    """The pid as the process itself sees it (innermost namespace)."""
-    uid: int = -1
-    """Effective user, -1 when unknown."""
-    comm: str = ""
-    root: Root = HOST
-    started_ns: int = 0
-    """Start time, Unix epoch ns."""
-    epochs: list[AddressSpace] = field(default_factory=lambda: [AddressSpace()])
-    current: int = 0
-    now: AddressSpace | None = None
-    """As it was at the last `refresh`; the others also contain earlier mappings."""
-    exited: bool = False
-    adopted_ns: int = 0
-    """CLOCK_MONOTONIC time just before its maps were read from /proc; 0: never."""
-    perf_map: PerfMap | None = None
-    execs: list[int] = field(default_factory=list)
-    """When each epoch but the first one began, CLOCK_MONOTONIC ns; 0 when unknown."""
-    life: int = 1
-    """It is so many-th process of its pid during the trace."""
-
-    @property
-    def space(self) -> AddressSpace:
-        """The current address space, or the last one."""
-        return self.epochs[self.current]
-
-
-class _Uses:
-    """How many processes have had each pid; small for as many as a kernel allows."""
-
-    def __init__(self) -> None:
-        self._memory: mmap.mmap | None = None
-        self._count = memoryview(b"")
-
-    def of(self, pid: int) -> int:
-        """How many of this pid have ended."""
-        return self._count[pid] if pid < len(self._count) else 0
-
-    def ended(self, process: Process) -> None:
-        """This one has, or is forgotten."""
-        if self._memory is None:
-            # Pages of it are taken when they are used.
-            self._memory = mmap.mmap(-1, _PIDS * 4)
-            self._count = memoryview(self._memory).cast("I")
-        if process.pid < _PIDS:
-            self._count[process.pid] = max(process.life, self._count[process.pid])
-
-
-_PIDS = 1 << 23
-"""Twice PID_MAX_LIMIT of include/linux/threads.h."""
 
 
 class ProcessSpaces:
@@ -103,13 +53,17 @@ class ProcessSpaces:
         """By number."""
         self._replaced: dict[int, list[tuple[int, int]]] = {}
         """For pids that came back, in order: when the next process began, and the number of the one before."""
-        self._uses = _Uses()
+        self._uses = Uses()
         self._next = NO_PID
-        self.lost = dict.fromkeys((GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED, LEFT_OUT, NOT_READ, TOO_MANY), 0)
+        self.lost = dict.fromkeys(
+            (GONE, NOT_OPENED, NO_DESCRIPTORS, MALFORMED, LEFT_OUT, NOT_READ, TOO_MANY, CROWDED), 0
+        )
         self.listeners: list[Callable[[int, Mapping], None]] = []
         """Called with the pid and mapping for each mapping found in a process, even if it was known already."""
         self.fork_listeners: list[Callable[[int], None]] = []
         self._objects: dict[tuple[int, int] | str, ObjectFile] = {}
+        self._crowds: Counter[int] = Counter()
+        """Files that were left out, by the user whose process mapped them."""
         self._roots = Roots()
         self.descriptors = Budget(fd_budget)
         self.readings = Readings()
@@ -347,6 +301,7 @@ class ProcessSpaces:
 
     def _open(self, process: Process, mappings: Sequence[Mapping], mapped_ns: int) -> list[Mapping]:
         """Opens the files of mappings, those that are not open yet. Returns the mappings as they are kept."""
+        mappings = mappings[:MOST]  # an address space keeps no more
         new = self._unopened(process, mappings, mapped_ns)
         known = set()
         for mapping, fd in zip(new.values(), open_all(process.pid, [*new.values()], process.root), strict=True):
@@ -356,7 +311,7 @@ class ProcessSpaces:
             elif mapping.user is not None and is_administrators(fd):
                 known.add(mapping.key)
                 mapping = mapping._replace(user=None)
-            file = self._objects[mapping.key] = self._object(process, mapping, fd, mapped_ns)
+            file = self._object(process, mapping, fd, mapped_ns)
             if isinstance(fd, NotRead):
                 file.problem = "its file system does not answer"
         kept = [each._replace(user=None) if each.key in known else each for each in mappings]
@@ -373,20 +328,45 @@ class ProcessSpaces:
         for mapping in mappings:
             if not mapping.is_file or mapping.key in new:
                 continue
-            if file := self._objects.get(mapping.key):
+            file = self._objects.get(mapping.key)
+            if file is not None and (file.is_open or not file.is_left_out or file.descriptors.uid == process.uid):
                 file.is_mapped_in(process.root)
-            elif self.descriptors.take(process.uid):
+            elif process.files < MOST_FILES and self.descriptors.take(process.uid):
                 new[mapping.key] = mapping
+                process.files += 1
             else:
-                self.lost[NO_DESCRIPTORS] += 1
-                self._objects[mapping.key] = self._object(process, mapping, None, mapped_ns)
+                is_crowded = process.files >= MOST_FILES
+                self.lost[CROWDED if is_crowded else NO_DESCRIPTORS] += 1
+                self._crowds[process.uid] += 1
+                file = self._object(process, mapping, None, mapped_ns)
+                file.is_left_out = True
+                file.problem = "its process maps too many files" if is_crowded else ""
         return new
 
     def _object(self, process: Process, mapping: Mapping, fd: int | OSError | None, mapped_ns: int) -> ObjectFile:
+        """The file, which is known if it was left out in a process of another user."""
+        before = self._objects.get(mapping.key)
         kept = fd if isinstance(fd, int) else None
         file = ObjectFile(mapping, process.root, kept, mapped_ns, self.descriptors.of(process.uid))
         file.readings = self.readings
+        if before is not None:
+            file.is_mapped_in_all(before)
+        self._objects[mapping.key] = file
         return file
+
+    def most_files(self) -> str:
+        """An addition to a sentence: which process maps very many files; "" when none does."""
+        process = max(self.processes.values(), key=lambda each: each.files, default=None)
+        if process is None or process.files < MOST_FILES:
+            return ""
+        return f"; process {process.pid} of uid {process.uid} maps many"
+
+    def remarks(self) -> list[str]:
+        """Sentences about whose files were left out."""
+        return [
+            f"processes of uid {uid} map many files: {plural(count, 'file')} of them were not kept open"
+            for uid, count in self._crowds.most_common(_WHOSE)
+        ]
 
     def _count_left_out(self, space: AddressSpace) -> None:
         self.lost[TOO_MANY] += space.left_out

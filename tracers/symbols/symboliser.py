@@ -25,8 +25,9 @@ from ..images.vdso import VDSO, VSYSCALL, special_name
 from .kallsyms import KERNEL, UNKNOWN, Kallsyms, KernelPlace
 from .lines import Lines, LineTool
 from .objects import ObjectFile
+from .one import Process
 from .perfmap import PerfMap, jit_frame
-from .process import NOW, Process, ProcessSpaces
+from .process import NOW, ProcessSpaces
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.images import maps
 from stallscope.tracers.images.maps import REMAPPED, Mapping
-from stallscope.tracers.symbols.process import GONE, NO_DESCRIPTORS, NOT_OPENED, TOO_MANY, ProcessSpaces
+from stallscope.tracers.symbols import process as module
+from stallscope.tracers.symbols.describing import describe
+from stallscope.tracers.symbols.one import Process
+from stallscope.tracers.symbols.process import (
+    CROWDED,
+    GONE,
+    NO_DESCRIPTORS,
+    NOT_OPENED,
+    TOO_MANY,
+    ProcessSpaces,
+)
+from stallscope.tracers.symbols.roots import Roots
 
 A = Mapping(0x1000, 0x2000, 0, "/nonexistent/a", 1, 101)
 B = Mapping(0x1000, 0x2000, 0, "/nonexistent/b", 1, 102)
@@ -70,6 +81,64 @@ def test_out_of_descriptors(program: Path, start: Callable) -> None:
     assert sum(f is not None and f.is_open for f in files) == 1
     # Files that are still where they were are opened when they are needed.
     assert all(f is not None and f.elf() is not None for f in files)
+
+
+@pytest.fixture
+def uids(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """The users of processes, by pid: as if they were these."""
+    described: dict[int, int] = {}
+
+    def as_user(process: Process, roots: Roots) -> None:
+        describe(process, roots)
+        process.uid = described[process.pid]
+
+    monkeypatch.setattr(module, "describe", as_user)
+    return described
+
+
+def are_open(processes: ProcessSpaces, process: Process | None) -> list[bool]:
+    assert process is not None
+    files = [processes.object_of(m) for m in process.space if m.is_file]
+    return [file is not None and file.is_open for file in files]
+
+
+def test_a_process_with_too_many_files(
+    program: Path, start: Callable, uids: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out of it is not opened later either, and is told."""
+    monkeypatch.setattr(module, "MOST_FILES", 1)
+    processes = ProcessSpaces()
+    running = start(program)
+    uids[running.pid] = 1234
+    process = processes.adopt(running.pid)
+    opened = are_open(processes, process)
+    assert sum(opened) == 1
+    assert processes.lost[CROWDED] == len(opened) - 1 > 0
+    assert process is not None
+    assert sum(processes.file_of(running.pid, m).elf() is not None for m in process.space if m.is_file) == 1
+    assert processes.lost[CROWDED] == len(opened) - 1, "counted once"
+    (remark,) = processes.remarks()
+    assert remark.startswith(f"processes of uid 1234 map many files: {len(opened) - 1} file")
+    assert processes.most_files() == f"; process {running.pid} of uid 1234 maps many"
+    processes.close()
+
+
+def test_what_one_user_has_no_share_for_is_opened_for_others(
+    program: Path, start: Callable, uids: dict[int, int]
+) -> None:
+    """Libraries of all are not missing in the processes of others, because his were seen first."""
+    processes = ProcessSpaces(fd_budget=20)
+    hog, other = start(program), start(program)
+    uids.update({hog.pid: 1234, other.pid: 1235})
+    while processes.descriptors.take(1234):
+        pass
+    assert not any(are_open(processes, processes.adopt(hog.pid)))
+    assert processes.lost[NO_DESCRIPTORS] > 0
+    opened = are_open(processes, processes.adopt(other.pid))
+    assert opened
+    assert all(opened)
+    assert "uid 1234 " in processes.remarks()[0]
+    processes.close()
 
 
 def test_processes_that_are_gone(processes: ProcessSpaces) -> None:

@@ -22,7 +22,8 @@ from ...base.conditions import Conditions
 from ...kernel.records import STATES, ExecRecord, Origin, RecordSink, Thread, ThreadRecord, WaitSum
 from ...measures.protocol import Measure
 from ...measures.totals import Moved
-from ...symbols.process import NO_PID, Process, ProcessSpaces
+from ...symbols.one import Process
+from ...symbols.process import NO_PID, ProcessSpaces
 
 LIMIT = 1 << 12
 """Threads that ended whose accounts are kept one by one."""

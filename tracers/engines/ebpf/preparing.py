@@ -32,6 +32,11 @@ BRIEF = 1.0
 """The same for the whole host: other tables come during the trace."""
 READING = 20.0
 """Seconds for loading tables compiled earlier, for the whole host even beyond `BRIEF`."""
+OF_USER = 1 << 12
+"""Files of one user's processes for which a trace of the whole host waits."""
+AWAITED = 1 << 10
+"""Files of given processes for which a trace waits longer than `BRIEF`: one with everything in it maps many hundred."""
+_READING, _COMPILING = "mapped files were still being read", "unwind tables were still being prepared"
 _INTERRUPTED = 130
 """The exit status of a command that Ctrl-C ended before there were results."""
 _STEP, _SLICE = 0.1, 0.05
@@ -69,7 +74,10 @@ class Preparation:
         self._spaces = spaces
         self._scope = scope
         self._follow = follow
+        self._began = now
         self._to_take: deque[int] = deque()
+        self._doing = _READING
+        """What is waited for."""
         self._next_look = 0.0
 
     def run(self, launch: Launch | None, interrupts: Interrupts, progress: Progress | None) -> None:
@@ -84,13 +92,13 @@ class Preparation:
         if launch:
             self.command(launch.command, os.environ)
         elif self._scope.everything:
-            self.everything(self._until)
+            self.everything(self._until, interrupts)
         else:
             self.targets()
         self.wait(self._until, interrupts, progress.show if progress else lambda _line: None)
         if self._is_patient and interrupts.take() and not (progress and progress.is_seen):
             raise StallscopeError(
-                "ended by SIGINT before the trace began: unwind tables were still being prepared",
+                f"ended by SIGINT before the trace began: {self._doing}{self._spaces.most_files()}",
                 "give --no-wait to begin without them; on a terminal, Ctrl-C does that",
                 exit_code=_INTERRUPTED,
             )
@@ -110,25 +118,37 @@ class Preparation:
         scope = self._scope
         self._to_take.extend(sorted(scope.tgids | {tgid for tid in scope.tids if (tgid := procfs.tgid_of(tid))}))
 
-    def everything(self, until: float) -> None:
-        """Requests tables for all processes, the most shared first. ``until``: when to stop reading."""
+    def everything(self, until: float, interrupts: Interrupts) -> None:
+        """Requests tables for all processes, the most shared first. ``until``: when to stop reading.
+
+        A user whose processes map very many files waits for the rest of them until the trace runs.
+        """
         until = max(until, self._end_of_reading)
         pids = [pid for pid in sorted(procfs.pids()) if pid != os.getpid()]
         users: Counter[tuple[int, int] | str] = Counter()
         first: dict[tuple[int, int] | str, tuple[int, maps.Mapping]] = {}
+        files: Counter[int] = Counter()
+        later: set[int] = set()
         for pid in pids:
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or interrupts.requested:
                 break
             process = self._spaces.adopt(pid)
-            found = {each.key: each for each in process.space if each.is_file} if process else {}
+            if not process:
+                continue
+            found = {each.key: each for each in process.space if each.is_file}
+            new = found.keys() - first.keys()
+            if process.uid and files[process.uid] + len(new) > OF_USER:
+                later.add(pid)
+                continue
+            files[process.uid] += len(new)
             users.update(found.keys())
             for key, mapping in found.items():
                 first.setdefault(key, (pid, mapping))
         for key, count in users.most_common():
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or interrupts.requested:
                 break  # those of most processes are asked for; others follow with their processes
             self._unwinding.loader.expect(*first[key], count)
-        self._to_take.extend(pid for pid in pids if pid in self._spaces.processes)
+        self._to_take.extend(pid for pid in pids if pid in self._spaces.processes and pid not in later)
 
     def wait(self, until: float, interrupts: Interrupts, show: Callable[[str], None]) -> None:
         """Waits for the requested tables until ``until`` (time.monotonic()), or an interrupt.
@@ -139,14 +159,18 @@ class Preparation:
         while not interrupts.requested:
             self._look()
             now = time.monotonic()
+            state = loader.state
+            if not self._scope.everything and state.asked > AWAITED:
+                until = min(until, self._began + BRIEF)
+                self._end_of_reading = until
             rest = until - now
             if not self._to_take and (loader.idle or (rest <= 0 and loader.compiles_only)):
                 return
             if rest <= 0 and now >= self._end_of_reading:
                 return
             if not self._to_take:
+                self._doing = _COMPILING
                 loader.wait(min(max(rest, _SLICE), _STEP))
-            state = loader.state
             if state.at_work:
                 show(line(state))
             elif self._to_take:

@@ -110,6 +110,7 @@ def completeness(reached: Counter[int], cut: Counter[str], of: str = "the time")
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
     """What the reader should know, and which option would have helped."""
     comments = [*capture.notes, *capture.python.remarks, *stacks.problems, *capture.spaces.readings.remarks()]
+    comments += capture.spaces.remarks()
     if capture.exit_status:
         comments.append(ending(capture.exit_status))
     counters = capture.counters

@@ -20,7 +20,8 @@ from ...images.maps import Mapping as Mapped
 from ...images.maps import read_maps
 from ...images.symtab import Symbol
 from ...symbols.objects import ObjectFile
-from ...symbols.process import Process, ProcessSpaces
+from ...symbols.one import Process
+from ...symbols.process import ProcessSpaces
 from ...symbols.symboliser import Symboliser
 
 _RANGE = 1 << 40

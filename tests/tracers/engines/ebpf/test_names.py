@@ -7,7 +7,8 @@ from captures import capture, key, profile, remaining
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
 from stallscope.tracers.kernel.records import WaitSum
-from stallscope.tracers.symbols.process import Process, ProcessSpaces
+from stallscope.tracers.symbols.one import Process
+from stallscope.tracers.symbols.process import ProcessSpaces
 
 pytestmark = pytest.mark.usefixtures("named_by_a_table")
 

@@ -29,6 +29,8 @@ class Tracer:
         self.told: list[tuple[str, Any]] = []
         self.processes: dict[int, object] = {}
         self.maps: dict[int, list[Mapping]] = {}
+        self.uids: dict[int, int] = {}
+        self.on_adopt: Callable[[], None] = lambda: None
         self.left = 0
         """How often it is not ready yet."""
         self.state = State(12, 5, "/x/lib\x1b[2J.so")
@@ -41,8 +43,13 @@ class Tracer:
         self.told.append(("adopt", pid))
         if pid not in self.maps:
             return None
-        process = self.processes[pid] = SimpleNamespace(space=AddressSpace(self.maps[pid]))
+        uid = self.uids.get(pid, 0)
+        process = self.processes[pid] = SimpleNamespace(space=AddressSpace(self.maps[pid]), uid=uid)
+        self.on_adopt()
         return process
+
+    def most_files(self) -> str:
+        return "; process 5 of uid 7 maps many"
 
     def read(self, pid: int) -> bool:
         self.told.append(("read", pid))
@@ -206,7 +213,8 @@ def test_what_most_processes_map_comes_first(tracer: Tracer, monkeypatch: pytest
     }
     monkeypatch.setattr(module.procfs, "pids", lambda: iter([7, os.getpid(), 6, 9, 5]))
     made = preparation(tracer, Scope(everything=True))
-    made.everything(soon())
+    with Interrupts() as interrupts:
+        made.everything(soon(), interrupts)
     assert tracer.what("adopt") == [5, 6, 7, 9]
     assert tracer.told[4:] == [("/library", 3), ("/shared", 2), ("/own", 1)]
     with Interrupts() as interrupts:
@@ -216,8 +224,48 @@ def test_what_most_processes_map_comes_first(tracer: Tracer, monkeypatch: pytest
 
 def test_the_whole_host_is_read_for_so_long_only(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.procfs, "pids", lambda: iter([5, 6]))
-    preparation(tracer, Scope(everything=True)).everything(time.monotonic() - 1)
+    with Interrupts() as interrupts:
+        preparation(tracer, Scope(everything=True)).everything(time.monotonic() - 1, interrupts)
     assert tracer.told == []
+
+
+def test_a_user_with_very_many_files_does_not_delay_the_start(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """His are read when the trace runs; those of others, and of root, before."""
+    monkeypatch.setattr(module, "OF_USER", 2)
+    monkeypatch.setattr(module.procfs, "pids", lambda: iter([5, 6, 7, 8]))
+    tracer.uids = {5: 1000, 6: 1000, 8: 1001}
+    for pid, count in ((5, 2), (6, 1), (7, 3), (8, 1)):
+        tracer.maps[pid] = [mapped(8192 * i, f"/{pid}.{i}", 10 * pid + i) for i in range(count)]
+    made = preparation(tracer, Scope(everything=True))
+    with Interrupts() as interrupts:
+        made.everything(soon(), interrupts)
+        made.wait(soon(), interrupts, silent)
+    assert tracer.what("adopt") == [5, 6, 7, 8]
+    assert not tracer.what("/6.0")
+    assert tracer.what("/5.1", "/7.2", "/8.0") == [1, 1, 1]
+    assert tracer.what("read") == [5, 7, 8]
+
+
+def test_ctrl_c_ends_the_reading(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.procfs, "pids", lambda: iter([5, 6]))
+    tracer.maps = {5: [mapped(0, "/a", 1), mapped(8192, "/b", 2)], 6: []}
+    tracer.on_adopt = lambda: os.kill(os.getpid(), signal.SIGINT)
+    made = preparation(tracer, Scope(everything=True))
+    with Interrupts() as interrupts, pytest.raises(StallscopeError) as caught:
+        made.run(None, interrupts, None)
+    assert tracer.told == [("adopt", 5)]
+    assert caught.value.cause.endswith("mapped files were still being read; process 5 of uid 7 maps many")
+
+
+def test_very_many_files_are_not_waited_for(tracer: Tracer) -> None:
+    tracer.left = 1 << 30
+    tracer.compiles_only = False
+    tracer.state = State(module.AWAITED + 1, 5, "/x")
+    made = preparation(tracer, Scope(tgids={5}), reading=60)
+    made._began = time.monotonic() - module.BRIEF
+    with Interrupts() as interrupts:
+        made.wait(soon(), interrupts, silent)
+    assert tracer.left == 1 << 30
 
 
 def test_who_comes_into_the_scope_meanwhile_is_waited_for(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
