@@ -88,14 +88,14 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
 
 def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interrupts) -> Taken:
     request = options.request
-    recording = start(perf, options.words(), options.fields())
+    recording = start(perf, options.words(), options.fields(), interrupts)
     if request.gives_up:
         capabilities.give_up_all_but(capabilities.AFTERWARDS)
     ends = Ends(request.scope, launch)
     asleep = Asleep(options.how.user_stacks, options.how.kernel_stacks)
     try:
         before = [(pid, tid, procfs.state(tid), procfs.comm(pid, tid)) for pid, tid in options.targets.threads()]
-        began, wall = recording.enable(), time.time_ns()
+        began, wall = recording.enable(interrupts), time.time_ns()
         threads = Threads(began, launch.pid if launch else 0, asleep)
         if options.waits:
             threads.wanted(Filter(options.waits.shortest, options.waits.longest, options.waits.states))

@@ -30,8 +30,12 @@ _MMAP, _COMM, _MMAP2, _ATTR, _TRACING_DATA = 1, 3, 10, 64, 66
 _EXEC = 1 << 13
 """PERF_RECORD_MISC_COMM_EXEC."""
 _USER = 2
+_HAS_BUILD_ID = 1 << 14
+"""PERF_RECORD_MISC_MMAP_BUILD_ID. While another tracer asks for build-ids, kernels mark every map of a file so, even in
+what perf gets, which did not ask (perf_event_mmap_output() in kernel/events/core.c): perf 6.1 then aborts."""
 _HEADER = struct.Struct("=IHH")
 """Type, misc, size."""
+_MISC_AT = 4
 _MAPPED = struct.Struct("=IIQQQIIQQII8s")
 """pid, tid, address, length, offset, major, minor, inode, its generation, protection, flags, name: which is one that
 perf looks for no symbols in."""
@@ -87,7 +91,7 @@ class Passing:
             elif kind == _ATTR:
                 self._layouts.add(data[at : at + size])
             elif kind in (_MMAP, _MMAP2):
-                names.replace_mapped(data, at, at + size, has_protection=kind == _MMAP2)
+                _change_mapping(data, at, at + size)
             elif kind == _COMM:
                 names.replace_comm(data, at, at + size)
             self.notices += self._layouts.notice(kind, data, at, at + size)
@@ -98,6 +102,13 @@ class Passing:
                 begin = at
         yield data[begin:at]
         self._rest = bytes(data[at:])
+
+
+def _change_mapping(data: bytearray, at: int, end: int) -> None:
+    kind, misc, _ = _HEADER.unpack_from(data, at)
+    if kind == _MMAP2:
+        struct.pack_into("=H", data, at + _MISC_AT, misc & ~_HAS_BUILD_ID)
+    names.replace_mapped(data, at, end, has_protection=kind == _MMAP2)
 
 
 def _covering(executed: bytearray) -> bytes:

@@ -19,6 +19,7 @@ from ....converters.base import helpers
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
 from ...base import privilege
+from ...base.interrupts import Interrupts
 from ...base.parent import end_with_parent
 from ...kernel import tracefs
 from ..protocol import EngineUnavailable
@@ -41,6 +42,10 @@ them: the one right that it cannot do without (CAP_DAC_READ_SEARCH). With CAP_SY
 in /proc/kallsyms. It can write nothing, and has nobody to send anything to."""
 _MEMORY = 8 << 30
 """Bytes of address space of perf script, which maps the files."""
+_GRACE = 0.5
+"""Seconds for perf to begin when the end was already requested."""
+_INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C ended before there were results."""
 _F_SETPIPE_SZ, _NOTICES = 1031, 1 << 20
 """fcntl.h; bytes of the pipe of notices, as many as ordinary users may ask for."""
 _AT_ONCE = 1.0
@@ -50,9 +55,9 @@ _NEEDED = ("--control", "--switch-events", "--clockid")
 """Options of perf record: perf 5.10 has all."""
 SWITCH, ANY_SWITCH = "sched:sched_switch", "context-switches"
 """Events of a switch: the first has the thread's state, and is for those who may read tracepoints."""
-_BUILD_IDS = "--buildid-mmap"
-"""While another tracer asks for build-ids, kernels can mark every map of a file as having one, even in what perf gets,
-which did not ask: perf 6.1 then aborts. This option asks for them, too."""
+_BUILD_IDS, _NO_BUILD_IDS = "buildid-mmap", "--no-buildid-mmap"
+"""For build-ids in maps perf record opens each file that a traced process maps, before the trace begins. One on a file
+system whose server does not answer would keep it in the kernel. perf 6.17 asks for them unless it is told not to."""
 _NO_PERF = (
     "install it: apt-get install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu), dnf install perf (Fedora, RHEL)"
 )
@@ -106,10 +111,10 @@ def rights() -> Rights:
 
 
 class Tool(NamedTuple):
-    """The program, and whether its maps of files can have build-ids."""
+    """The program, and options that it needs."""
 
     path: str
-    build_ids: bool
+    options: tuple[str, ...] = ()
 
 
 def find_perf() -> Tool:
@@ -126,25 +131,19 @@ def find_perf() -> Tool:
         raise EngineUnavailable(f"perf does not run: {first_line(said)}", _NO_PERF)
     if lacking := [option for option in _NEEDED if option not in said]:
         raise EngineUnavailable(f"this perf is too old: it has no {lacking[0]}", "use perf of Linux 5.10 or newer")
-    return Tool(path, _BUILD_IDS in said)
+    return Tool(path, (_NO_BUILD_IDS,) if _BUILD_IDS in said else ())
 
 
-def start(perf: Tool, record: Sequence[str], fields: str) -> Recording:
-    """A recording that is ready to begin. EngineUnavailable with what perf says if there is none."""
-    attempts = ([_BUILD_IDS], []) if perf.build_ids else ([],)
-    for more in attempts:
-        made = Recording(perf.path, [*more, *record], fields)
-        try:
-            made.ready()
-            return made
-        except EngineUnavailable as error:
-            made.close()
-            if not more or "build id" not in error.cause:  # kernels before 5.12 have none
-                raise
-        except BaseException:
-            made.close()
-            raise
-    raise AssertionError("the last attempt returns or raises")
+def start(perf: Tool, record: Sequence[str], fields: str, interrupts: Interrupts) -> Recording:
+    """A recording that is ready to begin. EngineUnavailable with what perf says if there is none; StallscopeError if
+    Ctrl-C ends it before."""
+    made = Recording(perf.path, [*perf.options, *record], fields)
+    try:
+        made.ready(interrupts)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 class Recording:
@@ -206,15 +205,16 @@ class Recording:
         self.text = self._script.stdout.fileno()
         """Descriptor of what perf script prints."""
 
-    def ready(self) -> None:
-        """Waits until perf has opened its events. EngineUnavailable with what perf says if it does not."""
-        if not self._tell(b"disable\n"):
+    def ready(self, interrupts: Interrupts) -> None:
+        """Waits until perf has opened its events. EngineUnavailable with what perf says if it does not; StallscopeError
+        if Ctrl-C ends the wait."""
+        if not self._tell(b"disable\n", interrupts):
             raise self._failed("trace your own processes, or run it as root; see trace-doctor")
 
-    def enable(self) -> int:
-        """Begins to record; returns when: CLOCK_MONOTONIC ns. EngineUnavailable like `ready`."""
+    def enable(self, interrupts: Interrupts) -> int:
+        """Begins to record; returns when: CLOCK_MONOTONIC ns. Errors like those of `ready`."""
         began = time.monotonic_ns()
-        if not self._tell(b"enable\n"):
+        if not self._tell(b"enable\n", interrupts):
             raise self._failed("trace-doctor says what perf needs")
         return began
 
@@ -232,8 +232,8 @@ class Recording:
             self._is_asked = True
         return ended
 
-    def _tell(self, command: bytes) -> bool:
-        """Whether perf has done it."""
+    def _tell(self, command: bytes, interrupts: Interrupts) -> bool:
+        """Whether perf has done it. StallscopeError if Ctrl-C ends the wait."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, command)
             until = time.monotonic() + _PATIENCE
@@ -243,6 +243,10 @@ class Recording:
                     return bool(os.read(self._ack, 64))
                 if has_ended:
                     return False
+                if interrupts.requested:
+                    until = min(until, time.monotonic() + _GRACE)
+            if interrupts.requested:
+                raise StallscopeError("ended before the trace began: perf record was not ready", exit_code=_INTERRUPTED)
             self._is_late = True
         return False
 

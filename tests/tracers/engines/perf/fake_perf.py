@@ -4,7 +4,7 @@ microseconds after `enable`, with the records that its lines are of; `script` pr
 expression for lines that are of no record. With $FAKE_PERF_HANGS that does not end. $FAKE_PERF_FAILS
 makes `record` fail with these words, $FAKE_PERF_DIES
 is the number of a signal that ends the program named in $FAKE_PERF_DYING after it has put out data, $FAKE_PERF_HELP
-replaces its help, $FAKE_PERF_REFUSES is an option for which the kernel has no build-ids."""
+replaces its help."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ def record(words: list[str]) -> None:
     if log := os.environ.get("FAKE_PERF_LOG"):
         with open(log, "a") as file:
             print(os.getpid(), *words, file=file)
-    if (refused := os.environ.get("FAKE_PERF_REFUSES")) and refused in words:
-        sys.exit("Failed: no support to record build id in mmap events, update your kernel.")
     numbers = words[words.index("--control") + 1].removeprefix("fd:")
     commands, answers = map(int, numbers.split(","))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))

@@ -121,3 +121,12 @@ def test_nobody_reads(tmp_path: Path) -> None:
         pid = passing.start(source.fileno(), write, write, lambda: None)
     os.close(write)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+
+
+def test_no_mapping_has_a_build_id_that_was_not_asked_for() -> None:
+    """Another tracer's request marks the mappings of all."""
+    body = struct.pack("=IIQQQIIQQII", 71, 72, 4096, 4096, 0, 8, 1, 77, 0, 5, 2) + b"/lib/x\0\0" + IDS
+    marked, plain = (record(MMAP2, body, misc) for misc in (2 | 1 << 14, 2))
+    assert passed(HEADER + marked) == HEADER + plain
+    other = record(SAMPLE, bytes(8), 2 | 1 << 14)
+    assert passed(HEADER + other) == HEADER + other

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,8 +15,9 @@ import pytest
 from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
+from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.engines.perf import recording
-from stallscope.tracers.engines.perf.recording import Recording, Rights, find_perf, rights, start
+from stallscope.tracers.engines.perf.recording import Recording, Rights, Tool, find_perf, rights, start
 from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.kernel import tracefs
 
@@ -25,12 +27,21 @@ import os, sys, time
 from stallscope.converters.base import helpers
 helpers.FOLDERS = (os.environ["FAKE_FOLDER"], *helpers.FOLDERS)
 helpers.INHERITED = ("FAKE_",)
+from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.engines.perf.recording import Recording, find_perf
 recording = Recording(find_perf().path, ["-p", "1"], "comm")
-recording.ready()
+recording.ready(Interrupts())
 print("ready", flush=True)
 time.sleep(60)
 """
+
+
+@pytest.fixture
+def no_end() -> Iterator[Interrupts]:
+    made = Interrupts()
+    yield made
+    os.close(made.wakeup)
+    os.close(made._write)
 
 
 def test_there_is_no_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -52,7 +63,7 @@ def test_there_is_no_perf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     ],
 )
 def test_a_perf_that_cannot_be_used(says: str, told: str, fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_perf() == (str(fake_perf), False)
+    assert find_perf() == (str(fake_perf), ())
     monkeypatch.setenv("FAKE_PERF_HELP", says)
     with pytest.raises(EngineUnavailable) as raised:
         find_perf()
@@ -114,13 +125,15 @@ def text_of(made: Recording) -> str:
     return text.decode()
 
 
-def test_it_records_from_enable_to_stop(fake_perf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_records_from_enable_to_stop(
+    fake_perf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_end: Interrupts
+) -> None:
     monkeypatch.setenv("FAKE_PERF_TEXT", "at {0}\n")
     before = set(os.listdir("/proc/self/fd"))
     made = Recording(find_perf().path, ["-e", "x", "-p", "7"], "comm,ip")
     try:
-        made.ready()
-        began = made.enable()
+        made.ready(no_end)
+        began = made.enable(no_end)
         ended = made.stop()
         (_, _, at) = text_of(made).strip().partition(" ")
         assert made.failure() is None
@@ -134,12 +147,12 @@ def test_it_records_from_enable_to_stop(fake_perf: Path, monkeypatch: pytest.Mon
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_it_says_what_perf_says(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_perf_says(fake_perf: Path, monkeypatch: pytest.MonkeyPatch, no_end: Interrupts) -> None:
     monkeypatch.setenv("FAKE_PERF_FAILS", "No permission\x07 to trace")
     made = Recording(find_perf().path, ["-p", "7"], "comm")
     try:
         with pytest.raises(EngineUnavailable, match=r"perf record failed: No permission\\x07 to trace") as raised:
-            made.ready()
+            made.ready(no_end)
         assert "your own processes" in raised.value.remedy
     finally:
         made.close()
@@ -168,37 +181,47 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_a_perf_that_does_not_answer_is_given_up(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_perf_that_does_not_answer_is_given_up(
+    fake_perf: Path, monkeypatch: pytest.MonkeyPatch, no_end: Interrupts
+) -> None:
     monkeypatch.setattr(recording, "_PATIENCE", 0.2)
     fake_perf.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     made = Recording(str(fake_perf), ["-p", "7"], "comm")
     try:
         with pytest.raises(EngineUnavailable, match="did not answer within"):
-            made.ready()
+            made.ready(no_end)
     finally:
         made.close()
 
 
-def test_build_ids_are_asked_for_where_there_are_some(
-    fake_perf: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_perf_that_does_not_answer_is_ended_by_ctrl_c(fake_perf: Path, no_end: Interrupts) -> None:
+    fake_perf.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    no_end.requested = True
+    began = time.monotonic()
+    with pytest.raises(StallscopeError, match="perf record was not ready"):
+        start(Tool(str(fake_perf)), ["-p", "7"], "comm", no_end)
+    assert time.monotonic() - began < recording._PATIENCE / 2
+
+
+@pytest.mark.parametrize("option", ["--buildid-mmap", "--no-buildid-mmap"])
+def test_no_build_ids_are_asked_for(
+    option: str, fake_perf: Path, no_end: Interrupts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("FAKE_PERF_HELP", "Usage: perf record --control --switch-events --clockid --buildid-mmap")
-    start(find_perf(), ["-p", "7"], "comm").close()
-    assert "--buildid-mmap -p 7" in (tmp_path / "log").read_text()
-    monkeypatch.setenv("FAKE_PERF_REFUSES", "--buildid-mmap")
-    made = start(find_perf(), ["-p", "8"], "comm")
-    made.close()
-    lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.endswith("-p 8")]
-    assert [("--buildid-mmap" in line) for line in lines] == [True, False]
+    """For them perf record opens the files of the traced processes."""
+    start(find_perf(), ["-p", "7"], "comm", no_end).close()
+    assert "buildid" not in (tmp_path / "log").read_text()
+    monkeypatch.setenv("FAKE_PERF_HELP", f"Usage: perf record --control --switch-events --clockid {option}")
+    start(find_perf(), ["-p", "8"], "comm", no_end).close()
+    assert "--no-buildid-mmap -p 8" in (tmp_path / "log").read_text()
     monkeypatch.setenv("FAKE_PERF_FAILS", "no")
     with pytest.raises(EngineUnavailable, match="perf record failed: no"):
-        start(find_perf(), ["-p", "9"], "comm")
+        start(find_perf(), ["-p", "9"], "comm", no_end)
 
 
-def test_the_process_between_is_killed(fake_perf: Path) -> None:
-    made = start(find_perf(), ["-p", "7"], "comm")
+def test_the_process_between_is_killed(fake_perf: Path, no_end: Interrupts) -> None:
+    made = start(find_perf(), ["-p", "7"], "comm", no_end)
     try:
-        made.enable()
+        made.enable(no_end)
         os.kill(made._passing, signal.SIGKILL)
         assert text_of(made) == ""
         made.stop(is_over=True)
@@ -208,12 +231,12 @@ def test_the_process_between_is_killed(fake_perf: Path) -> None:
         made.close()
 
 
-def test_nobody_has_to_wait_for_children(fake_perf: Path) -> None:
+def test_nobody_has_to_wait_for_children(fake_perf: Path, no_end: Interrupts) -> None:
     """SIGCHLD can be ignored from the start."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        made = start(find_perf(), ["-p", "7"], "comm")
-        made.enable()
+        made = start(find_perf(), ["-p", "7"], "comm", no_end)
+        made.enable(no_end)
         made.stop()
         assert text_of(made) == ""
         made.close()
@@ -221,13 +244,13 @@ def test_nobody_has_to_wait_for_children(fake_perf: Path) -> None:
         signal.signal(signal.SIGCHLD, before)
 
 
-def test_it_stops_while_nobody_reads(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_stops_while_nobody_reads(fake_perf: Path, monkeypatch: pytest.MonkeyPatch, no_end: Interrupts) -> None:
     """perf record waits for perf script, and that for us."""
     monkeypatch.setenv("FAKE_PERF_TEXT", f"{'x' * 100_000}\n")
     monkeypatch.setattr(recording, "_PATIENCE", PATIENCE)
-    made = start(find_perf(), ["-p", "7"], "comm")
+    made = start(find_perf(), ["-p", "7"], "comm", no_end)
     try:
-        began = made.enable()
+        began = made.enable(no_end)
         assert made.stop() - began < PATIENCE * 1e9 / 2
         assert len(text_of(made)) <= 100_001
     finally:
