@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from commands import Finished, folded, load, run
 from debug_server import DebugServer
 from stallscope.converters.model import Frame, Profile
 from two_names import Built, Running, build, line_of
+from watching import command_path, watch
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -96,6 +98,21 @@ def test_a_debuginfod_that_is_not_there_costs_no_trace(stripped: Built, tmp_path
         )
     assert own_frames(profile, stripped)
     assert "Traceback" not in finished.tty
+
+
+def test_ctrl_c_waits_for_no_silent_server(stripped: Built, tmp_path: Path) -> None:
+    """With --lines, every file without debug information is asked for."""
+    words = (command_path("trace-offcpu"), "--lines", "-o", tmp_path / "out.folded")
+    with socket.create_server(("127.0.0.1", 0)) as server, Running(stripped.app) as running:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        environment = {"DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache")}
+        without = watch(*words, "-p", running.pid, patience=60, DEBUGINFOD_URLS="")
+        silent = watch(*words, "-p", running.pid, "--force", patience=60, **environment)
+    assert without.ended is not None, without.text
+    assert silent.ended is not None, "it does not end within 15 s"
+    assert silent.ended < without.ended + 2
+    assert silent.status == 0
+    assert "after Ctrl-C nothing came from the server" in silent.text
 
 
 def test_lines(program: Running, built: Built, tmp_path: Path) -> None:

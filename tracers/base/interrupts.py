@@ -10,12 +10,17 @@ from types import FrameType, TracebackType
 from ..holder.client import HOLDER
 from ..outside.client import CLIENT
 
-_ended_by_user = False
+_ended_by_user = _end_was_requested = False
 
 
 def ended_by_user() -> bool:
     """Whether Ctrl-C has ended this process's trace, and nothing else."""
     return _ended_by_user
+
+
+def end_was_requested() -> bool:
+    """Whether a signal has asked for the end of this process's trace, which then makes its outputs."""
+    return _end_was_requested
 
 
 class Interrupts:
@@ -29,7 +34,7 @@ class Interrupts:
         self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def __enter__(self) -> Interrupts:
-        _note(False)
+        _note(False, requested=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue  # nohup
@@ -51,7 +56,7 @@ class Interrupts:
         if not (self.requested and self._mild):
             return False
         self.requested = False
-        _note(False)
+        _note(False, requested=False)
         with contextlib.suppress(BlockingIOError):
             os.read(self.wakeup, 4096)
         return True
@@ -63,9 +68,9 @@ class Interrupts:
         HOLDER.hurry()
         self._mild = number == signal.SIGINT and (self._mild or not self.requested)
         self.requested = True
-        _note(self._mild)
+        _note(self._mild, requested=True)
 
 
-def _note(by_user: bool) -> None:
-    global _ended_by_user
-    _ended_by_user = by_user
+def _note(by_user: bool, *, requested: bool) -> None:
+    global _ended_by_user, _end_was_requested
+    _ended_by_user, _end_was_requested = by_user, requested

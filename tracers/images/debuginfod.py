@@ -1,7 +1,8 @@
 """Debug files from debuginfod servers, through elfutils' own client: debuginfod_find_debuginfo(3).
 
 The servers are those of $DEBUGINFOD_URLS, the cache is the client's. A failing server must not hold the user up: after
-a server has been silent for a while no more requests are made, and Ctrl-C only ends the download.
+a server has been silent for a while no more requests are made, and Ctrl-C only ends the download. A trace that Ctrl-C
+has ended waits for no silent server: its user waits for the outputs.
 
 Until a server has answered, the client of elfutils 0.192 and newer makes no callback and cannot be stopped. Requests
 are therefore made in a thread, and one that is given up is left to finish by itself; there is never more than one.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import math
 import os
 import queue
 import threading
@@ -18,9 +20,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..base.interrupts import end_was_requested
+
 _LIBRARY = "libdebuginfod.so.1"
 _PATIENCE = 15.0
 """Seconds without a byte before giving up; overridden by $DEBUGINFOD_TIMEOUT."""
+_AT_END = 1.5
+"""Seconds after Ctrl-C in which `_PIECE` has to come, and then the next one."""
+_PIECE = 64 << 10
+"""Bytes of a download."""
 _LOOK = 0.1
 """Interval in seconds at which a request's progress is checked."""
 _MAX_FAILURES = 3
@@ -45,6 +53,8 @@ class Debuginfod:
         self._given_up = False
         self._moved_at = 0.0
         self._bytes = self._size = -1
+        self._until, self._bytes_before = math.inf, 0
+        """By when more has to come, after Ctrl-C, than these bytes and a `_PIECE`."""
         self._callback = _ONGOING(self._ongoing)
         try:
             self._library = _load()
@@ -66,13 +76,14 @@ class Debuginfod:
     def find(self, build_id: str, name: str) -> int | None:
         """A descriptor (the caller's to close) of the debug file with this build-id; None when no server has it, or
         after a ``problem``. ``name`` is for display."""
-        if self.problem or not _is_build_id(build_id):
+        if self.problem or not _is_build_id(build_id) or self._is_late():
             return None
         began = time.monotonic()
-        self._moved_at, self._bytes = began, -1
+        self._moved_at, self._bytes, self._bytes_before = began, -1, 0
         found = self._ask(bytes.fromhex(build_id), name)
         if found >= 0:
             self._failures = 0
+            self._until = math.inf
             return found
         self._in_vain += time.monotonic() - began
         self._failures += found != -errno.ENOENT
@@ -111,11 +122,27 @@ class Debuginfod:
 
     def _look(self, name: str) -> None:
         """Gives the request up when no data has arrived for a while; else reports its progress."""
+        if self._is_late():
+            return
         if time.monotonic() - self._moved_at > _patience():
             self.problem = "debuginfod was asked no more: nothing came from the server"
         elif self._on_progress:
             of = f" of {self._size >> 20}" if self._size > 0 else ""
             self._on_progress(f"debuginfod: {name}{f', {self._bytes >> 20}{of} MB' if self._bytes >= 0 else ''}")
+
+    def _is_late(self) -> bool:
+        """Whether the user, who has typed Ctrl-C, has waited for too little; that is then a problem."""
+        if not end_was_requested():
+            return False
+        now = time.monotonic()
+        if self._until == math.inf or self._bytes >= self._bytes_before + _PIECE:
+            self._until, self._bytes_before = now + _AT_END, max(self._bytes, 0)
+        elif now > self._until:
+            self.problem = (
+                f"debuginfod was asked no more: after Ctrl-C nothing came from the server for {_AT_END} s; a trace with "
+                "-d waits longer"
+            )
+        return bool(self.problem)
 
     def _ongoing(self, _: int, done: int, whole: int) -> int:
         """Callback during a download, in older clients also before it; 1 ends the request."""

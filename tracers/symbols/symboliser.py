@@ -97,6 +97,7 @@ class Symboliser:
         self._lines = lines
         self._on_progress = on_progress
         self._demangler = Demangler()
+        self._asks_servers = True
         self._frames: dict[Frame, Frame] = {}
 
     def kernel_stacks(self, stacks: Sequence[Addresses]) -> list[Stack]:
@@ -160,7 +161,7 @@ class Symboliser:
             if place.file is not None and (self._lines or place.reason == NO_SYMBOL):
                 frames[place.file] += count
         wanted = [file for file, _ in frames.most_common() if self._lacks_debug_file(file)]
-        client = Debuginfod.from_environment(self._on_progress) if wanted else None
+        client = Debuginfod.from_environment(self._on_progress) if wanted and self._asks_servers else None
         if client is None:
             return False
         fetched = False
@@ -170,6 +171,7 @@ class Symboliser:
                 fetched |= file.add_debug_file(fd)
         if client.problem:
             self.problems.append(client.problem)
+            self._asks_servers = False
         client.close()
         return fetched
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from stallscope.tracers.base.interrupts import Interrupts, ended_by_user
+from stallscope.tracers.base.interrupts import Interrupts, end_was_requested, ended_by_user
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,8 +49,10 @@ def test_who_has_ended_the_trace(handlers: dict[int, object], signals: tuple[int
         for number in signals:
             os.kill(os.getpid(), number)
     assert ended_by_user() is by_user
+    assert end_was_requested() is bool(signals)
     with Interrupts():
         assert not ended_by_user()
+        assert not end_was_requested()
 
 
 def test_second_interrupt_is_meant(handlers: dict[int, object]) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The client keeps what it got, and that there was nothing to get."""
     path = tmp_path / "cache"
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(path))
+    monkeypatch.setattr(subject, "end_was_requested", lambda: False)
     return path
 
 
@@ -192,6 +194,43 @@ def test_ctrl_c_only_ends_the_asking(silent: Silent, ctrl_c: None) -> None:
     assert asked.find(BUILD_ID, "libx.so") is None
     interrupting.join()
     assert asked.problem == "debuginfod was asked no more: interrupted"
+    asked.close()
+
+
+def test_no_silent_server_is_waited_for_after_ctrl_c(silent: Silent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "end_was_requested", lambda: True)
+    begin = time.monotonic()
+    asked = client()
+    assert asked.find(BUILD_ID, "x") is None
+    assert time.monotonic() - begin < subject._PATIENCE / 2
+    assert asked.problem.startswith("debuginfod was asked no more: after Ctrl-C nothing came from the server for 1.5 s")
+    asked.close()
+
+
+def test_answers_of_nothing_are_not_waited_for_without_end(
+    serve: Callable[[int], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C, all that a server does not have takes no longer than one answer."""
+    monkeypatch.setattr(subject, "end_was_requested", lambda: True)
+    monkeypatch.setattr(subject, "_AT_END", 0.0)
+    server = serve(404)
+    asked = client()
+    for i in range(1, 6):
+        asked.find(f"{i:040x}", "x")
+    assert len(server.asked) <= 1
+    assert "after Ctrl-C" in asked.problem
+
+
+def test_a_trickle_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(subject, "end_was_requested", lambda: True)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+    asked = client()
+    for size, seconds, late in ((0, 1, False), (1 << 16, 1, False), (1 << 17, 1, False), ((1 << 17) + 9, 2, True)):
+        asked._bytes = size
+        now += seconds
+        assert asked._is_late() is late
     asked.close()
 
 
