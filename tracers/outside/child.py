@@ -21,18 +21,27 @@ from array import array
 from mmap import mmap
 from typing import Any
 
-from .lookups import PIECE, SHARED, Place, head_of, maps_of, open_in, open_place
+from .lookups import ABOUT, PIECE, SHARED, Place, head_of, maps_of, open_in, open_place
 from .mounts import Mounts
+from .owners import NOT_ASKED, user_of, user_of_mount, user_of_path
 from .rights import drop_rights
 
 INLINE = 1 << 15
 """Bytes of a result that still goes into the packet; others are in the shared memory."""
-GOES_ON = -1
-"""As the error of an answer: there is progress, and the answer is still to come."""
+GOES_ON, REFUSED = -1, -2
+"""As the error of an answer: there is progress, and the answer is still to come; it was not read, for this user's
+processes have not answered before."""
 _MOST_OPEN = 64
 _OWN = 5
 """The first descriptor behind ours: the standard ones, the socket and the memory."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class Refused(OSError):
+    """What is asked about is of a user of whom nothing is read any more."""
+
+    def __init__(self) -> None:
+        super().__init__(REFUSED, "not read: others of this user have not answered")
 
 
 class Server:
@@ -40,18 +49,20 @@ class Server:
 
     def __init__(self, link: socket.socket, memory: int) -> None:
         self._link = link
-        self._map = mmap(memory, SHARED + 8)
+        self._map = mmap(memory, SHARED + ABOUT)
         self._shared = memoryview(self._map)
         self._memories: dict[int, int] = {}
         """Open /proc/PID/mem by the client's number."""
         self._number = 0
+        self._refused: list[int] | None = None
+        """Users of whom nothing is read any more. None: nobody is silent, and users are not looked up."""
 
     def run(self) -> None:
         while True:
             data, fds, _, _ = socket.recv_fds(self._link, 1 << 16, 1)
             if not data:
                 return
-            self._number, name, *arguments = marshal.loads(data)
+            self._number, name, self._refused, *arguments = marshal.loads(data)
             sent: list[int] = []
             try:
                 result, sent = getattr(self, f"do_{name}")(fds, *arguments)
@@ -72,8 +83,21 @@ class Server:
         self._link.sendmsg([marshal.dumps((self._number, error, result))], rights)
 
     def _about(self, pid: int) -> None:
-        """Says which process is being read."""
-        self._shared[SHARED:] = pid.to_bytes(8, "little")
+        """Says which process is being read, and of which user. Refused."""
+        self._for(NOT_ASKED if self._refused is None or not pid else user_of(pid), pid)
+
+    def _for(self, user: int, pid: int | None = None) -> None:
+        """Says for which user something is read: of a process, if it is given. Refused."""
+        if pid is not None:
+            self._shared[SHARED : SHARED + 8] = pid.to_bytes(8, "little")
+        self._shared[SHARED + 8 :] = user.to_bytes(8, "little", signed=True)
+        if self._refused and user in self._refused:
+            raise Refused
+
+    def _for_path(self, path: bytes, root: list[int], pid: int, mounts: Mounts) -> None:
+        """The same for what is at a path."""
+        if self._refused is not None:
+            self._for(user_of_path(path, root[0] if root else None, pid, mounts))
 
     def do_memory(self, fds: list[int], key: int, pid: int, reads: list[tuple[int, int]]) -> tuple[object, list[int]]:
         """What is at these addresses, as far as it is there: the sizes, and the bytes if they are few."""
@@ -133,7 +157,11 @@ class Server:
         for pid in pids:
             if found and size > until:
                 break
-            self._about(pid)
+            try:
+                self._about(pid)
+            except Refused:
+                found.append([None] * len(names))
+                continue
             found.append([head_of(f"/proc/{pid}/{name}", most) for name, most in names])
             size += sum(len(text or b"") for text in found[-1])
         packed = marshal.dumps(found)
@@ -154,10 +182,18 @@ class Server:
         bytes of it were copied, -1 for none: then its own descriptor is passed. ``room``: bytes for copies."""
         self._about(pid)
         mounts = Mounts(pid)
+
+        def look(fd: int) -> None:
+            if self._refused is not None and (user := user_of_mount(fd, pid, mounts)):
+                self._for(user)
+
+        def look_at(path: bytes) -> None:
+            self._for_path(path, fds, pid, mounts)
+
         found, sent = [], []
         for each in files:
             try:
-                fd, copied = self._readable(open_place(pid, Place(*each), fds), mounts, room)
+                fd, copied = self._readable(open_place(pid, Place(*each), fds, look, look_at), mounts, room)
             except (OSError, ValueError) as error:
                 found.append((getattr(error, "errno", 0) or errno.EINVAL, 0))
                 continue
@@ -169,10 +205,12 @@ class Server:
     def do_path(self, fds: list[int], path: bytes, flags: int, pid: int, room: int) -> tuple[object, list[int]]:
         """Opens a regular file by its path in a root, which is our own without a descriptor. ``pid``: a process there,
         0: none. The result is (bytes copied, as above; its dev, inode, size, uid, times of content and status)."""
-        self._about(pid)
+        mounts = Mounts(pid)
+        self._for(NOT_ASKED if self._refused is None else 0, pid)
+        self._for_path(path, fds, pid, mounts)
         path_fd = open_in(fds, path, flags)
         status = os.fstat(path_fd)
-        fd, copied = self._readable(path_fd, Mounts(pid), room)
+        fd, copied = self._readable(path_fd, mounts, room)
         about = status.st_dev, status.st_ino, status.st_size, status.st_uid, status.st_mtime_ns, status.st_ctime_ns
         return (copied, about), [fd]
 

@@ -1,7 +1,7 @@
 """Asks the process that reads others (`child`), waits for each answer only so long, and abandons it if none comes.
 
-A process or folder that has made it wait is not asked about again. After a few of them nothing is read any more: what
-could not be read is told by `remarks`.
+A process or folder that has made it wait is not asked about again. After a few of one user nothing of this user is
+read any more, and after more of them nothing at all: what could not be read is told by `remarks`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import threading
 import time
 from array import array
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from ...converters.base.units import plural
-from .child import GOES_ON, serve
-from .lookups import SHARED
+from .child import GOES_ON, REFUSED, serve
+from .lookups import ABOUT, SHARED
+from .owners import NOT_ASKED, UNKNOWN, user_of
 from .starting import BEGAN, STATE, received, started, stat_of
 
 _PATIENCE = (1.0, 0.4, 0.2, 0.1)
@@ -31,8 +33,9 @@ _HURRY = 0.2
 """The same when the command is about to end."""
 _LONGEST = 2.0
 """Seconds for an answer that makes progress."""
-_MOST = 8
-"""Processes that may be abandoned."""
+_MOST, _MOST_OF_ROOT, _MOST_OF_USER = 12, 8, 3
+"""Processes that may be abandoned: for all, for root's, and for any other user's. Users are looked up only from the
+first silence on, so that one more than a share may be of a user."""
 
 
 class NotRead(OSError):
@@ -46,8 +49,8 @@ class _Child:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         memory = os.memfd_create("stallscope-outside", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(memory, SHARED + 8)
-            self.shared = mmap.mmap(memory, SHARED + 8)
+            os.ftruncate(memory, SHARED + ABOUT)
+            self.shared = mmap.mmap(memory, SHARED + ABOUT)
             self.pid = started("outside.child", (theirs.fileno(), memory), serve)
         except BaseException:
             ours.close()
@@ -79,7 +82,10 @@ class Client:
         self._number = 0
         self._left: list[_Child] = []
         """Abandoned processes that may still exist."""
-        self._abandoned = 0
+        self._silences: Counter[int] = Counter()
+        """How many were abandoned, by the user who made us wait."""
+        self._refused: list[int] = []
+        """Users of whom nothing is read any more."""
         self._silent: dict[int, bytes] = {}
         """Processes that made us wait, and when each began."""
         self._folders: set[str] = set()
@@ -103,24 +109,26 @@ class Client:
     def ask(self, name: str, *arguments: Any, pid: int = 0, folder: str = "", root: int | None = None) -> Any:
         """The result, with the descriptors that came with it, and the shared memory, which is valid until the next
         request: see `child.Server`. ``pid`` or ``folder``: what is asked about. OSError."""
-        if self._abandoned >= _MOST or (pid and self.is_silent(pid)) or folder in self._folders:
+        if self._abandoned() >= _MOST or (pid and self.is_silent(pid)) or folder in self._folders:
             self.unread["later"] += 1
             raise NotRead(errno.ETIMEDOUT, "not read: it has not answered before")
         with self._lock:
             child = self._started()
             self._number += 1
             number = self._number
-            child.shared[SHARED : SHARED + 8] = bytes(8)
+            child.shared[SHARED : SHARED + ABOUT] = bytes(8) + NOT_ASKED.to_bytes(8, "little", signed=True)
             try:
-                self._send(child, (number, name, *arguments), root)
+                self._send(child, (number, name, self._refused if self._silences else None, *arguments), root)
                 error, result, fds = self._answer(child, number)
             except ConnectionError:
                 self._lose(child)
                 raise NotRead(errno.EIO, "the process that reads has ended") from None
             except TimeoutError:
-                about = int.from_bytes(child.shared[SHARED : SHARED + 8], "little") or pid
-                self._abandon(child, about, folder)
+                self._abandon(child, pid, folder)
                 raise NotRead(errno.ETIMEDOUT, "not read in time") from None
+            if error == REFUSED:
+                self.unread["later"] += 1
+                raise NotRead(errno.ETIMEDOUT, "not read: others of this user have not answered before")
             if error:
                 raise OSError(error, result or os.strerror(error))
             return result, fds, child.shared
@@ -129,7 +137,7 @@ class Client:
         """A request without an answer, to a process that is there."""
         with self._lock, contextlib.suppress(OSError):
             if self._child:
-                self._child.link.send(marshal.dumps((0, name, *arguments)), socket.MSG_DONTWAIT)
+                self._child.link.send(marshal.dumps((0, name, None, *arguments)), socket.MSG_DONTWAIT)
 
     def is_silent(self, pid: int) -> bool:
         """Whether this process has made us wait."""
@@ -167,16 +175,26 @@ class Client:
                 os.close(fd)
 
     def _patience(self) -> float:
-        longest = _PATIENCE[min(self._abandoned, len(_PATIENCE) - 1)]
+        longest = _PATIENCE[min(self._abandoned(), len(_PATIENCE) - 1)]
         return min(longest, _HURRY) if self._hurries else longest
 
     def _abandon(self, child: _Child, pid: int, folder: str) -> None:
+        about = child.shared[SHARED : SHARED + ABOUT]
+        pid = int.from_bytes(about[:8], "little") or pid
+        user = int.from_bytes(about[8:], "little", signed=True)
+        if user == NOT_ASKED:
+            user = user_of(pid) if pid and not folder else UNKNOWN
         self._lose(child)
-        self._abandoned += 1
+        self._silences[user] += 1
+        if self._silences[user] == (_MOST_OF_USER if user else _MOST_OF_ROOT):
+            self._refused.append(user)
         if pid:
             self._silent[pid] = _began(pid)
         if folder:
             self._folders.add(folder)
+
+    def _abandoned(self) -> int:
+        return sum(self._silences.values())
 
     def _lose(self, child: _Child) -> None:
         child.kill()
@@ -186,14 +204,16 @@ class Client:
     def remarks(self) -> list[str]:
         """Sentences about what was not read."""
         found = []
-        if self._abandoned:
+        if self._silences:
             whose = plural(len(self._silent), "process")
             folders = f" and {plural(len(self._folders), 'folder')}" if self._folders else ""
             found.append(
-                f"memory or files of {whose}{folders} could not be read in time: names, and the stacks of waits that "
-                "began before the trace, are missing there"
+                f"memory or files of {whose}{folders} could not be read in time, of {_named(self._silences)}: names, and the "
+                "stacks of waits that began before the trace, are missing there"
             )
-        if self._abandoned >= _MOST:
+        if self._refused:
+            found.append(f"nothing more was read of {_named(self._refused)}, of whom several did not answer")
+        if self._abandoned() >= _MOST:
             found.append(f"after {_MOST} of them nothing of other processes was read")
         if self.partly:
             found.append(f"maps of {plural(len(self.partly), 'process')} are too long, and were read in part")
@@ -212,6 +232,12 @@ class Client:
         self._lock = threading.Lock()
         if child:
             child.link.close()
+
+
+def _named(users: Collection[int]) -> str:
+    known = sorted(user for user in users if user >= 0)
+    words = [f"user{'s' * (len(known) > 1)} {', '.join(map(str, known))}"] if known else []
+    return " and ".join([*words, *(["unknown users"] if UNKNOWN in users else [])])
 
 
 def _began(pid: int) -> bytes:

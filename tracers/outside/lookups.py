@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 SHARED = 4 << 20
 """Bytes of the shared memory for results."""
+ABOUT = 16
+"""Bytes behind it: which process is being read, and for which user."""
 MOST_TEXT = 16 << 20
 """Bytes of a /proc/PID/maps that are read."""
 PIECE = 1 << 20
@@ -91,14 +94,22 @@ def places_of(pid: int, place: Place) -> list[Place]:
     return found
 
 
-def linked(pid: int, place: Place) -> int | None:
+def _nothing(_: object) -> None: ...
+
+
+def linked(pid: int, place: Place, look: Callable[[int], None] = _nothing) -> int | None:
     """An O_PATH descriptor of the file that a process maps there, if it is this one: also a deleted one, or one of
-    another mount namespace."""
+    another mount namespace. ``look`` is called with it before its file system is asked; OSError of it goes on."""
     link = b"/proc/%d/map_files/%x-%x" % (pid, place.start, place.end)
     try:
         fd = os.open(link, PATH_FLAGS)
     except OSError:
         return None
+    try:
+        look(fd)
+    except OSError:
+        os.close(fd)
+        raise
     try:
         status = os.fstat(fd)
         # overlayfs and btrfs show different device and inode numbers in maps than in stat.
@@ -112,15 +123,24 @@ def linked(pid: int, place: Place) -> int | None:
     return None
 
 
-def open_place(pid: int, place: Place, root: list[int]) -> int:
-    """An O_PATH descriptor of the mapped file, by its mapping or by its path. OSError without it."""
-    fd = linked(pid, place)
+def open_place(
+    pid: int,
+    place: Place,
+    root: list[int],
+    look: Callable[[int], None] = _nothing,
+    look_at: Callable[[bytes], None] = _nothing,
+) -> int:
+    """An O_PATH descriptor of the mapped file, by its mapping or by its path. OSError without it. ``look`` and
+    ``look_at`` are called with an open file or a path before its file system is asked."""
+    fd = linked(pid, place, look)
     if fd is None:
         for now in places_of(pid, place):
-            fd = fd if fd is not None else linked(pid, now)
+            fd = fd if fd is not None else linked(pid, now, look)
     if fd is not None:
         return fd
-    fd = open_in(root, place.name.removesuffix(b" (deleted)"), 0)
+    path = place.name.removesuffix(b" (deleted)")
+    look_at(path)
+    fd = open_in(root, path, 0)
     status = os.fstat(fd)
     if place.inode and (status.st_dev, status.st_ino) != (place.dev, place.inode):
         os.close(fd)

@@ -35,19 +35,28 @@ class Mounts:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._users: dict[int, int | None] = {}
+        """By mount: `user_id`."""
 
     def are_trusted(self, fd: int) -> bool:
         """Whether the file system of an open file is the kernel's own, or was mounted by the administrator."""
         status = (ctypes.c_long * 64)()  # struct statfs has at most 15; f_type is the first
         if not _libc.fstatfs(fd, status) and status[0] & 0xFFFFFFFF in KERNEL_BACKED:
             return True
+        return self.user_id(fd) == 0
+
+    def user_id(self, fd: int) -> int | None:
+        """The uid of the user for whom the file system of an open file was mounted in a namespace of the
+        administrator's, which is not asked; 0: his own. None if it is in another user's namespace, or not known."""
         mount = mount_of(fd)
         if mount is None:
-            return False
-        kind = kind_of_mount(head_of("/proc/self/mountinfo", _MOST) or b"", mount)
-        if kind is None and self._pid:
-            kind = self._of_process(mount)
-        return kind is not None and is_of_administrator(*kind)
+            return None
+        if mount not in self._users:
+            kind = kind_of_mount(head_of("/proc/self/mountinfo", _MOST) or b"", mount)
+            if kind is None and self._pid:
+                kind = self._of_process(mount)
+            self._users[mount] = None if kind is None else user_of_kind(*kind)
+        return self._users[mount]
 
     def _of_process(self, mount: int) -> tuple[bytes, bytes] | None:
         """As the process's mount namespace has it, if that belongs to our user namespace: in others, users mount."""
@@ -85,8 +94,11 @@ def kind_of_mount(text: bytes, mount: int) -> tuple[bytes, bytes] | None:
     return None
 
 
-def is_of_administrator(kind: bytes, options: bytes) -> bool:
-    """Whether a file system in the administrator's mount namespace is his: users mount FUSE there by fusermount."""
+def user_of_kind(kind: bytes, options: bytes) -> int | None:
+    """For whom a file system in the administrator's mount namespace is: users mount FUSE there by fusermount."""
     if kind not in {b"fuse", b"fuseblk"} and not kind.startswith(b"fuse."):
-        return True
-    return b"user_id=0" in options.split(b",")
+        return 0
+    for option in options.split(b","):
+        if option.startswith(b"user_id="):
+            return int(option[8:])
+    return None

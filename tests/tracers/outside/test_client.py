@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from stallscope.tracers.outside import client
 from stallscope.tracers.outside.client import Client, NotRead
+from stallscope.tracers.outside.owners import user_of
 
 
 @pytest.fixture
@@ -47,8 +50,8 @@ def test_another_one_answers_when_one_was_abandoned(asked: Client) -> None:
     assert child_of(asked) != first
     assert asked.pids == {first, child_of(asked)}
     assert asked.remarks() == [
-        "memory or files of 1 process could not be read in time: names, and the stacks of waits that began before the "
-        "trace, are missing there"
+        f"memory or files of 1 process could not be read in time, of user {os.getuid()}: names, and the stacks of waits "
+        "that began before the trace, are missing there"
     ]
 
 
@@ -70,9 +73,47 @@ def test_after_a_few_nothing_is_read(asked: Client) -> None:
     with pytest.raises(NotRead):
         asked.ask("maps", os.getpid(), True)
     assert asked.remarks()[-1] == f"after {client._MOST} of them nothing of other processes was read"
-    waited = sum(client._PATIENCE) + (client._MOST - len(client._PATIENCE)) * client._PATIENCE[-1]
-    assert waited <= 2.2, "of which a trace may wait after its end"
-    assert spent >= waited
+    times = [*client._PATIENCE, *[client._PATIENCE[-1]] * (client._MOST - len(client._PATIENCE))]
+    assert sum(min(seconds, client._HURRY) for seconds in times) <= 1.6, "which a trace may wait after its end"
+    assert spent >= sum(times)
+
+
+def make_silent(asked: Client, user: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more process of a user."""
+    stopped(asked)
+    monkeypatch.setattr(client, "user_of", lambda pid: user)
+    with pytest.raises(NotRead):
+        asked.ask("maps", 1, True, pid=10_000_000 + asked._number)
+
+
+@pytest.mark.parametrize("user", [54_321, 0], ids=["a user", "root"])
+def test_a_user_does_not_use_up_what_others_have(
+    user: int, asked: Client, monkeypatch: pytest.MonkeyPatch, root: None
+) -> None:
+    share = client._MOST_OF_USER if user else client._MOST_OF_ROOT
+    assert share < client._MOST
+    for _ in range(share):
+        make_silent(asked, user, monkeypatch)
+    begin = ["setpriv", "--reuid=54321", "--clear-groups", "--", "sleep", "60"]
+    with subprocess.Popen(begin) as of_user:
+        refused, read = (of_user.pid, os.getpid()) if user else (os.getpid(), of_user.pid)
+        wait_for_user(of_user.pid)
+        with pytest.raises(NotRead, match="others of this user"):
+            asked.ask("maps", refused, True, pid=refused)
+        assert asked.ask("maps", read, True, pid=read)[0]
+        where = asked.ask("files", [refused, read], [("comm", 9)], 1 << 20)[0]
+        assert marshal.loads(where) == [[None], [Path(f"/proc/{read}/comm").read_bytes()[:9]]]
+        of_user.kill()
+    assert asked.remarks()[0].startswith(f"memory or files of {share} processes could not be read in time, of user {user}:")
+    assert asked.remarks()[1:] == [f"nothing more was read of user {user}, of whom several did not answer"]
+
+
+def wait_for_user(pid: int) -> None:
+    """Until a process is no longer root's."""
+    until = time.monotonic() + 30
+    while user_of(pid) == 0:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_it_hurries_when_the_command_is_about_to_end(asked: Client) -> None:
@@ -95,7 +136,7 @@ def test_an_answer_to_an_interrupted_request_is_not_taken_for_another(asked: Cli
     child_of(asked)
     assert asked._child
     asked._number += 1
-    asked._send(asked._child, (asked._number, "maps", os.getpid(), True), None)  # nobody takes its answer
+    asked._send(asked._child, (asked._number, "maps", None, os.getpid(), True), None)  # nobody takes its answer
     with pytest.raises(FileNotFoundError):
         asked.ask("maps", 1 << 22, True)
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.outside.mounts import Mounts, is_of_administrator, kind_of_mount, mount_of
+from stallscope.tracers.outside.mounts import Mounts, kind_of_mount, mount_of, user_of_kind
 
 TEXT = b"""\
 25 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -18,14 +18,14 @@ TEXT = b"""\
 
 
 @pytest.mark.parametrize(
-    ("mount", "is_trusted"),
-    [(25, True), (40, False), (41, True), (42, True)],
+    ("mount", "user"),
+    [(25, 0), (40, 1000), (41, 0), (42, 0)],
     ids=["ext4", "sshfs", "root's", "docker"],
 )
-def test_mounts_of_the_administrators_namespace(mount: int, is_trusted: bool) -> None:
+def test_mounts_of_the_administrators_namespace(mount: int, user: int) -> None:
     kind = kind_of_mount(TEXT, mount)
     assert kind is not None
-    assert is_of_administrator(*kind) is is_trusted
+    assert user_of_kind(*kind) == user
 
 
 def test_a_mount_that_pretends_to_be_another_one() -> None:
@@ -44,7 +44,9 @@ def test_files_here(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "file", os.O_PATH)
     assert mount_of(fd) is not None
     assert Mounts(0).are_trusted(fd)
+    assert Mounts(0).user_id(fd) == 0
     os.close(fd)
     fd = os.memfd_create("of the kernel")
     assert Mounts(0).are_trusted(fd)
+    assert Mounts(0).user_id(fd) is None
     os.close(fd)
