@@ -139,8 +139,8 @@ class Debuginfod:
             self._until, self._bytes_before = now + _AT_END, max(self._bytes, 0)
         elif now > self._until:
             self.problem = (
-                f"debuginfod was asked no more: after Ctrl-C nothing came from the server for {_AT_END} s; a trace with "
-                "-d waits longer"
+                f"debuginfod was asked no more: after Ctrl-C nothing came from the server for {_AT_END} s; a trace "
+                "with -d waits longer"
             )
         return bool(self.problem)
 

@@ -208,8 +208,8 @@ class Client:
             whose = plural(len(self._silent), "process")
             folders = f" and {plural(len(self._folders), 'folder')}" if self._folders else ""
             found.append(
-                f"memory or files of {whose}{folders} could not be read in time, of {_named(self._silences)}: names, and the "
-                "stacks of waits that began before the trace, are missing there"
+                f"memory or files of {whose}{folders} could not be read in time, of {_named(self._silences)}: names, "
+                "and the stacks of waits that began before the trace, are missing there"
             )
         if self._refused:
             found.append(f"nothing more was read of {_named(self._refused)}, of whom several did not answer")

@@ -19,7 +19,8 @@ _NS_GET_USERNS, _NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB701, 0xB702, 0xB704
 """ioctl_ns(2)."""
 _MOST_NAMESPACES = 33
 """As deep as they can be nested."""
-_MOST_LINKS, _MOST_STEPS = 40, 400
+_MOST_STEPS = 400
+"""On the way along a path, links included."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC
 
 
@@ -79,34 +80,46 @@ def user_of_mount(fd: int, pid: int, mounts: Mounts) -> int:
 def user_of_path(path: bytes, root: int | None, pid: int, mounts: Mounts) -> int:
     """The user who decides where a path in a root leads: the first but 0 on the way who owns a folder, a link or the
     file system. 0 if nobody but the administrator does. UNKNOWN if nothing is there, and others can put it there."""
-    here = [os.open("/", PATH_FLAGS) if root is None else os.dup(root)]
-    left = path.split(b"/")[::-1]
-    links = 0
+    way = _Way(path, os.open("/", PATH_FLAGS) if root is None else os.dup(root))
     try:
         for _ in range(_MOST_STEPS):
-            if user := user_of_mount(here[-1], pid, mounts):
+            if user := user_of_mount(way.here[-1], pid, mounts):
                 return user
-            status = os.fstat(here[-1])
+            status = os.fstat(way.here[-1])
             if status.st_uid:
                 return status.st_uid
-            if stat.S_ISLNK(status.st_mode) and links < _MOST_LINKS:
-                links += 1
-                target = os.readlink(b"", dir_fd=here[-1])
-                left += target.split(b"/")[::-1]
-                for fd in here[1:] if target.startswith(b"/") else here[-1:]:
-                    here.remove(fd)
-                    os.close(fd)
-                continue
-            while left and left[-1] in (b"", b".", b".."):
-                if left.pop() == b".." and len(here) > 1:
-                    os.close(here.pop())
-            if not left:
-                return 0
             try:
-                here.append(os.open(left.pop(), PATH_FLAGS | os.O_NOFOLLOW, dir_fd=here[-1]))
+                if not way.goes_on(is_link=stat.S_ISLNK(status.st_mode)):
+                    return 0
             except OSError:
                 return UNKNOWN if status.st_mode & 0o022 else 0
         return UNKNOWN
     finally:
-        for fd in here:
+        for fd in way.here:
             os.close(fd)
+
+
+class _Way:
+    """A path, step by step, inside a root, whose descriptor it takes over."""
+
+    def __init__(self, path: bytes, root: int) -> None:
+        self.here = [root]
+        """The folders on the way, and where it is now."""
+        self._left = path.split(b"/")[::-1]
+
+    def goes_on(self, *, is_link: bool) -> bool:
+        """The next step; False if there is none. ``is_link``: where it is now is a link. OSError: nothing is there."""
+        if is_link:
+            target = os.readlink(b"", dir_fd=self.here[-1])
+            self._left += target.split(b"/")[::-1]
+            first = 1 if target.startswith(b"/") else len(self.here) - 1
+            for fd in self.here[first:]:
+                os.close(fd)
+            del self.here[first:]
+        while self._left and self._left[-1] in (b"", b".", b".."):
+            if self._left.pop() == b".." and len(self.here) > 1:
+                os.close(self.here.pop())
+        if not self._left:
+            return False
+        self.here.append(os.open(self._left.pop(), PATH_FLAGS | os.O_NOFOLLOW, dir_fd=self.here[-1]))
+        return True

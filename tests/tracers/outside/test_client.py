@@ -50,8 +50,8 @@ def test_another_one_answers_when_one_was_abandoned(asked: Client) -> None:
     assert child_of(asked) != first
     assert asked.pids == {first, child_of(asked)}
     assert asked.remarks() == [
-        f"memory or files of 1 process could not be read in time, of user {os.getuid()}: names, and the stacks of waits "
-        "that began before the trace, are missing there"
+        f"memory or files of 1 process could not be read in time, of user {os.getuid()}: names, and the stacks of "
+        "waits that began before the trace, are missing there"
     ]
 
 
@@ -104,8 +104,9 @@ def test_a_user_does_not_use_up_what_others_have(
         where = asked.ask("files", [refused, read], [("comm", 9)], 1 << 20)[0]
         assert marshal.loads(where) == [[None], [Path(f"/proc/{read}/comm").read_bytes()[:9]]]
         of_user.kill()
-    assert asked.remarks()[0].startswith(f"memory or files of {share} processes could not be read in time, of user {user}:")
-    assert asked.remarks()[1:] == [f"nothing more was read of user {user}, of whom several did not answer"]
+    first, *others = asked.remarks()
+    assert first.startswith(f"memory or files of {share} processes could not be read in time, of user {user}:")
+    assert others == [f"nothing more was read of user {user}, of whom several did not answer"]
 
 
 def wait_for_user(pid: int) -> None:
