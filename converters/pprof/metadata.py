@@ -62,7 +62,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         "lost": profile.lost,
         "value_types": [[*column.value_type, column.label] for column in columns],
         "generated": generated,
-        "threads": [asdict(thread) for thread in profile.threads],
+        "threads": _threads(profile.threads),
         "foreign": profile.details is not None,
     }
     # Scripts and lives are apart: versions that do not know them refuse other fields of a thread or process.
@@ -86,6 +86,12 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
     if profile.steps:
         meta["steps"] = [steps.encoded(each) for each in profile.steps]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
+
+
+def _threads(threads: Sequence[ThreadTimes]) -> list[dict[str, Any]]:
+    """As `asdict`, which would copy what is in the fields, too."""
+    names = [each.name for each in fields(ThreadTimes)]
+    return [{name: getattr(thread, name) for name in names} for thread in threads]
 
 
 def _taken_out(entries: list[dict[str, Any]], names: Sequence[str]) -> list[list[int]]:

@@ -50,7 +50,7 @@ def innermost_id(tid: int) -> int:
 
 def comm(pid: int, tid: int | None = None) -> str:
     """The name of a process or thread, which it may set itself (hostile input); "" when it has exited."""
-    path = PROC / str(pid) / "comm" if tid is None else PROC / str(pid) / "task" / str(tid) / "comm"
+    path = f"{PROC}/{pid}/comm" if tid is None else f"{PROC}/{pid}/task/{tid}/comm"
     return os.fsdecode(_read(path).removesuffix(b"\n"))
 
 
@@ -69,7 +69,8 @@ def command_lines(pids: Collection[int]) -> dict[int, str]:
 
 def state(tid: int) -> str:
     """The state letter of proc(5): R, S, D, …; "" when the thread is gone."""
-    fields = _read(PROC / str(tid) / "stat").rpartition(b")")[2].split()
+    # Not /proc/TID/stat, for which the kernel adds up the times of all threads of the process.
+    fields = _read(f"{PROC}/{tid}/task/{tid}/stat").rpartition(b")")[2].split()
     return fields[0].decode() if fields else ""
 
 
@@ -155,7 +156,7 @@ def schedstat(pid: int, tid: int) -> tuple[int, int] | None:
     return (int(words[0]), int(words[1])) if len(words) > 1 else None
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str | Path) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read(_LIMIT)

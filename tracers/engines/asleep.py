@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ...converters.model import Frame, Stack
 from ..images.elf import ElfFile
@@ -94,6 +95,7 @@ class Asleep:
     def _walked(self) -> dict[int, Stack]:
         """The walks of all."""
         walker = Walker()
+        files: dict[int, Callable[[Mapping], ElfFile | None]] = {}
         requests, stacks = [], {}
         until = time.monotonic() + _SECONDS
         for tid, copy in self._copies.items():
@@ -101,17 +103,21 @@ class Asleep:
             process = self.spaces.processes.get(copy.pid)
             if copy.registers is None or process is None or time.monotonic() > until:
                 continue
-            walk = walker.walk(process.space, self._files_of(copy.pid), copy.registers, copy.word)
+            if copy.pid not in files:
+                files[copy.pid] = self._files_of(copy.pid)
+            walk = walker.walk(process.space, files[copy.pid], copy.registers, copy.word)
             if walk.addresses:
                 requests.append((tid, (copy.pid, process.current, walk.addresses)))
         named = Symboliser(self.spaces).user_stacks([request for _, request in requests])
         for (tid, _), user in zip(requests, named, strict=True):
             stacks[tid] = user + stacks[tid]
-        return stacks
+        same: dict[Stack, Stack] = {}
+        return {tid: same.setdefault(stack, stack) for tid, stack in stacks.items()}
 
     def _files_of(self, pid: int) -> Callable[[Mapping], ElfFile | None]:
         """Finds the files behind the mappings of a process."""
 
+        @lru_cache(maxsize=1 << 10)
         def find(mapping: Mapping) -> ElfFile | None:
             if mapping.path == VDSO:
                 return image()
@@ -140,6 +146,7 @@ def _kernel_stack(pid: int, tid: int) -> Stack:
     return tuple(reversed([_frame(match[1], match[2]) for match in found if match]))
 
 
+@lru_cache(maxsize=1 << 12)  # for equal ones to be one object: those who read frames look them up by identity
 def _frame(name: str, module: str | None) -> Frame:
     return Frame(name, "kernel", module_named(module) if module else KERNEL)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...converters.base.collection import no_collection
 from ...converters.model import Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.calls import CallTimes
@@ -83,14 +84,11 @@ class Taken:
     conditions: Mapping[int, Condition] = field(default_factory=dict)
     """By pid; of a process that is not among them nothing is known. Empty: the engine does not look at them."""
 
+    @no_collection()
     def profile(self, measures: Sequence[Measure], what: str) -> Profile:
         """The profile; ``what``, the measured quantity, begins its title: "Off-CPU time"."""
         columns = columns_of(measures)
-        samples = [
-            Sample(place.stack, _values(columns, measure.columns, values), self._labels(place))
-            for measure in measures
-            for place, values in self.rows.get(measure.name, {}).items()
-        ]
+        samples = [sample for measure in measures for sample in self._samples(measure, columns)]
         return Profile(
             list(columns),
             samples,
@@ -106,6 +104,17 @@ class Taken:
             shared=list(self.shared),
             call_ioctls=list(self.call_ioctls),
         )
+
+    def _samples(self, measure: Measure, columns: Sequence[ValueType]) -> Iterator[Sample]:
+        """Equal labels are one object: those who read them look them up by identity."""
+        values_of = _Values(columns, measure.columns)
+        known: dict[tuple[object, ...], Labels] = {}
+        for place, values in self.rows.get(measure.name, {}).items():
+            key = place.pid, place.tid, place.state, place.is_open, place.more
+            labels = known.get(key)
+            if labels is None:
+                labels = known[key] = self._labels(place)
+            yield Sample(place.stack, values_of(values), labels)
 
     def _labels(self, place: Place) -> Labels:
         pairs: list[tuple[str, str | int]] = [
@@ -197,12 +206,18 @@ def refuse(name: str, request: Request) -> None:
         )
 
 
-def _values(columns: Sequence[ValueType], own: Sequence[ValueType], values: Iterable[int]) -> tuple[int, ...]:
-    """``values`` of a measure's ``own`` columns, in the places that they have among all ``columns``."""
-    row = [0] * len(columns)
-    for column, value in zip(own, values, strict=True):
-        row[columns.index(column)] = value
-    return tuple(row)
+class _Values:
+    """Puts the values of a measure's ``own`` columns into the places that they have among all ``columns``."""
+
+    def __init__(self, columns: Sequence[ValueType], own: Sequence[ValueType]) -> None:
+        self._places = [columns.index(column) for column in own]
+        self._size = len(columns)
+
+    def __call__(self, values: Iterable[int]) -> tuple[int, ...]:
+        row = [0] * self._size
+        for i, value in zip(self._places, values, strict=True):
+            row[i] = value
+        return tuple(row)
 
 
 def add_wait(rows: dict[Place, list[int]], place: Place, values: Sequence[int]) -> None:

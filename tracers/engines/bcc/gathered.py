@@ -99,7 +99,7 @@ class Gathered:
     def finish(self, living: Mapping[int, KernelAccount], ended: int, letter_of: Callable[[int], str]) -> None:
         """The trace has ended at ``ended``, ns. ``living``: accounts by tid; ``letter_of``: states of proc(5)."""
         for tid, account in living.items():
-            letter = letter_of(tid)
+            letter = letter_of(tid) if account.phase == Phase.UNKNOWN else ""
             if account.phase == Phase.UNKNOWN and not letter:
                 continue  # it had ended before it was taken in
             self._close(tid, account, max(ended, account.since), letter)

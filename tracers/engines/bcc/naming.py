@@ -72,13 +72,15 @@ class Naming:
         used = {stack for place, _ in found for stack in (place.ustack, place.kstack)}
         self.cut = sum(len(stacks[stack]) == 8 * FRAMES for stack in used & stacks.keys())
         self.has_python = any(frame.name.startswith(_PYTHON) for stack in self._user.values() for frame in stack)
+        self._same: dict[Stack, Stack] = {}
 
     def _space(self, place: KernelPlace, is_open: bool) -> _Space:
         number = self._spaces.number(place.tgid, place.life)
         return number, NOW if is_open else self._spaces.epoch(number, place.life), place.ustack
 
     def stack(self, place: KernelPlace, *, is_open: bool, running: bool) -> Stack:
-        """User frames, then kernel frames; or one that says why there are none."""
+        """User frames, then kernel frames; or one that says why there are none. Equal stacks are one object: those who
+        read them look them up by identity."""
         if place.ustack in _STANDING_FOR:
             return _STANDING_FOR[place.ustack]
         if place.state == NEW and not running:
@@ -93,7 +95,7 @@ class Naming:
                 self.missing.add(number)
                 parts += (_STACK_LOST,)
             parts += frames or ()
-        return parts or (_NOT_SAMPLED if running else _NO_STACK)
+        return self._same.setdefault(parts, parts) or (_NOT_SAMPLED if running else _NO_STACK)
 
 
 def named(

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....converters.base.collection import no_collection
 from ....converters.base.units import duration, plural
 from ...base import procfs
 from ...base.conditions import Conditions
@@ -172,6 +173,7 @@ class Session:
         while self._to_adopt:
             self._following.adopt(self._to_adopt.popleft())
 
+    @no_collection()
     def _end(self) -> None:
         self._times.ended = time.monotonic_ns()
         self._tables.control(runs=False)
@@ -181,6 +183,7 @@ class Session:
         self._names = {tid: procfs.comm(account.tgid, tid) for tid, account in living.items()}
         self._gathered.finish(living, self._times.ended, procfs.state)
 
+    @no_collection()
     def _taken(self) -> Taken:
         gathered, times = self._gathered, self._times
         waits = list(gathered.waits()) if self._measure(OffCpu) else []

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ....converters.base.collection import no_collection
 from ....converters.base.errors import StallscopeError
 from ....converters.base.units import plural, share
 from ....converters.model.caveats import caveat
@@ -171,6 +172,7 @@ def _of_python(has_names: bool) -> str:
     return without_python("perf", "; of those that run with python3 -X perf (3.12 and newer) it shows the innermost")
 
 
+@no_collection()
 def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
     threads = reading.threads
     accounts = threads.finish(ended)
