@@ -151,7 +151,11 @@ def victim_of(labels: Labels) -> Node:
 
 def chain_of(sample: Sample) -> list[Node]:
     """Who ended a wait, who had ended a wait of that one, and so on; never empty."""
-    names = [link[-1].name for link in links(sample.stack)] or ["[unknown waker]"]
+    return _chain(sample, links(sample.stack))
+
+
+def _chain(sample: Sample, of: Sequence[Stack]) -> list[Node]:
+    names = [link[-1].name for link in of] or ["[unknown waker]"]
     return [_link(name, tid) for name, tid in zip(names, tids_of(sample, len(names)), strict=True)]
 
 
@@ -189,6 +193,7 @@ class _Maker:
         self._graph, self._processes = graph, processes
         self._victims: dict[int, Node] = {}
         self._chains: dict[tuple[int, int], tuple[list[Node], Node]] = {}
+        self._links: dict[int, list[Stack]] = {}
 
     def name(self, node: Node, process: str, thread: str) -> None:
         self._graph.names.setdefault(node, (self._processes.get(node.pid, process), thread))
@@ -202,8 +207,11 @@ class _Maker:
         key = id(sample.stack), id(sample.labels)
         found = self._chains.get(key)
         if found is None:
-            chain = chain_of(sample)
-            self._name_all(chain, sample)
+            of = self._links.get(id(sample.stack))
+            if of is None:
+                of = self._links[id(sample.stack)] = links(sample.stack)
+            chain = _chain(sample, of)
+            self._name_all(chain, sample, of)
             found = self._chains[key] = chain, end_of(chain)
         chain, end = found
         edges = self._graph.edges
@@ -211,11 +219,11 @@ class _Maker:
         edges[chain[-2] if len(chain) > 1 else victim, chain[-1]].passed_on += time
         self._graph.ends[victim, end] += time
 
-    def _name_all(self, chain: Sequence[Node], sample: Sample) -> None:
+    def _name_all(self, chain: Sequence[Node], sample: Sample, of: Sequence[Stack]) -> None:
         """The names of the threads of the first link and of the last thread are in labels, others are traced."""
         last = max((i for i, node in enumerate(chain) if node.tid), default=0)
         labels = {last: "chain_thread", 0: "waker_thread"}
-        for i, (node, link) in enumerate(zip(chain, links(sample.stack), strict=False)):
+        for i, (node, link) in enumerate(zip(chain, of, strict=False)):
             process = _process_name(link[-1].name)
             thread = str((i in labels and sample.label(labels[i])) or process) if node.kind == THREAD else ""
             self.name(node, process, thread)

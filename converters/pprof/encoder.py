@@ -21,7 +21,7 @@ _CHUNK = 1000
 _U64 = (1 << 64) - 1
 _SAMPLE = bytes_tag(2)
 _LOCATION_ID, _VALUE, _LABEL = map(bytes_tag, (1, 2, 3))
-_KEY, _, _NUM, _NUM_UNIT = map(number_tag, (1, 2, 3, 4))
+_KEY, _STR, _NUM, _NUM_UNIT = map(number_tag, (1, 2, 3, 4))
 _ID, _MAPPING_ID, _ADDRESS, _LINE = *map(number_tag, (1, 2, 3)), bytes_tag(4)
 _FUNCTION_ID, _LINE_NUMBER, _COLUMN = map(number_tag, (1, 2, 3))
 """Tags of the fields of Profile, Sample, Label, Location and Line: see `schema`."""
@@ -78,6 +78,7 @@ class _Encoder:
         self._functions: dict[tuple[str, str, str, int], int] = {}
         """(name, system name, file, first line) → id."""
         self._labels: dict[Labels, bytes] = {}
+        self._pairs: dict[tuple[str, str | int], bytes] = {}
         self._sums: list[int] = []
         """Columns that are sample values."""
         self._numbers: list[tuple[int, bytes, bytes]] = []
@@ -158,15 +159,20 @@ class _Encoder:
         return b"".join(ids)
 
     def _label_bytes(self, labels: Labels) -> bytes:
-        message = self._pb.Sample()
-        units = self._details.units
-        for key, value in labels:
-            if isinstance(value, str):
-                message.label.add(key=self._string(key), str=self._string(value))
-            else:
-                unit = units.get(key, key or "number")
-                message.label.add(key=self._string(key), num=value, num_unit=self._string(unit))
-        return cast(bytes, message.SerializeToString())
+        pairs = self._pairs
+        for pair in labels:
+            if pair not in pairs:
+                pairs[pair] = self._pair_bytes(*pair)
+        return b"".join(map(pairs.__getitem__, labels))
+
+    def _pair_bytes(self, key: str, value: str | int) -> bytes:
+        content = _field(_KEY, self._string(key))
+        if isinstance(value, str):
+            content += _field(_STR, self._string(value))
+        else:
+            unit = self._details.units.get(key, key or "number")
+            content += (_NUM + signed(value) if value else b"") + _field(_NUM_UNIT, self._string(unit))
+        return _LABEL + sized(content)
 
     def _tables(self) -> bytes:
         pb = self._pb
@@ -228,3 +234,8 @@ class _Encoder:
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
+
+
+def _field(tag: bytes, number: int) -> bytes:
+    """A number that is an index or an id; 0 is not written."""
+    return tag + varint(number) if number else b""

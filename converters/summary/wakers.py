@@ -41,7 +41,8 @@ class Wakers:
         self._sites = Sites()
         self._own: dict[int, Stack] = {}
         self._frames: dict[int, Frame] = {}
-        self._stacks: list[Stack] = []
+        self._stacks: dict[Stack, Stack] = {}
+        self._site: dict[int, Site] = {}
         self._known: dict[tuple[int, int], Waker | None] = {}
         self._parts: dict[Stack, Stack] = {}
 
@@ -68,14 +69,18 @@ class Wakers:
             return Waker(name, "", ())
         process = name.rpartition("-")[0] or name
         thread = str(sample.label("waker_thread") or "")
-        frames = links(sample.stack)[0][:-1] if len(links(sample.stack)) else ()
+        found = links(sample.stack)
+        frames = found[0][:-1] if found else ()
         return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
 
     def site_of(self, frames: Stack) -> Site:
         """Where a waker was: its frames, innermost first."""
         stack = tuple(self._frame(frame) for frame in reversed(frames))
-        self._stacks.append(stack)  # which has to live as long as its site is known
-        return self._sites.of(stack)
+        stack = self._stacks.setdefault(stack, stack)  # it has to live as long as its site is known
+        found = self._site.get(id(stack))
+        if found is None:
+            found = self._site[id(stack)] = self._sites.of(stack)
+        return found
 
     def _frame(self, frame: Frame) -> Frame:
         """With the kind that it has on a stack of its own."""
