@@ -51,6 +51,14 @@ def test_hostile_names(hostile: int) -> None:
     assert procfs.ancestors(hostile) == {os.getpid(), *procfs.ancestors(os.getpid())}
 
 
+def test_the_state_of_a_thread_needs_no_look_at_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For /proc/TID/stat the kernel adds up the times of all threads of the process: of thousands that took seconds."""
+    read: list[str] = []
+    monkeypatch.setattr(procfs, "_read", lambda path: read.append(str(path)) or b"1 (x) S 0")
+    assert procfs.state(7) == "S"
+    assert read == ["/proc/7/task/7/stat"]
+
+
 def test_ancestors_lead_to_the_first_process() -> None:
     found = procfs.ancestors(os.getpid())
     assert os.getppid() in found

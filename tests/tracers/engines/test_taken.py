@@ -38,6 +38,15 @@ def test_profile() -> None:
     assert (profile.lost, profile.comments) == ({"events": 4}, ["x"])
 
 
+def test_equal_labels_are_one_object() -> None:
+    """Who reads labels looks them up by identity: those of one thread's rows, of which there may be very many."""
+    places = [Place(1, 2, "interruptible", (Frame(name),)) for name in "fg"]
+    rows = {"offcpu": dict.fromkeys([*places, Place(1, 3, "interruptible", F)], (1, 1, 1, 1))}
+    one, two, other = Taken(0, 1, rows, [], {}, {1: "p"}).profile((OffCpu(),), "Time").samples
+    assert one.labels is two.labels
+    assert dict(other.labels)["tid"] == 3
+
+
 def test_processes() -> None:
     limit = CpuLimit("/job", 20_000, 100_000, 10, 9, 500)
     condition = Condition("0-1", (limit,), {"OMP_NUM_THREADS": "4"}, "train.py", "p", {"rank": "3"})

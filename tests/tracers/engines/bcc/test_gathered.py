@@ -24,6 +24,18 @@ def closes(made: Gathered) -> None:
         assert each.on_cpu + each.runnable + sum(each.blocked.values()) == each.ended - each.began
 
 
+def test_states_are_only_read_where_they_are_not_known() -> None:
+    asked: list[int] = []
+
+    def letter_of(tid: int) -> str:
+        asked.append(tid)
+        return "S"
+
+    made = Gathered(LETTERS)
+    made.finish({5: account(Phase.ON_CPU), 6: account(Phase.UNKNOWN)}, 400, letter_of)
+    assert asked == [6]
+
+
 def test_a_wait_has_a_row_until_the_wakeup_and_one_after_it() -> None:
     made = Gathered(LETTERS)
     for _ in (0, 1):
