@@ -21,6 +21,8 @@ _READ = 1 << 18
 _POLL = 0.1
 _SILENCE = 60.0
 """Seconds in which perf script has to print something: it reads a large file's symbols in a few."""
+_HELD = 10.0
+"""The same while perf record waits in the kernel, at each look: nothing more comes."""
 _SILENCE_AFTER, _MOST_AFTER = 1.5, 10.0
 """Seconds after Ctrl-C in which it has to print something, and for all that is left. A traced program's file can
 make it wait without end, or work for a long time."""
@@ -76,7 +78,8 @@ class Reading:
             self.jit.close()
 
     def _drain(self, interrupts: Interrupts) -> str:
-        last, asked = time.monotonic(), 0.0
+        last = answered = time.monotonic()
+        asked = 0.0
         while self._goes_on:
             self._progress.show("reading stacks")
             if self._take(_POLL):
@@ -85,6 +88,10 @@ class Reading:
             if interrupts.requested and not asked:
                 last = asked = now
             silence = _SILENCE_AFTER if asked else _SILENCE
+            is_held = self._goes_on and self._recording.is_held
+            answered = answered if is_held else now
+            if is_held and now > max(answered, last) + min(silence, _HELD):
+                return f"perf record was ended, since it did not end within {min(silence, _HELD):g} s"
             if self._goes_on and now > last + silence:
                 return f"perf script was ended, since it printed nothing for {silence:g} s"
             if self._goes_on and asked and now > asked + _MOST_AFTER:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....converters.base import helpers
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable
-from ...base import privilege
+from ...base import privilege, procfs
 from ...base.interrupts import Interrupts
 from ...base.parent import end_with_parent
 from ...kernel import tracefs
@@ -167,6 +167,7 @@ class Recording:
         self._is_late = False
         self._is_asked = False
         """Whether we have ended perf record."""
+        self._is_given_up = False
         environment, own = _ENVIRONMENT, tracefs.own_mount()
         if own is not None:  # else perf would mount one, for the whole host
             environment = {**environment, "TRACEFS_PATH": str(tracefs.folder())}
@@ -231,6 +232,12 @@ class Recording:
             self._record.send_signal(signal.SIGINT)
             self._is_asked = True
         return ended
+
+    @property
+    def is_held(self) -> bool:
+        """Whether perf record waits in the kernel for what no signal but SIGKILL ends, such as a file that does not
+        answer."""
+        return procfs.state(self._record.pid) == "D"
 
     def _tell(self, command: bytes, interrupts: Interrupts) -> bool:
         """Whether perf has done it. StallscopeError if Ctrl-C ends the wait."""
@@ -310,10 +317,17 @@ class Recording:
             self.notices = -1
 
     def give_up(self) -> None:
-        """Ends all, however they hang, and at once: nothing more is known of how they ended."""
-        for process in filter(None, (self._script, self._record)):
+        """Ends all, however they hang, and at once: nothing more is known of how they ended. What does not end, since it
+        waits in the kernel, is left alone."""
+        if self._is_given_up:
+            return
+        self._is_given_up = True
+        processes = [each for each in (self._script, self._record) if each]
+        for process in processes:
             process.kill()
-            helpers.wait(process, _AT_ONCE)
+        until = time.monotonic() + _AT_ONCE
+        for process in processes:
+            helpers.wait(process, max(until - time.monotonic(), 0))
 
     def close(self) -> None:
         """Ends all."""

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import engine, reading
 from stallscope.tracers.engines.perf.engine import Perf
-from stallscope.tracers.engines.perf.recording import Rights
+from stallscope.tracers.engines.perf.recording import Recording, Rights
 from stallscope.tracers.engines.perf.threads import Threads
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.kernel import perf_events
@@ -216,7 +217,7 @@ def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypa
     ours, theirs = os.pipe()
     try:
         monkeypatch.setattr(reading, "_SILENCE_AFTER" if is_asked else "_SILENCE", 0.2)
-        made: Any = SimpleNamespace(text=ours, notices=ours)
+        made: Any = SimpleNamespace(text=ours, notices=ours, is_held=False)
         one = reading.Reading(made, Threads(0), Progress(1.0), None)
         one._is_told = False
         told = one.drain(_Asked(is_asked))  # type: ignore[arg-type]
@@ -226,10 +227,24 @@ def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypa
         os.close(theirs)
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_perf_record_that_waits_in_the_kernel(is_asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of -d, too, it is not waited for as long as for perf script; what was read is written."""
+    monkeypatch.setattr(reading, "_SILENCE_AFTER" if is_asked else "_HELD", 0.3)
+    monkeypatch.setattr(Recording, "stop", lambda self, is_over: time.monotonic_ns())
+    monkeypatch.setattr(Recording, "is_held", True)
+    reading_on = reading.Reading.drain
+    monkeypatch.setattr(reading.Reading, "drain", lambda self, _: reading_on(self, _Asked(is_asked)))  # type: ignore[arg-type]
+    outcome = Perf().trace(request(OffCpu(), duration=0.5))
+    comments = outcome.profile.comments
+    assert comments[0].startswith("perf record was ended, since it did not end within 0.3 s: what came after"), comments
+    assert [s for s in outcome.profile.samples if s.stack[-1].name == "schedule"]
+
+
 def test_perf_script_that_has_much_to_print(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_MOST_AFTER", 0.2)
     with open("/dev/zero", "rb") as source:
-        made: Any = SimpleNamespace(text=source.fileno(), notices=-1)
+        made: Any = SimpleNamespace(text=source.fileno(), notices=-1, is_held=False)
         one = reading.Reading(made, Threads(0), Progress(1.0), None)
         one._is_told = False
         assert one.drain(_Asked(True)) == "perf script was ended, since it had not printed all 0.2 s after the trace"  # type: ignore[arg-type]

@@ -203,6 +203,35 @@ def test_a_perf_that_does_not_answer_is_ended_by_ctrl_c(fake_perf: Path, no_end:
     assert time.monotonic() - began < recording._PATIENCE / 2
 
 
+_WAITS = "#include <unistd.h>\nint main(void) { if (!vfork()) { alarm(30); pause(); _exit(0); } }"
+"""A program that waits in the kernel, for a child."""
+
+
+def test_a_perf_record_that_waits_in_the_kernel(tmp_path: Path) -> None:
+    path = tmp_path / "waits"
+    subprocess.run(["gcc", "-x", "c", "-", "-o", path], input=_WAITS, text=True, check=True)
+    made = Recording(str(path), ["-p", "7"], "comm")
+    try:
+        until = time.monotonic() + 20
+        while not made.is_held and time.monotonic() < until:
+            time.sleep(0.01)
+        assert made.is_held
+    finally:
+        made.close()
+
+
+def test_one_that_cannot_be_killed_is_waited_for_once(fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Recording(str(fake_perf), ["-p", "7"], "comm")
+    waited: list[float] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(helpers, "wait", lambda _process, seconds: waited.append(seconds))
+        made.give_up()
+        made.close()
+    assert len(waited) == 2
+    assert waited[1] <= waited[0] <= recording._AT_ONCE
+    assert made._record.wait() < 0
+
+
 @pytest.mark.parametrize("option", ["--buildid-mmap", "--no-buildid-mmap"])
 def test_no_build_ids_are_asked_for(
     option: str, fake_perf: Path, no_end: Interrupts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
