@@ -317,8 +317,8 @@ class Recording:
             self.notices = -1
 
     def give_up(self) -> None:
-        """Ends all, however they hang, and at once: nothing more is known of how they ended. What does not end, since it
-        waits in the kernel, is left alone."""
+        """Ends all, however they hang, and at once: nothing more is known of how they ended. What waits in the kernel
+        and does not end is left alone."""
         if self._is_given_up:
             return
         self._is_given_up = True
