@@ -142,12 +142,19 @@ class Records:
             self._rest = b""
             yield self._bad()
         for line in lines:
-            yield from self._line(line)
+            if self._sample and self._begun is None and line.startswith(b"\t"):  # most lines: here, for their number
+                self._frame(line)
+            else:
+                yield from self._line(line)
         if not data:
             if self._begun is not None:
                 yield self._bad()
             if self._sample:
                 yield self._complete(self._sample)
+
+    def _frame(self, line: bytes) -> None:
+        if len(self._body) < _MOST_FRAMES and len(line) <= _LONGEST:
+            self._body.append(line)
 
     def _line(self, line: bytes) -> Iterator[Record]:
         begun, self._begun = self._begun, None
@@ -157,10 +164,6 @@ class Records:
                 yield from self._first_line(first)
                 return
             yield self._bad()
-        if line.startswith(b"\t") and self._sample:
-            if len(self._body) < _MOST_FRAMES and len(line) <= _LONGEST:
-                self._body.append(line)
-            return
         if self._sample:
             yield self._complete(self._sample)
         if line:
