@@ -53,7 +53,7 @@ MARKS = frozenset({
     "[timer]", "[interrupt]", "[Python function]", "[other names]", "[other locks]", "[shared memory]", "[remapped]",
     "[unknown waker]", "[still waiting]", "[another core]", "[others]", "[other threads]", "[other ioctls]",
     "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]",
-    "[interrupts]", "[frames left out]",
+    "[interrupts]",
     "",
 })  # fmt: skip
 """What stands for something else."""

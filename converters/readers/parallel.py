@@ -12,14 +12,13 @@ import re
 import signal
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..base.errors import StallscopeError
 from ..base.memory import used_up
 from ..model import Profile
-from ..transforms.stacks import without_depths
 from . import detect
 from .base.options import ReadOptions
 from .base.protocol import ReaderInParts, ReaderOfContext
@@ -48,21 +47,16 @@ class _Task(NamedTuple):
 
 
 def read_all(paths: Sequence[str], options: ReadOptions, name: str = "", *, jobs: int = 1) -> list[tuple[str, Profile]]:
-    """The result of `detect.read` for each path, using up to ``jobs`` processes. The middle of very deep stacks is left
-    out. Raises StallscopeError."""
-    return [(name, without_depths(profile)) for name, profile in _read_all(paths, options, name, jobs)]
-
-
-def _read_all(paths: Sequence[str], options: ReadOptions, name: str, jobs: int) -> Iterator[tuple[str, Profile]]:
+    """The result of `detect.read` for each path, using up to ``jobs`` processes. Raises StallscopeError."""
     if jobs == 1:
-        for path in paths:
-            yield detect.read(path, options, name)
-        return
+        return [detect.read(path, options, name) for path in paths]
     plans = [_plan(path, options, name, jobs) for path in paths]
     results = _run([task for plan in plans for task in plan], jobs)
+    found = []
     for path, plan in zip(paths, plans, strict=True):
         parts = [results.popleft() for _ in plan]
-        yield _whole(plan, parts) or detect.read(path, options, name)
+        found.append(_whole(plan, parts) or detect.read(path, options, name))
+    return found
 
 
 def _plan(path: str, options: ReadOptions, name: str, jobs: int) -> list[_Task]:

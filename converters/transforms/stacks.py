@@ -9,12 +9,6 @@ from itertools import compress
 from ..model import Frame, Profile, Sample, Stack
 from .samples import ByFrame, Pattern, matching, with_stacks
 
-MOST_FRAMES = 1 << 12
-"""Of a stack. The kernel takes at most 127 by default (kernel.perf_event_max_stack), and CPython recurses a thousand
-times unless it is told otherwise."""
-LEFT_OUT = Frame("[frames left out]", "other")
-"""In place of those."""
-
 
 def hide(profile: Profile, pattern: Pattern) -> Profile:
     """Like pprof's: removes the frames that match. A sample whose frames are all hidden is left out."""
@@ -40,23 +34,6 @@ def end_at(profile: Profile, pattern: Pattern) -> Profile:
 def limit_depth(profile: Profile, depth: int) -> Profile:
     """Keeps at most the ``depth`` (> 0) outermost frames of each stack."""
     return with_stacks(profile, lambda stack: stack[:depth])
-
-
-def without_depths(profile: Profile) -> Profile:
-    """Without the middle of stacks that are deeper than `MOST_FRAMES`: what is counted in `Profile.lost` there. Deeper
-    ones are no help to anybody, and a few kilobytes can hold one of millions of frames, which takes gigabytes as a
-    picture."""
-    deep = sum(len(sample.stack) > MOST_FRAMES for sample in profile.samples)
-    if not deep:
-        return profile
-    half = MOST_FRAMES // 2
-
-    def change(stack: Stack) -> Stack:
-        return stack if len(stack) <= MOST_FRAMES else (*stack[: half - 1], LEFT_OUT, *stack[-half:])
-
-    made = with_stacks(profile, change)
-    kind = f"stacks cut to {MOST_FRAMES:,} frames"
-    return replace(made, lost={**made.lost, kind: made.lost.get(kind, 0) + deep})
 
 
 def invert(profile: Profile) -> Profile:

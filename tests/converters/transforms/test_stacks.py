@@ -148,21 +148,3 @@ def test_deep_recursion_is_folded_without_recursion_of_our_own() -> None:
     deep = Profile(NS, [Sample(tuple(map(Frame, "ab" * 20_000)), (1, 1))])
     assert shown(stacks.collapse_recursion(deep, cycles=True)) == {"ab": 1}
     assert len(stacks.collapse_recursion(deep).samples[0].stack) == 40_000
-
-
-def test_the_middle_of_a_very_deep_stack_is_left_out() -> None:
-    most = stacks.MOST_FRAMES
-    fits, deep, deeper = (tuple(Frame(str(i)) for i in range(depth)) for depth in (most, most + 1, most + 2))
-    given = Profile(NS, [Sample(deep, (3, 3))], timeline=Timeline(), lost={"lines": 1})
-    made = stacks.without_depths(given)
-    (stack,) = [sample.stack for sample in made.samples]
-    assert len(stack) == most
-    assert stack[: most // 2 - 1] == deep[: most // 2 - 1]
-    assert stack[most // 2 - 1] == Frame("[frames left out]", "other")
-    assert stack[-most // 2 :] == deep[-most // 2 :]
-    assert made.lost == {"lines": 1, "stacks cut to 4,096 frames": 1}
-    assert made.timeline is None
-    again = stacks.without_depths(Profile(NS, [Sample(deeper, (3, 3)), *made.samples], lost=made.lost))
-    assert again.lost["stacks cut to 4,096 frames"] == 2
-    whole = Profile(NS, [Sample(fits, (3, 3))], timeline=Timeline())
-    assert stacks.without_depths(whole) is whole
