@@ -45,7 +45,7 @@ class Pseudonyms:
             self._public.discard(bare(frame.name))
 
     def _is_public(self, frame: Frame) -> bool:
-        if frame.name in public.FUNCTIONS or frame.name in public.MARKS:
+        if public.is_function(frame.name):
             return True
         if frame.file.endswith(".py") or frame.file.startswith("<") or frame.kind == "python":
             return bool(public.python_file(frame.file))
@@ -74,7 +74,7 @@ class Pseudonyms:
 
     def function(self, name: str) -> str:
         """Of a function whose file is not told."""
-        if name in public.FUNCTIONS or name in public.MARKS or bare(name) in self._public or self._keep_functions:
+        if public.is_function(name) or bare(name) in self._public or self._keep_functions:
             return name
         return self.made("function", bare(name))
 

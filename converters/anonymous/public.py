@@ -57,6 +57,8 @@ MARKS = frozenset({
     "",
 })  # fmt: skip
 """What stands for something else."""
+_LEFT_OUT = re.compile(r"\[[\d,]+ frames left out\]")
+"""What stands for the middle of a stack, see `converters.readers.depth`."""
 STATES = frozenset({*BLOCKED, *RUNNABLE_STATES, RUNNING, ENDED, UNKNOWN, "not traced", "yes", "no", ""})
 VALUES = frozenset({
     "off-cpu", "on-cpu", "count", "min", "max", "wall", "calls", "samples", "time", "weight", "cpu", "bytes", "freed",
@@ -92,6 +94,11 @@ def python_file(path: str) -> str:
     if (match := _PYTHON_FILE.match(path)) and match[3] in sys.stdlib_module_names:
         return f"{match[1]}/{match[2]}"
     return ""
+
+
+def is_function(name: str) -> bool:
+    """Of many programs, or what stands for functions."""
+    return name in FUNCTIONS or name in MARKS or bool(_LEFT_OUT.fullmatch(name))
 
 
 def is_program(name: str) -> bool:

@@ -11,6 +11,7 @@ from ..model import Profile
 from .base.options import ReadOptions
 from .base.protocol import Reader
 from .base.source import Source, open_source
+from .depth import bounded
 from .foreign import recognise
 
 _READERS = {
@@ -54,13 +55,13 @@ def read(path: str, options: ReadOptions, name: str = "") -> tuple[str, Profile]
 
 
 def read_source(source: Source, options: ReadOptions, name: str) -> Profile:
-    """The profile of an input whose format is known. Raises StallscopeError."""
+    """The profile of an input whose format is known, with stacks of bounded depth. Raises StallscopeError."""
     if options.event and name not in _WITH_EVENTS:
         cause = f"{source.name} is {name}: it has no events to choose from"
         raise StallscopeError(cause, "leave out --event-filter; --value chooses what is shown", exit_code=2)
     source.format = name
     with no_collection():
-        return module(name).read(source, options)
+        return bounded(module(name).read(source, options))
 
 
 def detect(source: Source) -> str:

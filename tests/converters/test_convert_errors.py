@@ -30,9 +30,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
 """A process begins with the largest size of the one that has started it: this one is small."""
 
 
-def _converted(path: Path) -> tuple[str, int]:
+def _converted(path: Path, out: str = "out.pb.gz", *options: str) -> tuple[str, int]:
     """What was said, and the largest size of the process in MiB."""
-    command = [str(Path(sys.executable).with_name("trace-convert")), str(path), "-o", str(path.with_name("out.pb.gz"))]
+    command = [str(Path(sys.executable).with_name("trace-convert")), str(path), "-o", str(path.with_name(out)), *options]
     done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, text=True, check=True)
     return done.stderr, int(done.stdout.split()[-1])
 
@@ -51,6 +51,17 @@ def test_a_small_input_with_gigabytes_of_stacks(line: bytes, tmp_path: Path) -> 
     plain = tmp_path / "plain.folded"
     plain.write_bytes(b"".join(line % number for number in range(50_000)))
     assert "50,000 distinct stacks" in _converted(plain)[0]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "md", "html", "speedscope.json", "trace.json"])
+def test_a_small_input_with_a_very_deep_stack(suffix: str, tmp_path: Path) -> None:
+    """Each frame has its box or line in what is written: of a million, that took up to 1 GB."""
+    path = tmp_path / "deep.folded.gz"
+    path.write_bytes(gzip.compress(b"a;b;" * 500_000 + b"c 1\n"))
+    said, size = _converted(path, f"out.{suffix}", "--from", "folded")
+    assert "1 distinct stack, total 1 count (samples); skipped: 1 stack cut in the middle" in said
+    assert size < 128
+    assert (tmp_path / f"out.{suffix}").stat().st_size < 2 << 20
 
 
 def test_an_event_that_is_not_there_is_told_with_those_that_are(capfd: pytest.CaptureFixture[str]) -> None:

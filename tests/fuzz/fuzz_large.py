@@ -109,6 +109,7 @@ LARGE = (
     Large("code", "jumps by one byte", lambda: b"\x75\x13\x75" * (1 << 18)),
     Large("code", "one function of 1 MB", lambda: b"\x90" * (1 << 20)),
     Large("read-folded", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b";c\n"),
+    Large("read-folded", "a stack of a million frames", lambda: b"a;b;" * 500_000 + b"c 1\n"),
     Large("read-bcc", "a weight of very many digits", lambda: b"a;b " + b"9" * 200_000 + b"x\na;b 3\n"),
     Large("read-dtrace", "keys of spaces", lambda: (b"  a" + b" " * 14_000 + b"b\n  m`f+0x1\n    3\n\n") * 70),
     Large("read-perf", "headers of spaces", lambda: (b"a" + b" " * 1000 + b"b\n") * 1000),

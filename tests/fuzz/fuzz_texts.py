@@ -19,6 +19,7 @@ from stallscope.converters.names.demangle import MAX_NAME, Demangler
 from stallscope.converters.readers import detect
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
+from stallscope.converters.readers.depth import DEEPEST
 from stallscope.converters.readers.stap.lines import Lines
 from stallscope.tracers.base import cgroups, conditions, procfs, ranks, scripts
 from stallscope.tracers.engines.eu_stack import walker
@@ -235,6 +236,8 @@ def reading(name: str) -> Callable[[bytes], None]:
         for sample in profile.samples:
             if len(sample.values) != len(profile.value_types) or not all(frame.name for frame in sample.stack):
                 raise AssertionError(f"not a sample: {sample!r}")
+            if len(sample.stack) > DEEPEST:
+                raise AssertionError(f"{len(sample.stack)} frames")
 
     return read
 
