@@ -22,7 +22,8 @@ CUT: Final = "stacks cut in the middle"
 def bounded(profile: Profile) -> Profile:
     """``profile`` with at most `DEEPEST` frames in each stack: the middle of a deeper one is left out, and counted.
 
-    Changed in place, if there is one: stacks that became equal are added up, and of a timeline the outermost levels stay.
+    Changed in place, if there is one: stacks that became equal are added up, and of a timeline the outermost
+    levels stay.
     """
     if max((len(sample.stack) for sample in profile.samples), default=0) > DEEPEST:
         cut = 0
