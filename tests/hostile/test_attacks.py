@@ -53,7 +53,6 @@ ALWAYS = {
         ("oncpu", "-a"),
         ("ioctl", "-p"),
         ("func", "-p"),
-        ("wall eu-stack", "-p"),
     )
 }
 """What commands find out about the waits of thousands of threads takes longer to write than the time that is allowed
