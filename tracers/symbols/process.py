@@ -217,6 +217,7 @@ class ProcessSpaces:
             self.drop(number)
         self.close_unused()
         self.lost = dict.fromkeys(self.lost, 0)
+        self._crowds.clear()
 
     def close_unused(self) -> None:
         """Closes the files that nobody has mapped any more."""
@@ -329,11 +330,13 @@ class ProcessSpaces:
             if not mapping.is_file or mapping.key in new:
                 continue
             file = self._objects.get(mapping.key)
-            if file is not None and (file.is_open or not file.is_left_out or file.descriptors.uid == process.uid):
+            if file is not None and (file.is_open or not file.is_left_out):
                 file.is_mapped_in(process.root)
             elif process.files < MOST_FILES and self.descriptors.take(process.uid):
                 new[mapping.key] = mapping
                 process.files += 1
+            elif file is not None and file.descriptors.uid == process.uid:  # it is counted
+                file.is_mapped_in(process.root)
             else:
                 is_crowded = process.files >= MOST_FILES
                 self.lost[CROWDED if is_crowded else NO_DESCRIPTORS] += 1
@@ -344,7 +347,7 @@ class ProcessSpaces:
         return new
 
     def _object(self, process: Process, mapping: Mapping, fd: int | OSError | None, mapped_ns: int) -> ObjectFile:
-        """The file, which is known if it was left out in a process of another user."""
+        """The file, which is known if it was left out in another process."""
         before = self._objects.get(mapping.key)
         kept = fd if isinstance(fd, int) else None
         file = ObjectFile(mapping, process.root, kept, mapped_ns, self.descriptors.of(process.uid))

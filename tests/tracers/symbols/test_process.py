@@ -123,6 +123,25 @@ def test_a_process_with_too_many_files(
     processes.close()
 
 
+def test_what_a_process_has_too_many_of_is_opened_for_others_of_its_user(
+    program: Path, start: Callable, uids: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The C library is mapped last by who maps very many files, and is that of all."""
+    processes = ProcessSpaces()
+    hog, other = start(program), start(program)
+    uids.update({hog.pid: 1234, other.pid: 1234})
+    monkeypatch.setattr(module, "MOST_FILES", 1)
+    assert not all(are_open(processes, processes.adopt(hog.pid)))
+    monkeypatch.setattr(module, "MOST_FILES", 100)
+    opened = are_open(processes, processes.adopt(other.pid))
+    assert opened
+    assert all(opened)
+    assert processes.remarks()
+    processes.forget([])
+    assert not processes.remarks(), "said once"
+    processes.close()
+
+
 def test_what_one_user_has_no_share_for_is_opened_for_others(
     program: Path, start: Callable, uids: dict[int, int]
 ) -> None:
