@@ -12,6 +12,8 @@ from watching import Command, command_path
 pytestmark = pytest.mark.usefixtures("hostile", "nothing_left")
 
 _MANY = 10
+_UNTIL_SILENT = 4.0
+"""Seconds in which eight of them are given up: the waits for answers are 2.1 s."""
 
 
 def test_a_user_does_not_use_up_what_others_have(attacker: Attacker, python: Path, outputs: Path) -> None:
@@ -21,6 +23,7 @@ def test_a_user_does_not_use_up_what_others_have(attacker: Attacker, python: Pat
     command = (command_path("trace-offcpu"), "-a", "--no-python", "-o", outputs / "out.folded")
     with Command(*command) as running:
         assert running.traced_after(60) is not None
+        running.read(_UNTIL_SILENT)
         with neighbour(python) as other:
             running.read(1)
             ended = running.interrupt()
