@@ -14,11 +14,13 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
 
 _MARKER = "installed-by-stallscope"
+_PLACEHOLDER = "PATH_PLACEHOLDER = '"
 
 
 class _Refused(Exception):
@@ -94,6 +96,16 @@ def isolate() -> None:
                 _isolate(Path(sys.prefix, "bin", entry.name))
             except _Refused as refusal:  # where the path is too long for a first line; it isolates itself
                 print(refusal)
+    for finder in Path(sysconfig.get_path("purelib")).glob("__editable___stallscope_*_finder.py"):
+        _name_absolutely(finder)
+
+
+def _name_absolutely(finder: Path) -> None:
+    """An editable installation puts a name that stands for nothing into sys.path. Python looks it up as a file: as it
+    is, in the current folder at every start, which waits there if the file system does not answer."""
+    text = finder.read_text()
+    if f"{_PLACEHOLDER}/" not in text:
+        finder.write_text(text.replace(_PLACEHOLDER, f"{_PLACEHOLDER}/proc/"))
 
 
 def _remove(prefix: Path) -> list[Path]:

@@ -127,8 +127,8 @@ def expression(names: str) -> str:
 
 def libraries(file: str) -> tuple[Library, ...]:
     """What FILE stands for: a path; or a name, which any file of that name has, and the program that the shell would
-    run for it."""
-    if "/" in file or os.path.isfile(file):
+    run for it. A name is not looked up in the current folder: see `Library.at`."""
+    if "/" in file:
         return (Library.at(file),)
     if ".so" in file:
         return (Library(file),)

@@ -37,13 +37,11 @@ class Library:
 
     @classmethod
     def at(cls, path: str) -> Library:
-        """OSError if a path with a folder leads to no file."""
-        try:
-            status = os.stat(path)
-        except OSError:
-            if "/" in path:
-                raise
+        """OSError if a path with a folder leads to no file. A name is not looked up: the current folder may be another
+        user's, who would decide what it means, or whose file system does not answer."""
+        if "/" not in path:
             return cls(path)
+        status = os.stat(path)
         return cls(os.path.realpath(path), (status.st_dev, status.st_ino))
 
     def is_file(self, path: str, identity: tuple[int, int]) -> bool:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.apis.targets import libraries
 from stallscope.tracers.apis.wanted import Library, Wanted
 
 RUNTIME, OTHER = "/usr/lib/libcudart.so.12", "/opt/libnccl.so.2"
@@ -48,6 +49,15 @@ def test_libraries_by_name_path_and_identity(tmp_path: Path) -> None:
 def test_a_path_without_a_file() -> None:
     with pytest.raises(OSError, match="No such file"):
         Library.at("/no/such/lib.so")
+
+
+def test_a_name_is_not_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder may be another user's."""
+    (tmp_path / "libfoo.so.1").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    assert Library.at("libfoo.so.1") == Library("libfoo.so.1")
+    assert Library.at("./libfoo.so.1").identity
+    assert libraries("libfoo.so.1") == (Library("libfoo.so.1"),)
 
 
 def test_a_name_that_is_a_link() -> None:
