@@ -149,7 +149,7 @@ packages-build packages-lint packages-test packages-bench packages-userland pack
 	@scripts/system-packages.sh $*
 
 # The virtual environment, then the test tools in it: one after the other, pip does not like company.
-$(VENV)/.installed: setup.cfg pyproject.toml | packages-build
+$(VENV)/.installed: setup.cfg pyproject.toml scripts/installer.py | packages-build
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo '$(PYTHON) is not Python 3.10 or newer: name one that is, as in make build PYTHON=python3.12' >&2; exit 1; }
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || \

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from attackers import Attacker
+from attackers import Attacker, is_zombie
 from watching import Command, command_path
 
 pytestmark = pytest.mark.usefixtures("hostile")
@@ -43,10 +43,12 @@ def test_a_current_folder_that_never_answers(
     server = (attacker.programs / "fuse_server", "-r", attacker.uid, attacker.programs / "fuse", attacker.mount)
     inside = attacker.run(*server, served, "--", "sh", "-c", _SERVES, as_root=True)
     parent = int(Path(f"/proc/{inside}/stat").read_text().rpartition(")")[2].split()[1])
-    folder = f"/proc/{inside}/root{attacker.mount}"
-    with Command("sh", "-c", _BEGINS, "sh", folder, parent, *words) as command:
+    with Command(
+        "nsenter", f"--mount=/proc/{inside}/ns/mnt", "sh", "-c", _BEGINS, "sh", attacker.mount, parent, *words
+    ) as command:
         command.read(_PATIENCE)
         outcome = command.outcome(None, None)
+        assert not is_zombie(parent)
     assert outcome.status is not None, "it waits for the folder"
     assert outcome.status == 0, outcome.text
     assert list(tmp_path.glob("out.*"))
