@@ -84,7 +84,7 @@ def processes(data: bytes) -> None:
     stat = b"7 (%b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n" % data[:64]
     name = data[:64].replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
     status = b"Name:\t%b\nUmask:\t0022\nTgid:\t7\nNgid:\t0\nPid:\t8\nNSpid:\t8\t3\n" % name
-    procfs._read = lambda path: {"stat": stat, "status": status}.get(path.name, data)
+    procfs._read = lambda path: {"stat": stat, "status": status}.get(os.path.basename(path), data)
     try:
         procfs.comm(1)
         assert procfs.tgid_of(1) == 7

@@ -107,7 +107,7 @@ class Passing:
 def _change_mapping(data: bytearray, at: int, end: int) -> None:
     kind, misc, _ = _HEADER.unpack_from(data, at)
     if kind == _MMAP2:
-        struct.pack_into("=H", data, at + _MISC_AT, misc & ~_HAS_BUILD_ID)
+        data[at + _MISC_AT : at + _MISC_AT + 2] = struct.pack("=H", misc & ~_HAS_BUILD_ID)
     names.replace_mapped(data, at, end, has_protection=kind == _MMAP2)
 
 
