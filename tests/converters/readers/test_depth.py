@@ -52,8 +52,10 @@ def test_stacks_that_become_equal_are_added_up() -> None:
 def test_a_timeline_keeps_its_outermost_levels() -> None:
     whole = stack(5000)
     known = profile(whole)
-    known.timeline = in_order([(whole, (), 2), (whole[:2], (), 3), (whole[:4999], (), 1)], "count")
-    spans = bounded(known).timeline.tracks[0].spans  # type: ignore[union-attr]
+    timeline = known.timeline = in_order([(whole, (), 2), (whole[:2], (), 3), (whole[:4999], (), 1)], "count")
+    assert timeline is not None
+    assert bounded(known).timeline is timeline
+    spans = timeline.tracks[0].spans
     assert [span.frame for span in spans] == [*whole[:DEEPEST], *whole[2:DEEPEST]]
     assert (spans[0].end, spans[2].end, spans[-1]) == (6, 2, Span(5, 6, whole[DEEPEST - 1]))
 

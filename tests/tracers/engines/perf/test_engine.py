@@ -204,11 +204,9 @@ def test_lines_that_programs_forged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [s.values for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"]
 
 
-class _Asked:
-    """Ctrl-C, or none."""
-
-    def __init__(self, requested: bool) -> None:
-        self.requested = requested
+def asked(requested: bool) -> Any:
+    """Stands for `Interrupts`: Ctrl-C, or none."""
+    return SimpleNamespace(requested=requested)
 
 
 @pytest.mark.parametrize("is_asked", [True, False])
@@ -220,7 +218,7 @@ def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypa
         made: Any = SimpleNamespace(text=ours, notices=ours, is_held=False)
         one = reading.Reading(made, Threads(0), Progress(1.0), None)
         one._is_told = False
-        told = one.drain(_Asked(is_asked))  # type: ignore[arg-type]
+        told = one.drain(asked(is_asked))
         assert told == "perf script was ended, since it printed nothing for 0.2 s"
     finally:
         os.close(ours)
@@ -234,7 +232,7 @@ def test_perf_record_that_waits_in_the_kernel(is_asked: bool, monkeypatch: pytes
     monkeypatch.setattr(Recording, "stop", lambda self, is_over: time.monotonic_ns())
     monkeypatch.setattr(Recording, "is_held", True)
     reading_on = reading.Reading.drain
-    monkeypatch.setattr(reading.Reading, "drain", lambda self, _: reading_on(self, _Asked(is_asked)))  # type: ignore[arg-type]
+    monkeypatch.setattr(reading.Reading, "drain", lambda self, _: reading_on(self, asked(is_asked)))
     outcome = Perf().trace(request(OffCpu(), duration=0.5))
     comments = outcome.profile.comments
     assert comments[0].startswith("perf record was ended, since it did not end within 0.3 s: what came after"), comments
@@ -247,7 +245,7 @@ def test_perf_script_that_has_much_to_print(fake_perf: Path, monkeypatch: pytest
         made: Any = SimpleNamespace(text=source.fileno(), notices=-1, is_held=False)
         one = reading.Reading(made, Threads(0), Progress(1.0), None)
         one._is_told = False
-        assert one.drain(_Asked(True)) == "perf script was ended, since it had not printed all 0.2 s after the trace"  # type: ignore[arg-type]
+        assert one.drain(asked(True)) == "perf script was ended, since it had not printed all 0.2 s after the trace"
 
 
 def test_what_was_read_before_perf_script_fell_silent(monkeypatch: pytest.MonkeyPatch) -> None:
