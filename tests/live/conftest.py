@@ -12,10 +12,19 @@ from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.holder.client import HOLDER
 from stallscope.tracers.kernel.shapes import Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.outside.client import CLIENT
 from tracing import Trace, Traced, run_traced
+
+
+@pytest.fixture(autouse=True)
+def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace that ends waits less long for answers. In a command no other one follows."""
+    monkeypatch.setattr(CLIENT, "_hurries", False)
+    monkeypatch.setattr(HOLDER, "_hurries", False)
 
 
 @pytest.fixture

@@ -91,7 +91,9 @@ def test_ids_that_come_back(shape: Shape, trace: Trace) -> None:
         assert count == ROUNDS
         # In between, threads may have had the id for a moment that were not the ones to have it.
         assert labels.get("tid-life", 1) == i + 1
-    assert not [frame.name for s in profile.samples for frame in s.stack if frame.name in ("[unmapped]", "[remapped]")]
+    # While the kernel loads a program, the registers are those of the new one, and the exec is still to come.
+    names = [{frame.name for frame in s.stack} for s in profile.samples]
+    assert not [each for each in names if each & {"[unmapped]", "[remapped]"} and "load_elf_binary" not in each]
 
 
 def test_ids_that_come_back_are_told_apart_in_outputs(trace: Trace) -> None:
@@ -192,7 +194,8 @@ def test_a_storm_of_processes(measures: tuple[Any, ...], trace: Trace, small: No
     (truth,) = [wait for wait in traced.truth["waits"] if wait["function"] == "child_sleep"]
     blocked = [s for s in traced.samples("child_sleep") if s.label("state") == "interruptible"]
     missed = traced.unseen + traced.missed
-    assert abs(sum(s.values[1] for s in blocked) - truth["blocks"]) <= missed
+    others = [(s.values[1], s.label("state"), [f.name for f in s.stack]) for s in profile.samples if s not in blocked]
+    assert abs(sum(s.values[1] for s in blocked) - truth["blocks"]) <= missed, (profile.lost, profile.comments, others)
     assert sum(s.values[0] for s in blocked) <= truth["ns"]
     assert sum(s.values[0] for s in blocked) >= 0.9 * (1000 - missed) * MS
     assert not [s for s in profile.samples if s.stack[-1].name == "[other stacks]"]

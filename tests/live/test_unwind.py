@@ -64,6 +64,12 @@ class Held:
     eu: dict[int, TruthStack]
     gdb: dict[int, TruthStack]
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the trace says of itself."""
+        profile = self.traced.profile
+        return [*profile.comments, *(f"{number} {what}" for what, number in profile.lost.items() if number)]
+
     def last_stack(self, tid: int) -> list[Frame]:
         """The user frames that the thread stands in when the trace ends."""
         return last_stack(self.traced.profile, tid)
@@ -166,7 +172,7 @@ def test_frames_are_those_of_eu_stack(program: str) -> None:
     here = held(program)
     for tid, truth in here.eu.items():
         found = differences(here.last_stack(tid), truth, MAX_FRAMES)
-        assert not found, (here.comms[tid], found[:10])
+        assert not found, (here.comms[tid], found[:10], here.remarks)
 
 
 @pytest.mark.parametrize("program", sorted(set(PATHS) - {"jit_mixed"}))
@@ -174,7 +180,7 @@ def test_frames_are_those_of_gdb(program: str) -> None:
     here = held(program)
     for tid, truth in here.gdb.items():
         found = differences(here.last_stack(tid), truth, MAX_FRAMES)
-        assert not found, (here.comms[tid], found[:10])
+        assert not found, (here.comms[tid], found[:10], here.remarks)
 
 
 @pytest.mark.parametrize("program", PATHS)
@@ -191,7 +197,7 @@ def test_stack_that_is_too_deep_is_cut_and_counted() -> None:
     here = held("cpp_frames")
     (tid,) = [tid for tid, comm in here.comms.items() if comm == TOO_DEEP]
     frames = here.last_stack(tid)
-    assert len(frames) == MAX_FRAMES
+    assert len(frames) == MAX_FRAMES, here.remarks
     assert differences(frames, here.eu[tid], MAX_FRAMES) == []
     assert here.traced.profile.lost[f"stacks cut at {MAX_FRAMES} frames"] > 0
 

@@ -130,11 +130,12 @@ class _Ring:
 
 
 class ProcessEvents:
-    """The events of all processes, in time order. ``lost`` counts the records dropped because a ring was full."""
+    """The events of all processes, in time order. ``lost`` counts the records dropped because a ring was full;
+    ``until`` is the time (CLOCK_MONOTONIC, ns) up to which `poll` has returned them."""
 
     def __init__(self) -> None:
         """OSError when the kernel does not allow us perf events."""
-        self.lost = 0
+        self.lost = self.until = 0
         self._pending: list[Event] = []
         self._rings: list[_Ring] = []
         cpus = perf_events.online_cpus()
@@ -171,11 +172,11 @@ class ProcessEvents:
         The rings are read one after another: events newer than the start of this call are held back for the next call,
         to keep events in order. ``final``: nothing is held back.
         """
-        until = (1 << 64) if final else time.monotonic_ns()
+        self.until = (1 << 64) if final else time.monotonic_ns()
         for ring in self._rings:
             self._pending.extend(self._parse(ring.read()))
         self._pending.sort(key=lambda event: event.time)
-        ready = [event for event in self._pending if event.time < until]
+        ready = [event for event in self._pending if event.time < self.until]
         del self._pending[: len(ready)]
         return ready
 

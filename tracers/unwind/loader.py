@@ -173,7 +173,7 @@ class Loader:
             if entries and mapping.start > end:
                 entries.append((end, 0, TABLE_UNMAPPED))
             own = known.get(mapping)
-            if own is None and (self.is_over() or len(self._files) - begin >= _MOST_FILES):
+            if own is None and self._is_new(mapping) and (self.is_over() or len(self._files) - begin >= _MOST_FILES):
                 left_out += 1
                 own = [(mapping.start, 0, TABLE_NONE)]
             own = own or self._entries(pid, mapping)
@@ -314,10 +314,14 @@ class Loader:
                 self._store.mark_empty(number)
         return file.tables[chunk]
 
+    def _is_new(self, mapping: Mapping) -> bool:
+        """Whether it has to be asked what the mapping's table is."""
+        return (mapping.is_file or mapping.path == VDSO) and _key(mapping) not in self._files
+
     def _file(self, pid: int, mapping: Mapping, processes: int = 1) -> _File | None:
         if not mapping.is_file and mapping.path != VDSO:
             return None
-        key = mapping.key if mapping.is_file else mapping.path
+        key = _key(mapping)
         if key not in self._files:
             elf = self._find(pid, mapping)
             if elf is None:
@@ -373,6 +377,10 @@ class Loader:
             self._store.empty(table)
         self.counts.evicted += len(old)
         return bool(old)
+
+
+def _key(mapping: Mapping) -> tuple[int, int] | str:
+    return mapping.key if mapping.is_file else mapping.path
 
 
 def _chunks(table: UnwindTable) -> list[Chunk]:

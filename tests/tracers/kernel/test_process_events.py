@@ -174,6 +174,7 @@ def test_events_come_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> No
 
     now, one.data, two.data = 1000, exits(300, 900, 1000, 1200), exits(200, 1100)
     assert [event.time for event in made.poll()] == [200, 300, 900]  # 1000 or later: another ring may hold earlier ones
+    assert made.until == 1000
     now, one.data, two.data = 2000, exits(1500, 2500), exits(1050, 1300)
     assert [event.time for event in made.poll()] == [1000, 1050, 1100, 1200, 1300, 1500]
     now, two.data = 2100, exits(2050)

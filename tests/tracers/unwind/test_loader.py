@@ -76,6 +76,20 @@ def test_files_of_a_process_that_maps_very_many(
     assert loader.counts.left_out == 0
 
 
+def test_a_process_that_is_read_again_when_the_trace_is_to_end(
+    make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """It keeps the tables that are known. Its last stacks are walked with them."""
+    loader = make_loader()
+    assert loader.read(sleeper.pid)
+    before = entries(loader, loaded, sleeper.pid)
+    assert {table for _, _, table in before} > {TABLE_NONE, TABLE_UNMAPPED}
+    loader.is_over = lambda: True
+    assert loader.read(sleeper.pid)
+    assert entries(loader, loaded, sleeper.pid) == before
+    assert loader.counts.left_out == 1, "the vDSO, which was not found before either"
+
+
 def test_every_address_of_a_process_has_its_files_row(
     make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:

@@ -159,8 +159,10 @@ class Session:
         if self.intervals and (at := self.intervals.due()):
             part = self._cut(sink, bounds, self.intervals, part, at)
         if self._folding:
-            before = self.intervals.announced if self.intervals else 0
-            self._folding.poll(bounds.drain, self._own_processes(), before or FOREVER)
+            # What is not known yet of a process would be lost with its account.
+            known = self._process_events.until if self._process_events else FOREVER
+            announced = self.intervals.announced if self.intervals else 0
+            self._folding.poll(bounds.drain, self._own_processes(), min(known, announced or FOREVER))
         if on_poll:
             lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
             on_poll(counters["new_threads"], len(sink.stacks), lost)

@@ -22,7 +22,7 @@ from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap
 from stallscope.tracers.kernel.records import ExecRecord, RecordSink
-from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.offcpu import FOREVER, OffCpu
 from stallscope.tracers.unwind.loader import Loader
 
 
@@ -105,6 +105,22 @@ def test_the_rings_are_read_while_many_processes_are_followed(
     assert (len(consumed), polled) == (6, [{}] * 3)
     made._follow(forks)  # when the trace has ended, they are read for the last time
     assert len(consumed) == 6
+
+
+def test_accounts_are_added_up_once_their_process_is_known(
+    make: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The events of a process may come after the account of its thread."""
+    made, asked = make(Scope(everything=True)), []
+    folding = SimpleNamespace(poll=lambda drain, ours, before: asked.append(before))
+    monkeypatch.setattr(made._engine, "counters", dict, raising=False)
+    monkeypatch.setattr(made, "_folding", folding)
+    bounds, part = SimpleNamespace(poll=lambda counters: None, drain=lambda: None), SimpleNamespace()
+    for events, announced in ((None, 0), (30, 0), (30, 20), (30, 40), (None, 40)):
+        monkeypatch.setattr(made, "_process_events", events and SimpleNamespace(until=events))
+        monkeypatch.setattr(made, "intervals", SimpleNamespace(due=lambda: 0, announced=announced, ours=set()))
+        assert made._keep_within(bounds, RecordSink(), part, None) is part  # type: ignore[arg-type]
+    assert asked == [FOREVER, 30, 20, 30, 40]
 
 
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
