@@ -46,6 +46,12 @@ LOCKED = "kept its address space locked"
 """What is said by who would put a probe on a file, or remove it."""
 LOCKS = {"lock on fuse", "hold on fuse", "fork on fuse"}
 OF_WAITS = {"offcpu", "wall", "wakeup"}
+ONLY_OF_WAITS = {"stack on userfaultfd", "root on fuse of root", "tmp on fuse of root"}
+"""Other commands read no stack of a thread that waits all the time, and look for no name in it."""
+ONLY_OF_ONE = {"root on fuse of root", "tmp on fuse of root"}
+"""On the whole host nothing is asked for that lies there: mapped files are opened without their paths."""
+GIVEN_UP = "was given up: eu-stack did not answer"
+"""What eu-stack could not look at has no stacks: if that is all there is, the command fails, and says why."""
 ALWAYS = {
     "many threads": (
         ("cuda", "-p"),
@@ -109,7 +115,10 @@ def _told(case: Case) -> str:
     if (case.command, case.scope) == ("func", "-a") and case.attack in LOCKS:
         return LOCKED  # of other processes it knows which files they map
     words = TOLD.get(case.attack, "")
-    if "--engine" in COMMANDS[case.command] or (words == LEFT_OUT and case.command not in OF_WAITS):
+    only_of_waits = words == LEFT_OUT or case.attack in ONLY_OF_WAITS
+    if "--engine" in COMMANDS[case.command] or (only_of_waits and case.command not in OF_WAITS):
+        return ""
+    if case.attack in ONLY_OF_ONE and case.scope == "-a":
         return ""
     return words
 
@@ -126,7 +135,8 @@ def check(outcome: Outcome, before: Outcome, told: str = "") -> None:
         wrong.append("it takes too much memory")
     if "Traceback" in outcome.text or "internal error" in outcome.text:
         wrong.append("it fails")
-    if outcome.ended is not None and outcome.status not in (0, 130):
+    failed = outcome.status not in (0, 130) and not (outcome.status == 1 and GIVEN_UP in outcome.text)
+    if outcome.ended is not None and failed:
         wrong.append("it reports a failure")
     if not re.search(told, outcome.text):
         wrong.append("it does not tell what it has left out")
@@ -148,6 +158,8 @@ def test_attack(case: Case, attacker: Attacker, bystander: Neighbour, quiet: dic
     check(outcome, before, _told(case))
     bystander.check()
     assert b"\x1b]0;owned" not in outcome.raw
+    if outcome.status == 1:
+        return  # without stacks there is no output
     convert = watch(command_path("trace-convert"), outputs / "out.pb.gz", "--to", "table", patience=30, seconds=30)
     assert convert.status == 0 or "the input has no samples" in convert.text, convert.text[-1000:]
     assert convert.peak_mb < MEMORY_MB

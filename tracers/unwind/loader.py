@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...converters.base.units import plural, share
 from ..images.elf import ElfFile, FileSource
 from ..images.maps import AddressSpace, Mapping, read_maps
 from .cache import TableCache
 from .chunks import CHUNK_SHIFT, TABLE_NONE, TABLE_UNMAPPED, Chunk, cut
 from .compiling import Compiling, Request, State
+from .counts import Counts
 from .rows import UnwindTable
 from .store import Store
 
@@ -27,8 +27,6 @@ VDSO = "[vdso]"
 _PT_LOAD, _PF_X = 1, 1
 _EVICT = 64
 """Tables evicted at once."""
-_WORTH_A_NOTE = 0.01
-"""Share of the time in user code."""
 _MOST_FILES = 1 << 12
 """Files of a process that are asked for in one go: programs map some hundreds."""
 _MAX_CHUNKS = 1 << 32 - CHUNK_SHIFT
@@ -55,54 +53,6 @@ class _Space:
     """When the mappings were read, CLOCK_MONOTONIC."""
     entries: dict[Mapping, list[tuple[int, int, int]]] = field(default_factory=dict)
     """What was written for the probes, for the mappings that have tables."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """Statistics of the loader."""
-
-    bytes: int = 0
-    """Kernel memory of the tables."""
-    problem: str = ""
-    """Why the tables did not get their full budget."""
-    files: int = 0
-    """Files whose tables were loaded."""
-    refused: dict[str, int] = field(default_factory=dict)
-    """Files without a table, by reason."""
-    evicted: int = 0
-    """Tables evicted for lack of room."""
-    no_room: int = 0
-    """Tables and mappings for which there was no room."""
-    left_out: int = 0
-    """Files of processes that map very many, whose tables were not asked for."""
-    late: frozenset[str] = frozenset()
-    """Paths of files whose tables were still being compiled when the trace began."""
-    only_loaded: bool = False
-    """The late tables had been compiled before."""
-    unfinished: int = 0
-    """Files whose tables were not compiled when the trace ended."""
-    compiled: int = 0
-    """Files whose tables had to be compiled."""
-    uncached: str = ""
-    """Why newly compiled tables cannot be kept for the next trace."""
-
-    def notes(self, late: int, total: int) -> list[str]:
-        """Notes for the user: of ``total`` ns in user code, ``late`` ns are in stacks that lacked a late table."""
-        notes = []
-        if late and self.only_loaded:
-            if late >= _WORTH_A_NOTE * total:
-                cut_short = f"{share(late, total)} of the time in user code is in stacks cut short"
-                notes.append(f"{cut_short}: unwind tables were still being loaded")
-        elif late:
-            again = "run it again"
-            if self.unfinished:
-                left = plural(self.unfinished, "file")
-                again += f", or compile what is left ({left}) with `trace-doctor --prepare`"
-            cut_short = f"{share(late, total)} of the time in user code is in stacks cut short"
-            notes.append(f"{cut_short}: unwind tables were still being compiled; {again}")
-        if self.compiled and self.uncached:
-            notes.append(f"unwind tables had to be compiled, and will be the next time: {self.uncached}")
-        return notes
 
 
 class Loader:

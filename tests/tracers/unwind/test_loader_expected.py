@@ -98,19 +98,6 @@ def test_what_comes_after_the_beginning_is_late_if_it_had_to_be_compiled(
     assert (loader.counts.unfinished, loader.counts.compiled) == (1, 3)
 
 
-def test_notes() -> None:
-    assert module.Counts().notes(0, 100) == []
-    assert module.Counts(compiled=1).notes(9, 100) == [
-        "9.0 % of the time in user code is in stacks cut short: unwind tables were still being compiled; run it again"
-    ]
-    left, uncached = module.Counts(compiled=1, unfinished=2, uncached="not cached: No space left on device").notes(1, 8)
-    assert left.endswith("; run it again, or compile what is left (2 files) with `trace-doctor --prepare`")
-    assert uncached == (
-        "unwind tables had to be compiled, and will be the next time: not cached: No space left on device"
-    )
-    assert module.Counts(uncached="no cache: Read-only file system").notes(0, 1) == []
-
-
 def test_what_was_only_loaded_late_is_said_to_be(
     make_loader: Callable[..., Loader], opened: Callable[[Path], ElfFile], tmp_path: Path
 ) -> None:

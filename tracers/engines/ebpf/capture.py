@@ -16,7 +16,7 @@ from ...cpython.functions import Function
 from ...kernel.records import Origin, ThreadRecord
 from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
-from ...unwind.loader import Counts
+from ...unwind.counts import Counts
 from .lives import Lives
 
 

@@ -97,7 +97,7 @@ class Session:
         preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
         preparation.modules = [name for measure in self._engine.options.measures for name in measure.modules]
         if self._launch and not interrupts.requested:
-            self._adopt(self._launch.pid)
+            self._following.adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
 
     def run(
@@ -259,7 +259,7 @@ class Session:
 
     def _release(self, launch: Launch) -> None:
         if launch.pid not in self._spaces.processes:
-            self._adopt(launch.pid)
+            self._following.adopt(launch.pid)
         self._engine.expect_exec(launch.pid)
         launch.go()
 
@@ -306,10 +306,7 @@ class Session:
     def _adopt_some(self) -> None:
         until = time.monotonic() + _ADOPT_SLICE
         while self._to_adopt and time.monotonic() < until:
-            self._adopt(self._to_adopt.popleft())
-
-    def _adopt(self, pid: int) -> None:
-        self._following.adopt(pid)
+            self._following.adopt(self._to_adopt.popleft())
 
     def _follow_processes(self) -> None:
         self._follow(self._process_events.poll() if self._process_events else (), consuming=True)
@@ -334,13 +331,13 @@ class Session:
         for record in sink.take_execs():
             if self._process_events is None:
                 self._spaces.exec(record.tgid, record.time)
-                self._adopt(record.tgid)
+                self._following.adopt(record.tgid)
 
     def _catch_up(self, sink: RecordSink) -> None:
         """Takes in what is known of processes by now."""
         self._follow_without_events(sink)
         while self._to_adopt:
-            self._adopt(self._to_adopt.popleft())
+            self._following.adopt(self._to_adopt.popleft())
 
     def _own_processes(self) -> set[int]:
         """Which are not part of what is traced."""

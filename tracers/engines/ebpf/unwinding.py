@@ -13,7 +13,8 @@ from ...images.files import HOST
 from ...images.maps import Mapping
 from ...images.vdso import image
 from ...symbols.process import ProcessSpaces
-from ...unwind.loader import VDSO, Counts, Loader
+from ...unwind.counts import Counts
+from ...unwind.loader import VDSO, Loader
 from ...unwind.store import Store
 
 if TYPE_CHECKING:

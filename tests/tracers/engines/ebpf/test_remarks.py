@@ -13,7 +13,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.symbols.process import ProcessSpaces
-from stallscope.tracers.unwind.loader import Counts
+from stallscope.tracers.unwind.counts import Counts
 
 pytestmark = pytest.mark.usefixtures("named_by_a_table")
 
