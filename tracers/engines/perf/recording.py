@@ -46,8 +46,9 @@ _GRACE = 0.5
 """Seconds for perf to begin when the end was already requested."""
 _INTERRUPTED = 130
 """The exit status of a command that Ctrl-C ended before there were results."""
-_F_SETPIPE_SZ, _NOTICES = 1031, 1 << 20
-"""fcntl.h; bytes of the pipe of notices, as many as ordinary users may ask for."""
+_F_SETPIPE_SZ, _IN_PIPES = 1031, 1 << 20
+"""fcntl.h; bytes of a pipe, as many as ordinary users may ask for: while one of the programs has no core, the others go
+on, and perf record loses no events."""
 _AT_ONCE = 1.0
 """Seconds that a program may take to end when it is killed: one that waits for a file system may not."""
 _END_WITH_THIS = end_with_parent(signal.SIGKILL)
@@ -156,8 +157,7 @@ class Recording:
         self.notices, told = os.pipe2(os.O_CLOEXEC)
         """Descriptor of what the process between them tells (see `passed`); it does not wait."""
         os.set_blocking(self.notices, False)
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(told, _F_SETPIPE_SZ, _NOTICES)
+        _widen(told)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._passing = 0
         """The id of the process between them, until it is reaped."""
@@ -188,6 +188,8 @@ class Recording:
         show = ["--show-switch-events", "--show-task-events", "--show-lost-events"]
         assert self._record.stdout
         passed, target = os.pipe2(os.O_CLOEXEC)
+        _widen(self._record.stdout.fileno())
+        _widen(target)
         self._passing = passing.start(self._record.stdout.fileno(), target, told, _END_WITH_THIS)
         os.close(target)
         os.close(told)
@@ -205,6 +207,7 @@ class Recording:
         assert self._script.stdout
         self.text = self._script.stdout.fileno()
         """Descriptor of what perf script prints."""
+        _widen(self.text)
 
     def ready(self, interrupts: Interrupts) -> None:
         """Waits until perf has opened its events. EngineUnavailable with what perf says if it does not; StallscopeError
@@ -347,3 +350,9 @@ def _signal(number: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
     return f"signal {number}"
+
+
+def _widen(pipe: int) -> None:
+    """Users have a limit for all of their pipes (fs.pipe-user-pages-soft): then it stays as it is."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, _F_SETPIPE_SZ, _IN_PIPES)
