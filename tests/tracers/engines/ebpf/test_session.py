@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from sleepers import GONE, end, sleeper
@@ -115,11 +115,12 @@ def test_accounts_are_added_up_once_their_process_is_known(
     folding = SimpleNamespace(poll=lambda drain, ours, before: asked.append(before))
     monkeypatch.setattr(made._engine, "counters", dict, raising=False)
     monkeypatch.setattr(made, "_folding", folding)
-    bounds, part = SimpleNamespace(poll=lambda counters: None, drain=lambda: None), SimpleNamespace()
+    bounds: Any = SimpleNamespace(poll=lambda counters: None, drain=lambda: None)
+    part: Any = SimpleNamespace()
     for events, announced in ((None, 0), (30, 0), (30, 20), (30, 40), (None, 40)):
         monkeypatch.setattr(made, "_process_events", events and SimpleNamespace(until=events))
         monkeypatch.setattr(made, "intervals", SimpleNamespace(due=lambda: 0, announced=announced, ours=set()))
-        assert made._keep_within(bounds, RecordSink(), part, None) is part  # type: ignore[arg-type]
+        assert made._keep_within(bounds, RecordSink(), part, None) is part
     assert asked == [FOREVER, 30, 20, 30, 40]
 
 

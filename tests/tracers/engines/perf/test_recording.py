@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import fcntl
 import io
 import os
 import signal
@@ -22,6 +23,8 @@ from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.kernel import tracefs
 
 PATIENCE = 30
+F_GETPIPE_SZ = 1032
+"""fcntl.h"""
 HOLD = """
 import os, sys, time
 from stallscope.converters.base import helpers
@@ -245,6 +248,21 @@ def test_no_build_ids_are_asked_for(
     monkeypatch.setenv("FAKE_PERF_FAILS", "no")
     with pytest.raises(EngineUnavailable, match="perf record failed: no"):
         start(find_perf(), ["-p", "9"], "comm", no_end)
+
+
+def test_pipes_hold_what_waits_for_a_core(fake_perf: Path, no_end: Interrupts) -> None:
+    """Ours, and those that are open in the other programs only."""
+    made = start(find_perf(), ["-p", "7"], "comm", no_end)
+    try:
+        assert made._script
+        ends = [(made._record.pid, 1, os.O_WRONLY), (made._script.pid, 0, os.O_RDONLY)]
+        others = [os.open(f"/proc/{pid}/fd/{fd}", flags | os.O_NONBLOCK) for pid, fd, flags in ends]
+        sizes = [fcntl.fcntl(pipe, F_GETPIPE_SZ) for pipe in (made.notices, made.text, *others)]
+        for pipe in others:
+            os.close(pipe)
+        assert sizes == [1 << 20] * 4
+    finally:
+        made.close()
 
 
 def test_the_process_between_is_killed(fake_perf: Path, no_end: Interrupts) -> None:
