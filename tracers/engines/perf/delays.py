@@ -19,7 +19,8 @@ from ..taken import shared_out
 _TOGETHER = 64
 """Threads that are looked at in one go: what the last one does meanwhile counts as if it was after the look."""
 _OFTEN, _SELDOM = 0.1, 50
-"""Seconds between two looks; at least so many times what a look takes."""
+"""Seconds between two looks; at least so many times the time on a core that a look takes. In a crowd a look takes much
+longer than that, but delays are long there, and those after the last look at a thread are not known."""
 
 
 Counts = Mapping[int, tuple[int, int]]
@@ -125,13 +126,13 @@ class Looks:
     def look(self, threads: Sequence[tuple[int, int]], now: int | None = None) -> list[tuple[int, Counts]]:
         """Of those (pid, tid) that are there, and when they were looked at, ns; ``now``: if it is to count for another
         moment."""
-        began = time.monotonic()
+        began = time.thread_time()
         looks: list[tuple[int, Counts]] = []
         for i in range(0, len(threads), _TOGETHER):
             when = time.monotonic_ns() if now is None else now
             times = {tid: procfs.schedstat(pid, tid) for pid, tid in threads[i : i + _TOGETHER]}
             # Of a thread that has run, a kernel that does not count says 0 and 0.
             looks.append((when, {tid: found for tid, found in times.items() if found and any(found)}))
-        ended = time.monotonic()
-        self._next = ended + max(_OFTEN, _SELDOM * (ended - began))
+        cost = time.thread_time() - began
+        self._next = time.monotonic() + max(_OFTEN, _SELDOM * cost)
         return looks
