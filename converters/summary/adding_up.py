@@ -10,9 +10,9 @@ from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
-from .runtimes import Parked
+from ..facts.runtimes import Parked
 from .shared_frames import Shared, shared_frames
-from .wait_kinds import is_placeholder, kind_of
+from ..facts.wait_kinds import is_placeholder, kind_of
 from .wait_sites import Sites
 from .wakers import Waker, Wakers
 

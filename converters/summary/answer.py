@@ -18,7 +18,7 @@ from .identity import kernel_id
 from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
-from .wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, TAKE_GIL, THREAD, user_lock
+from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, TAKE_GIL, THREAD, user_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores (`trouble.Trouble`)."""

@@ -23,7 +23,7 @@ from ..model.waits_for import (
 from ..model.wakers import has_waker, own_part
 from .blamed import Blamed
 from .thread_names import thread_pattern
-from .wait_kinds import LOCK, kind_of
+from ..facts.wait_kinds import LOCK, kind_of
 from .wait_sites import Sites
 from .wakers import Wakers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .adding_up import Place
-from .wait_kinds import CHILD, LOCK, PEER, user_lock
+from ..facts.wait_kinds import CHILD, LOCK, PEER, user_lock
 
 Key = tuple[object, ...]
 """Equal for waits with one cause; begins with their kind."""

@@ -13,7 +13,7 @@ from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
 from .thread_names import thread_pattern
-from .wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD, kind_of
+from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD, kind_of
 from .wait_sites import Sites
 
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)

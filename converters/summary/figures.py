@@ -29,7 +29,7 @@ from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
 from .thread_names import thread_pattern
-from .wait_kinds import CORE
+from ..facts.wait_kinds import CORE
 from .wakers import WokenBy, waker_json
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from .finding import CPU, Finding
 from .standing import Standing, only_waits
 from .stragglers import CAUSE, last_of_all, own_kinds
 from .thread_names import thread_pattern
-from .wait_kinds import (
+from ..facts.wait_kinds import (
     CHILD,
     CORE,
     EVENTS,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .figures import Running
-from .frame_names import without_line
+from ..facts.frame_names import without_line
 
 _MOST = 0.5
 """What a function calls is named from this share of its weight on."""

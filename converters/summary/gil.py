@@ -9,7 +9,7 @@ from ..base.text import json_text
 from ..base.units import plural, share
 from ..model import ThreadTimes
 from ..model.gil import GilThread, GilTimes
-from .frame_names import without_line
+from ..facts.frame_names import without_line
 from .thread_names import thread_pattern
 
 _MATTERS = 0.05

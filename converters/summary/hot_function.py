@@ -7,8 +7,8 @@ from collections import defaultdict
 
 from ..model import Frame, Profile, Stack
 from ..model.states import RUNNING
-from .frame_names import file_name
-from .ownership import is_own
+from ..facts.frame_names import file_name
+from ..facts.ownership import is_own
 
 _MOST = 0.5
 """Share of the running time that it has."""

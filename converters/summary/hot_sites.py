@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..model import Stack
-from .frame_names import function_name
+from ..facts.frame_names import function_name
 from .wait_sites import ONLY_CALL, Sites
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..base.units import share
 from .finding import Finding
 from .findings import Findings
-from .wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP, is_nowhere
+from ..facts.wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP, is_nowhere
 
 _AT_A_TIME = 0.2
 """Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""

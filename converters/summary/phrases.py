@@ -13,7 +13,7 @@ from .finding import CPU, Finding
 from .identity import is_sum, number_of, shown_id
 from .people import alike_of
 from .thread_names import thread_pattern
-from .wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, TAKE_GIL, THREAD, user_lock
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, TAKE_GIL, THREAD, user_lock
 from .wait_sites import GAP
 
 _FOR_WHOM = {

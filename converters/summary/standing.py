@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..model import ThreadTimes
 from .adding_up import Place, Sum, Sums, Thread
-from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN
+from ..facts.wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN
 
 QUIET_PERCENT = 99
 """A thread that spends this share of its time in one wait that others end is quiet."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..model import ThreadTimes
 from .adding_up import Sums, Thread
 from .finding import CPU, Finding
-from .wait_kinds import CHILD, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_kinds import CHILD, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 
 CAUSE = 0.2
 """A cause of waits spends at least this share of its time on work of its own."""

@@ -59,7 +59,7 @@ from .standing import Standing, standing
 from .steps_told import sentences as sentences_of_steps
 from .thread_names import thread_pattern
 from .trouble import pools_of_libraries, trouble
-from .wait_kinds import CORE, TOLD_BY_OTHERS, WORK
+from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wakers import longest
 
 _OFF_CPU = {"count", "min", "max"}

@@ -8,56 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
 from ..model.sites import Site
-from .call_kinds import FEW_EVENTS_CALLS
-from .frame_names import bare, function_name, is_named, label, located
-from .kernel_sites import kernel_wait_of, system_call_of
-from .ownership import is_own
-from .runtimes import of_go_library
+from ..facts.call_kinds import FEW_EVENTS_CALLS
+from ..facts.frame_names import bare, function_name, is_named, label, located
+from ..facts.kernel_sites import kernel_wait_of, system_call_of
+from ..facts.ownership import is_own
+from ..facts.plumbing import called_by, in_library, is_plumbing
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
-from .wait_kinds import is_of_peer, selects_for_peer
+from ..facts.wait_kinds import is_of_peer, selects_for_peer
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
-
-_LIBRARIES = re.compile(
-    r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s)[-.]|ld-|ld\.so|\[?(linux-)?vdso|\[vsyscall\]"
-)
-"""Libraries through which every program waits: only their outermost frame, the called function, is informative."""
-
-ONLY_CALL = (
-    # Thread starts and std::function.
-    "_start",
-    "std::thread::",
-    "std::__invoke",
-    "std::invoke",
-    "std::function::",
-    "std::_Function_handler::",
-    "pybind11::",
-    # Python's evaluator and its calls.
-    "_PyEval_",
-    "PyEval_",
-    "_PyObject_",
-    "PyObject_",
-    "_PyFunction_Vectorcall",
-    "PyVectorcall_",
-    "cfunction_",
-    "method_vectorcall",
-    "slot_tp_",
-    "type_call",
-    # HotSpot's calls of Java's methods.
-    "JavaCalls::",
-    # V8's entries, and its calls of native functions.
-    "Builtins_",
-    "v8::",
-)
-"""Prefixes of functions in the program's own files that only call what matters."""
 
 _PASS_ON = (
     # PostgreSQL: every wait of a server process goes through them.
@@ -70,7 +36,6 @@ _NOTIFIED = ("sem_", "new_sem_", "old_sem_", "do_futex_wait", "pthread_cond_", "
 """Begins of the functions in which a thread waits for another one's notice. A function of Python's library that does
 it, such as `Queue.get` or `Condition.wait`, tells more."""
 
-_PYTHON = re.compile(r"/(lib)?python3[^/]*$")
 _SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library that wait for whatever they are given: their caller tells for what."""
 _KIND_OF = attrgetter("kind")
@@ -105,8 +70,8 @@ class _Told:
         self.waits_itself = frame.kind == "python" and not self.is_own
         self.selects = bool(frame.kind == "python" and _SELECTS.search(f"{frame.file}:{frame.name}"))
         self.is_named = is_named(frame)
-        self.is_plumbing = _is_plumbing(frame)
-        self.is_library = self.is_named and _in_library(frame)
+        self.is_plumbing = is_plumbing(frame)
+        self.is_library = self.is_named and in_library(frame)
         self.label = label(frame)
         self.located = located(frame) if self.is_own else ""
         self.bare = bare(frame.name)
@@ -155,7 +120,7 @@ class Sites:
                 library.append(told.bare)
             end -= 1
         # The outermost one; but without frames of the program that one starts the thread.
-        called = _called(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
+        called = called_by(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
         chosen, call = _own_chain(self._own(user, end)), _call(called, system_call)
         if (
             chosen
@@ -225,14 +190,6 @@ def _with_gaps(names: Sequence[_Name]) -> list[str]:
         texts.append(text)
         before, end = text, last
     return texts
-
-
-def _called(name: str, caller: Frame | None) -> str:
-    """The library function that the program called."""
-    if name == "pthread_cond_timedwait" and caller and caller.module and _PYTHON.search(caller.module.path):
-        # Debian's Python has no name for it, and calls this function nowhere else (Python/ceval_gil.h).
-        return "take_gil"
-    return name
 
 
 def _call(called: str, system_call: str) -> list[str]:
@@ -344,22 +301,3 @@ def _run(run: list[_Own]) -> _Run:
     ends = named if len(named) <= 3 else [named[0], *named[-2:]]
     names = [(told.label, depth, depth) for told, depth in ends]
     return _Run(last.is_script, bool(names), names or [(last.label, run[-1][1], depth)])
-
-
-def _in_library(frame: Frame) -> bool:
-    if frame.kind == "python" or frame.module is None:
-        return False
-    return _is_library(frame.module.path) or of_go_library(frame.name)
-
-
-@lru_cache(maxsize=4096)
-def _is_library(path: str) -> bool:
-    return bool(_LIBRARIES.match(path.rpartition("/")[2]))
-
-
-def _is_plumbing(frame: Frame) -> bool:
-    if frame.kind == "python":
-        return False
-    if not is_named(frame) and frame.module is None:
-        return True
-    return _in_library(frame) or function_name(frame.name).startswith(ONLY_CALL)

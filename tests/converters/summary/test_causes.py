@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallscope.converters.model.sites import Site
 from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.causes import effect_cause, held_cause, row_of
-from stallscope.converters.summary.wait_kinds import PEER
+from stallscope.converters.facts.wait_kinds import PEER
 
 
 def place(*frames: str, kernel: str, state: str = "uninterruptible") -> Place:

@@ -15,7 +15,7 @@ from stallscope.converters.summary.next_command import (
     next_command,
     victim_of,
 )
-from stallscope.converters.summary.wait_kinds import CORE
+from stallscope.converters.facts.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
 RANKS = [Process("train", tuple(range(10, 18)))]

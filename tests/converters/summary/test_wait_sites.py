@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.frame_names import NAME_LIMIT, function_name
+from stallscope.converters.facts.frame_names import NAME_LIMIT, function_name
 from stallscope.converters.summary.shared_frames import shared_frames
-from stallscope.converters.summary.wait_kinds import EVENTS, PEER, kind_of
+from stallscope.converters.facts.wait_kinds import EVENTS, PEER, kind_of
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import (
     CUDA,

@@ -33,7 +33,7 @@ from ....converters.model.locks import (
     LockThread,
     LockTimes,
 )
-from ....converters.summary.frame_names import bare
+from ....converters.facts.frame_names import bare
 from ....converters.summary.wait_sites import Sites
 from ....converters.summary.wakers import Wakers as Telling
 from ...base import procfs

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from stallscope.converters.model import Frame
-from stallscope.converters.summary.ownership import is_own
+from stallscope.converters.facts.ownership import is_own
 from stallscope.tracers.engines.perf import layouts, names, records
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.records import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module
-from stallscope.converters.summary.ownership import is_own, is_own_file
+from stallscope.converters.facts.ownership import is_own, is_own_file
 
 
 @pytest.mark.parametrize(

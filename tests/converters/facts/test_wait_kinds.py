@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.wait_kinds import TOLD_BY_OTHERS, kind_of, user_lock
+from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS, kind_of, user_lock
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
 

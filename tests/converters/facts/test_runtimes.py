@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.runtimes import Parked, is_parked, of_go_library
+from stallscope.converters.facts.runtimes import Parked, is_parked, of_go_library
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.summary.wait_kinds import LOCK, WORK, kind_of
+from stallscope.converters.facts.wait_kinds import LOCK, WORK, kind_of
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import SECOND, Tracee, empty, kernel
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.summary.call_kinds import ended_by
+from stallscope.converters.facts.call_kinds import ended_by
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame
-from stallscope.converters.summary.frame_names import function_name, label, script_of
+from stallscope.converters.facts.frame_names import function_name, label, script_of
 
 
 @pytest.mark.parametrize(

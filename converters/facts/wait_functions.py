@@ -1,0 +1,73 @@
+"""What the functions of the kernel, of the C library and of runtimes wait for. Each table names its source.
+
+None of these names is one that a traced program chooses for its own functions: the tables are asked only about the kernel's
+frames, and about frames of libraries and runtimes (`ownership`). The exceptions have their file beside them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .call_kinds import BY_CHILD, BY_EVENTS, BY_FILE, BY_PEER, BY_THREAD, BY_TIMER
+from .wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
+
+FUTEX_WAITS = frozenset(("futex_wait",))
+"""kernel/futex/waitwake.c, under the one name that `kernel_sites` gives to its variants."""
+FEW_EVENTS = frozenset(("do_poll", "do_sys_poll", "do_select"))
+"""fs/select.c: functions that wait for one of a few files; many are waited for with epoll."""
+EVENT_WAITS = FEW_EVENTS | {
+    *("ep_poll", "do_epoll_wait"),  # fs/eventpoll.c
+    *("io_cqring_wait", "read_events"),  # io_uring, fs/aio.c
+    "inet_csk_accept",  # net/ipv4/inet_connection_sock.c
+    *("do_sigtimedwait", "sigsuspend", "__do_sys_pause"),  # kernel/signal.c
+    "userfaultfd_read_iter",  # fs/userfaultfd.c
+}
+BY_KERNEL = {
+    **dict.fromkeys(("do_nanosleep", "hrtimer_nanosleep"), SLEEP),  # kernel/time/hrtimer.c
+    **dict.fromkeys(FUTEX_WAITS, THREAD),
+    **dict.fromkeys(("pipe_read", "pipe_write", "wait_for_partner"), PEER),  # fs/pipe.c
+    "eventfd_read": PEER,  # fs/eventfd.c
+    **dict.fromkeys(("sk_wait_data", "sock_alloc_send_pskb"), PEER),  # net/core/sock.c
+    **dict.fromkeys(("unix_stream_data_wait", "unix_stream_read_generic", "unix_wait_for_peer"), PEER),  # net/unix
+    "__skb_wait_for_more_packets": PEER,  # net/core/datagram.c
+    "sk_stream_wait_memory": PEER,  # net/core/stream.c
+    **dict.fromkeys(EVENT_WAITS, EVENTS),
+    "do_wait": CHILD,  # kernel/exit.c
+}
+"""The kind of an interruptible wait, by the innermost function of the kernel that is not the scheduler's."""
+KERNEL_LOCKS = re.compile(
+    r"_*(rt_)?(mutex_lock|rwsem_down_|down_(read|write|interruptible|killable|timeout)?|rwbase_|rtmutex|percpu_rwsem|"
+    r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"
+)
+"""kernel/locking, fs/locks.c, net/core/sock.c: functions that wait for a lock, however the thread waits."""
+
+BY_CALL = {BY_THREAD: THREAD, BY_TIMER: SLEEP, BY_CHILD: CHILD, BY_EVENTS: EVENTS, BY_PEER: PEER, BY_FILE: PEER}
+"""The kind where the kernel's functions are not known: by who ends the call (`call_kinds`)."""
+CONNECTIONS = frozenset(("accept", "accept4"))
+"""System calls that wait for a connection from whomever."""
+
+TAKE_GIL = "take_gil"
+"""CPython's function that waits for its interpreter lock (Python/ceval_gil.h)."""
+USER_LOCKS = (
+    *("pthread_mutex_", "pthread_rwlock_", "lll_lock_wait"),  # glibc's nptl/, and musl's
+    *("std::mutex::", "std::shared_mutex::"),  # libstdc++, where they are not inlined
+    TAKE_GIL,
+    *("ObjectMonitor::EnterI", "ObjectMonitor::enter"),  # HotSpot, src/hotspot/share/runtime/objectMonitor.cpp
+)
+"""Begins of functions of libraries whose futex wait is for a lock with a holder."""
+LOCKS_BY_EVENTS = {"ProcSleep": re.compile(r"postgres(ql)?")}
+"""The same for locks that another process frees with a signal or a byte, by the program that has them: PostgreSQL's
+(src/backend/storage/lmgr/proc.c)."""
+
+OF_PEER = re.compile(
+    r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)|PQ[a-z]\w*|pq[A-Z]\w*", re.DOTALL
+)
+"""Begins of a library's functions that wait with poll for what one other end does; those of libpq, which has one server
+(interfaces/libpq/fe-misc.c)."""
+SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
+"""Functions of Python's multiprocessing and subprocess that do it with a selector."""
+SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
+"""Functions of Python's library (``file:function``) that wait for whatever they are given: their caller tells for what."""
+
+NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"))
+"""What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

@@ -1,0 +1,207 @@
+"""What a blocked thread waits for, from its raw stack: a lock, a timer, another thread, a peer, a device.
+
+Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and the system
+call: what a program calls its own functions changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ..model import Frame, Stack
+from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
+from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, FEW_EVENTS_CALLS, ended_by
+from .frame_names import bare, is_named, label
+from .kernel_sites import kernel_wait_of, system_call_of
+from .ownership import is_own
+from .plumbing import called_by, in_library, is_plumbing
+from .runtimes import Parked
+from .wait_functions import (
+    BY_CALL,
+    BY_KERNEL,
+    CONNECTIONS,
+    EVENT_WAITS,
+    FEW_EVENTS,
+    FUTEX_WAITS,
+    KERNEL_LOCKS,
+    LOCKS_BY_EVENTS,
+    NO_PLACE,
+    OF_PEER,
+    SELECTS,
+    SELECTS_FOR_PEER,
+    USER_LOCKS,
+)
+from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, UNKNOWN, WORK
+
+_BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
+_INNERMOST = 4
+"""A function that waits for a peer is one of so many innermost ones: ``sock_recv → sock_call → sock_call_ex``."""
+_LIBRARY_DEPTH = 64
+"""So many frames below the program's innermost function are asked."""
+
+
+class Wait(NamedTuple):
+    """What a wait is for."""
+
+    kind: str
+    """Of `wait_kinds`."""
+    call: str = ""
+    """The system call; without kernel frames, the function of the C library that was called; "" if neither is known."""
+    kernel: str = ""
+    """The innermost function of the kernel that is not the scheduler's; "" if it is not known."""
+    lock: str = ""
+    """The function that waits for a lock of the program; "" if there is none."""
+    few: bool = False
+    """It waits for one of a few files, not with epoll."""
+    nowhere: bool = False
+    """Nothing is known of its place."""
+
+
+class Waits:
+    """The waits of many stacks. Cached by the identity of stacks, which have to live as long as this object."""
+
+    def __init__(self) -> None:
+        self._parked = Parked()
+        self._known: dict[tuple[int, str], Wait] = {}
+        self._below: dict[int, _Below] = {}
+
+    def of(self, stack: Stack, state: str) -> Wait:
+        """What a thread waits for in this state (`model.states`), with ``stack`` (outermost frame first, without wakers)."""
+        key = id(stack), state
+        found = self._known.get(key)
+        if found is None:
+            below = self._below.get(id(stack))
+            if below is None:
+                below = self._below[id(stack)] = _Below(stack, bool(self._parked.of(stack)))
+            found = self._known[key] = below.wait(state)
+        return found
+
+
+def wait_of(stack: Stack, state: str) -> Wait:
+    """`Waits.of` for a single stack."""
+    return Waits().of(stack, state)
+
+
+class _Below:
+    """What is below the innermost function of the program: libraries, the system call, the kernel."""
+
+    def __init__(self, stack: Stack, is_parked: bool) -> None:
+        kernel = [frame for frame in stack if frame.kind == "kernel"]
+        user = [frame for frame in stack if frame.kind != "kernel"] if kernel else stack
+        self.kernel = kernel_wait_of(kernel)
+        self._is_parked = is_parked
+        self._placeholders = [frame.name for frame in user if _is_placeholder(frame)]
+        self._only_placeholders = len(self._placeholders) == len(user)
+        self._has_user_frames = bool(user)
+        self._is_told = any(not label(frame).startswith("[") for frame in user)
+        called, self._library, self._own = _split(user, system_call_of(kernel))
+        self.call = system_call_of(kernel) or called
+        self._called = called
+
+    def wait(self, state: str) -> Wait:
+        """In this state."""
+        if state.startswith(RUNNABLE):
+            return Wait(CORE, self.call)  # it waits no longer for what the kernel's functions show
+        lock = self._lock()
+        few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
+        nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
+        return Wait(self._kind(state, lock, few), self.call, self.kernel, lock, few, nowhere)
+
+    def _kind(self, state: str, lock: str, few: bool) -> str:
+        if self._is_unknown(state):
+            return UNKNOWN
+        if state in _BY_STATE:
+            return _BY_STATE[state]
+        if lock or KERNEL_LOCKS.match(self.kernel):
+            return LOCK
+        if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):
+            return self._ended_by_others(few)
+        return HELD
+
+    def _is_unknown(self, state: str) -> bool:
+        if self.kernel:
+            return False
+        if self._placeholders and self._only_placeholders and NO_PLACE.issuperset(self._placeholders):
+            return True
+        # An interruptible wait without a stack is, as a rule, that of an idle thread.
+        is_told = state in _BY_STATE or state == INTERRUPTIBLE or not (self._has_user_frames or state == OTHER)
+        return not is_told and self._only_placeholders
+
+    def _lock(self) -> str:
+        """See `Wait.lock`."""
+        by = ended_by(self.call) if not self.kernel else ""
+        if self.kernel in EVENT_WAITS or by == BY_EVENTS:
+            return next((name for frame in self._own if (name := _lock_by_events(frame))), "")
+        if by not in ("", BY_THREAD) or (self.kernel and self.kernel not in FUTEX_WAITS):
+            return ""
+        names = (self._called, *(label(frame) for frame in reversed(self._library)))
+        return next((name for name in names if name.startswith(USER_LOCKS)), "")
+
+    def _shows_who_ends_it(self) -> bool:
+        """Whether the place alone shows that a wait, whose state is not known, is not for a disk."""
+        if self.kernel:
+            return self.kernel in BY_KERNEL
+        return self._is_parked or ended_by(self.call) not in ("", BY_FILE)
+
+    def _ended_by_others(self, few: bool) -> str:
+        if self._is_parked:
+            return WORK
+        if self.call in CONNECTIONS:
+            return EVENTS
+        if few and self._is_for_peer():
+            return PEER
+        if kind := BY_KERNEL.get(self.kernel):
+            return kind
+        if not self.kernel and (by := ended_by(self.call)):
+            return BY_CALL[by]
+        return HELD if self._is_told else WORK
+
+    def _is_for_peer(self) -> bool:
+        """Whether one of the innermost functions of libraries waits for one other end: ``sock_recv_into`` of
+        ``Session.get → … → SocketIO.readinto → sock_recv_into``. None outside of a script's."""
+        return bool(peer_function(self._library))
+
+
+def peer_function(library: Sequence[Frame]) -> str:
+    """The function of a library that waits for what one other end does; "" if there is none. ``library``: the frames
+    between the program and the C library, innermost first."""
+    selects = False
+    for frame in islice((frame for frame in library if is_named(frame) and not is_plumbing(frame)), _INNERMOST):
+        name = label(frame)
+        if SELECTS_FOR_PEER.fullmatch(name) or (OF_PEER.match(name) and not selects):
+            return name
+        if frame.kind == "python" and SELECTS.search(f"{frame.file}:{frame.name}"):
+            selects = True
+        elif frame.kind in ("python", "jit"):
+            break
+    return ""
+
+
+def _split(user: Sequence[Frame], system_call: str) -> tuple[str, list[Frame], Sequence[Frame]]:
+    """The function of the C library that was called; the frames of libraries that called it, innermost first; and
+    the innermost frames of the program."""
+    end, inner = len(user), []
+    while end and (is_plumbing(user[end - 1]) or bare(user[end - 1].name) == system_call):
+        end -= 1
+        if is_named(user[end]) and in_library(user[end]):
+            inner.append(bare(user[end].name))
+    # The outermost one; but without frames of the program that one starts the thread.
+    called = called_by(inner[-1 if end else 0], user[end - 1] if end else None) if inner else ""
+    first = end
+    while first and end - first < _LIBRARY_DEPTH and not is_own(user[first - 1]):
+        first -= 1
+    return called, list(reversed(user[first:end])), user[max(first - _LIBRARY_DEPTH, 0) : first]
+
+
+def _is_placeholder(frame: Frame) -> bool:
+    """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
+    return frame.module is None and frame.name[:1] == "[" and (" " in frame.name or frame.name in NO_PLACE)
+
+
+def _lock_by_events(frame: Frame) -> str:
+    files = LOCKS_BY_EVENTS.get(frame.name)
+    if files is None or frame.module is None or not files.fullmatch(frame.module.path.rpartition("/")[2]):
+        return ""
+    return frame.name
