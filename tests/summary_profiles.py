@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
+from stallscope.converters.model.sites import Site
+from stallscope.converters.summary.adding_up import Place
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -155,3 +158,11 @@ def hostile() -> Profile:
     stack = (*user(EXE, "f\x1b[31m", "[bold]g\u202e", 'quote"&amp;\udcff'), *MUTEX)
     Tracee(profile, 1, name, 1, name).run(SECOND).wait(stack, "uninterruptible", 9 * SECOND, 9)
     return profile
+
+
+def place_of(frames: tuple[str, ...], kernel_wait: str = "", state: str = "interruptible") -> Place:
+    """A place as it is shown; its wait is that of a stack of the program's functions, but for the innermost one, which
+    is of the C library."""
+    own, library = (frames[:-1], frames[-1:]) if len(frames) > 1 else (frames, ())
+    below = (Frame(kernel_wait, "kernel"),) if kernel_wait else ()
+    return Place(state, Site(frames, kernel_wait), wait_of((*user(EXE, *own), *user(LIBC, *library), *below), state))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..model import Frame, Module
 from ..facts.frame_names import bare
+from ..model import Frame, Module
 from . import public
 
 _UNRESOLVED = re.compile(r"\[[^]]*?((?:\+|!fn_)0x[0-9a-f]{1,8})\]\Z", re.DOTALL)

@@ -1,7 +1,7 @@
 """What the functions of the kernel, of the C library and of runtimes wait for. Each table names its source.
 
-None of these names is one that a traced program chooses for its own functions: the tables are asked only about the kernel's
-frames, and about frames of libraries and runtimes (`ownership`). The exceptions have their file beside them.
+None of these names is one that a traced program chooses for its own functions: the tables are asked only about the
+kernel's frames, and about frames of libraries and runtimes (`ownership`). The exceptions have their file beside them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ OF_PEER = re.compile(
 SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
 """Functions of Python's multiprocessing and subprocess that do it with a selector."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
-"""Functions of Python's library (``file:function``) that wait for whatever they are given: their caller tells for what."""
+"""Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 
 NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"))
 """What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

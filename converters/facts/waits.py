@@ -1,7 +1,7 @@
 """What a blocked thread waits for, from its raw stack: a lock, a timer, another thread, a peer, a device.
 
-Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and the system
-call: what a program calls its own functions changes nothing.
+Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and
+the system call: what a program calls its own functions changes nothing.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Wait(NamedTuple):
     """It waits for one of a few files, not with epoll."""
     nowhere: bool = False
     """Nothing is known of its place."""
+    has_user_frames: bool = True
+    """It is not one of the kernel alone, or without a stack."""
 
 
 class Waits:
@@ -68,7 +70,7 @@ class Waits:
         self._below: dict[int, _Below] = {}
 
     def of(self, stack: Stack, state: str) -> Wait:
-        """What a thread waits for in this state (`model.states`), with ``stack`` (outermost frame first, without wakers)."""
+        """What a thread waits for in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
         key = id(stack), state
         found = self._known.get(key)
         if found is None:
@@ -102,12 +104,15 @@ class _Below:
 
     def wait(self, state: str) -> Wait:
         """In this state."""
+        nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
         if state.startswith(RUNNABLE):
-            return Wait(CORE, self.call)  # it waits no longer for what the kernel's functions show
+            # It waits no longer for what the kernel's functions show.
+            return Wait(CORE, self.call, nowhere=nowhere, has_user_frames=not self._only_placeholders)
         lock = self._lock()
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
-        nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
-        return Wait(self._kind(state, lock, few), self.call, self.kernel, lock, few, nowhere)
+        return Wait(
+            self._kind(state, lock, few), self.call, self.kernel, lock, few, nowhere, not self._only_placeholders
+        )
 
     def _kind(self, state: str, lock: str, few: bool) -> str:
         if self._is_unknown(state):

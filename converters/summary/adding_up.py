@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
+from ..facts.runtimes import Parked
+from ..facts.waits import Wait, Waits
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
-from ..facts.runtimes import Parked
 from .shared_frames import Shared, shared_frames
-from ..facts.wait_kinds import is_placeholder, kind_of
 from .wait_sites import Sites
 from .wakers import Waker, Wakers
 
@@ -24,15 +24,14 @@ Thread = tuple[int, int]
 
 
 class Place:
-    """A wait site and a state. Hashed and compared often, so its hash and its kind are found out once."""
+    """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_hash", "kind", "site", "state")
+    __slots__ = ("_hash", "site", "state", "wait")
 
-    def __init__(self, state: str, site: Site) -> None:
+    def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
         self.site = site
-        self.kind = kind_of(state, site.frames, site.kernel)
-        """See `wait_kinds`."""
+        self.wait = wait
         self._hash = hash((state, site))
 
     def __eq__(self, other: object) -> bool:
@@ -48,12 +47,17 @@ class Place:
         return f"Place({self.state!r}, {self.site!r})"
 
     @property
-    def _key(self) -> tuple[str, Site]:
-        return self.state, self.site
+    def kind(self) -> str:
+        """See `wait_kinds`."""
+        return self.wait.kind
+
+    @property
+    def _key(self) -> tuple[str, Site, Wait]:
+        return self.state, self.site, self.wait
 
     @property
     def has_user_frames(self) -> bool:
-        return not all(map(is_placeholder, self.site.frames))
+        return self.wait.has_user_frames
 
 
 @dataclass(slots=True)
@@ -191,8 +195,9 @@ class _Places:
     def __init__(self, shared: Shared) -> None:
         self._sites = Sites(shared)
         self._parked = Parked()
+        self._waits = Waits()
         self._known: dict[int, Site] = {}
-        self._places: dict[str, dict[Site, Place]] = defaultdict(dict)
+        self._places: dict[str, dict[tuple[Site, Wait], Place]] = defaultdict(dict)
 
     def of(self, stack: Stack, state: str) -> Place:
         found = self._known.get(id(stack))
@@ -203,10 +208,10 @@ class _Places:
             self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.
         site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
-        known = self._places[state]
-        place = known.get(site)
+        known, key = self._places[state], (site, self._waits.of(stack, state))
+        place = known.get(key)
         if place is None:
-            place = known[site] = Place(state, site)
+            place = known[key] = Place(state, *key)
         return place
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..base.units import plural, share
+from ..facts.wait_functions import TAKE_GIL
+from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
 from .few_samples import are_few, few_of_work, hidden_part, shown_share
 from .figures import Running, Summary
 from .finding import CPU, Finding
@@ -18,7 +20,6 @@ from .identity import kernel_id
 from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble
-from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, TAKE_GIL, THREAD, user_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores (`trouble.Trouble`)."""
@@ -105,8 +106,7 @@ def _is_of_gil(choice: _Choice, *pids: int) -> bool:
     """Whether it tells that threads of these processes wait for Python's interpreter lock."""
     if not choice.finding or choice.finding.kind != LOCK or choice.finding.pids != set(pids):
         return False
-    sites = [place.site for place in choice.finding.places]
-    return all(user_lock(site.frames, site.kernel) == TAKE_GIL for site in sites)
+    return all(place.wait.lock == TAKE_GIL for place in choice.finding.places)
 
 
 def _victim(finding: Finding, findings: Findings) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..base.units import count, duration, share
+from ..facts.wait_kinds import LOCK
+from ..facts.waits import Waits
 from ..model import Profile, Sample, ThreadTimes
 from ..model.waits_for import (
     COLUMN,
@@ -23,8 +25,6 @@ from ..model.waits_for import (
 from ..model.wakers import has_waker, own_part
 from .blamed import Blamed
 from .thread_names import thread_pattern
-from ..facts.wait_kinds import LOCK, kind_of
-from .wait_sites import Sites
 from .wakers import Wakers
 
 _MUCH = 0.3
@@ -129,15 +129,14 @@ class Blame:
     def _asked_again(self, profile: Profile) -> Counter[_Group]:
         """What they wait for locks until a timer of their own ends it, and they ask again: for others, too."""
         found: Counter[_Group] = Counter()
-        column, sites, parts = profile.index(COLUMN), Sites(), []
+        column, waits, parts = profile.index(COLUMN), Waits(), []
         for sample in profile.samples:
             if not (has_waker(sample.stack) and sample.values[column] and sample.label("waker") == "[timer]"):
                 continue
             victim = victim_of(sample.labels)
             if victim in self._victims:
-                parts.append(own_part(sample.stack))  # sites are known by the identity of their stacks
-                site = sites.of(parts[-1])
-                if kind_of(str(sample.label("state")), site.frames, site.kernel) == LOCK:
+                parts.append(own_part(sample.stack))  # waits are known by the identity of their stacks
+                if waits.of(parts[-1], str(sample.label("state"))).kind == LOCK:
                     found[self._group(victim)] += sample.values[column]
         return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..facts.wait_kinds import CHILD, LOCK, PEER
 from .adding_up import Place
-from ..facts.wait_kinds import CHILD, LOCK, PEER, user_lock
 
 Key = tuple[object, ...]
 """Equal for waits with one cause; begins with their kind."""
@@ -18,22 +18,21 @@ _BY_CALL = (PEER, CHILD)
 
 def held_cause(process: str, place: Place) -> Key:
     """Of a wait for a lock, a device, memory: locks are shared by processes."""
-    frames, kernel = place.site
-    if lock := user_lock(frames, kernel):
-        return place.kind, process, lock
-    if place.kind == LOCK:
-        return place.kind, kernel, frames[-1:]
-    call = frames[-1] if frames else kernel
-    return place.kind, process, call, kernel if call in _MANY_THINGS else ""
+    wait = place.wait
+    if wait.lock:
+        return wait.kind, process, wait.lock
+    if wait.kind == LOCK:
+        return wait.kind, wait.kernel, wait.call
+    call = wait.call or wait.kernel
+    return wait.kind, process, call or place.site.frames[-1:], wait.kernel if call in _MANY_THINGS else ""
 
 
 def effect_cause(process: str, place: Place) -> Key:
     """Of a wait that others end."""
     frames = place.site.frames
-    return place.kind, process, frames[-1:] if place.kind in _BY_CALL else frames
+    return place.kind, process, (place.wait.call or frames[-1:]) if place.kind in _BY_CALL else frames
 
 
 def row_of(place: Place) -> object:
     """Equal for waits that share a row of the table."""
-    frames = place.site.frames
-    return (place.state, frames) if frames and frames[-1] in _IN_STEPS else place
+    return (place.state, place.site.frames) if place.wait.call in _IN_STEPS else place

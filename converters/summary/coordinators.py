@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from .adding_up import Place, Sums, Thread
 from ..facts.frame_names import without_line
 from ..facts.wait_kinds import CHILD, THREAD
+from .adding_up import Place, Sums, Thread
 
 _JOIN = re.compile(r"(.*[.:_])?(clock|timed|try)?join(_ex|_np)?|_*wait_for_tstate_lock", re.DOTALL)
 """Functions that wait for the end of a thread: ``pthread_join``, ``Thread.join``."""

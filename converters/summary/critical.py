@@ -8,12 +8,13 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
+from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
+from ..facts.waits import wait_of
 from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
 from .thread_names import thread_pattern
-from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD, kind_of
 from .wait_sites import Sites
 
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
@@ -135,9 +136,9 @@ def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Con
     last = path.segments[-1] if path.segments else None
     if last is None or last.thread != path.thread or last.stack < 0:
         return None
-    site = sites.of(scheduling.stacks[last.stack])
-    if kind_of(last.state, site.frames, site.kernel) not in _FOR_OTHERS:
+    if wait_of(scheduling.stacks[last.stack], last.state).kind not in _FOR_OTHERS:
         return None
+    site = sites.of(scheduling.stacks[last.stack])
     frames = *site.frames, *([site.kernel] if site.kernel else [])
     return Contribution(segment_name(scheduling, last), last.tid, last.state, frames, last.time, 1)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.text import json_text
+from ..facts.wait_kinds import CORE
 from ..model import ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
@@ -29,7 +30,6 @@ from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
 from .thread_names import thread_pattern
-from ..facts.wait_kinds import CORE
 from .wakers import WokenBy, waker_json
 
 if TYPE_CHECKING:

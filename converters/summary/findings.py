@@ -6,14 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..model import ThreadTimes
-from .adding_up import Place, Sum, Sums, Thread
-from .causes import Key, effect_cause, held_cause
-from .coordinators import coordinators
-from .finding import CPU, Finding
-from .standing import Standing, only_waits
-from .stragglers import CAUSE, last_of_all, own_kinds
-from .thread_names import thread_pattern
 from ..facts.wait_kinds import (
     CHILD,
     CORE,
@@ -25,10 +17,15 @@ from ..facts.wait_kinds import (
     SLEEP,
     THREAD,
     UNKNOWN,
-    is_nowhere,
-    user_lock,
-    waits_for_few,
 )
+from ..model import ThreadTimes
+from .adding_up import Place, Sum, Sums, Thread
+from .causes import Key, effect_cause, held_cause
+from .coordinators import coordinators
+from .finding import CPU, Finding
+from .standing import Standing, only_waits
+from .stragglers import CAUSE, last_of_all, own_kinds
+from .thread_names import thread_pattern
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""
@@ -118,9 +115,7 @@ class Findings:
     def waits_beside_work(self, effect: Finding) -> bool:
         """Whether it is no wait of an event loop, as far as known: not epoll, and its threads also run themselves."""
         on_cpu = sum(self.threads[thread].on_cpu for thread in effect.threads)
-        return on_cpu >= SIGNIFICANT * effect.wall > 0 and all(
-            waits_for_few(place.site.frames, place.site.kernel) for place in effect.places
-        )
+        return on_cpu >= SIGNIFICANT * effect.wall > 0 and all(place.wait.few for place in effect.places)
 
     def are_still(self, threads: Iterable[Thread]) -> bool:
         """Whether none of them moved."""
@@ -137,7 +132,7 @@ class Findings:
         if not places:
             return self._process(thread)
         place = max(places, key=lambda place: (places[place].time, place))
-        if is_nowhere(*place.site):
+        if place.wait.nowhere:
             return self._process(thread)
         where = "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
         return f"{self._process(thread)} ({where})"
@@ -146,7 +141,7 @@ class Findings:
         """Processes with several still threads, each waiting for a lock of the program."""
         found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._standing.still:
-            places = [place for place in self._sums[thread] if user_lock(place.site.frames, place.site.kernel)]
+            places = [place for place in self._sums[thread] if place.wait.lock]
             if places:
                 found[LOCK, thread[0]][thread] = places
         return self._made((LOCK,), {key: members for key, members in found.items() if len(members) > 1})
@@ -226,7 +221,7 @@ class Findings:
         groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
         for thread in self._own:
             for place in self._sums.get(thread, ()):
-                told = place.kind not in (CORE, UNKNOWN) and (place.kind == HALTED or not is_nowhere(*place.site))
+                told = place.kind not in (CORE, UNKNOWN) and (place.kind == HALTED or not place.wait.nowhere)
                 if told and thread not in self._standing.idle:
                     key = self._process(thread), place.kind, place.site.frames
                     groups[key].setdefault(thread, []).append(place)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .figures import Running
 from ..facts.frame_names import without_line
+from .figures import Running
 
 _MOST = 0.5
 """What a function calls is named from this share of its weight on."""

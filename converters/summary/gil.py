@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..base.units import plural, share
+from ..facts.frame_names import without_line
 from ..model import ThreadTimes
 from ..model.gil import GilThread, GilTimes
-from ..facts.frame_names import without_line
 from .thread_names import thread_pattern
 
 _MATTERS = 0.05

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model import Stack
 from ..facts.frame_names import function_name
-from .wait_sites import ONLY_CALL, Sites
+from ..facts.plumbing import ONLY_CALL
+from ..model import Stack
+from .wait_sites import Sites
 
 
 class HotSite(NamedTuple):

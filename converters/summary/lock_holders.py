@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ..base.units import share
+from ..facts.wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP
 from .finding import Finding
 from .findings import Findings
-from ..facts.wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP, is_nowhere
 
 _AT_A_TIME = 0.2
 """Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
@@ -34,13 +34,13 @@ def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
     queued: dict[tuple[str, ...], int] = defaultdict(int)
     for place, time in places.items():
         if place.kind == CORE:
-            queued[place.site.frames] += time
+            queued[() if place.wait.nowhere else place.site.frames] += time
     on_cpu = sum(findings.threads[thread].on_cpu for thread in lock.threads)
     found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
     blocked: dict[str, int] = defaultdict(int)
     slept: dict[str, int] = defaultdict(int)
     for place, time in places.items():
-        if place.kind in (*_CAUSES, SLEEP) and place.site.frames and not is_nowhere(*place.site):
+        if place.kind in (*_CAUSES, SLEEP) and place.site.frames and not place.wait.nowhere:
             where = " → ".join(place.site.frames)
             (slept if place.kind == SLEEP else blocked)[where] += time
     found += [(time, f"blocked in {where}", True) for where, time in blocked.items()]
@@ -59,6 +59,6 @@ def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:
     """What is said, and whether it names a place. ``times``: by the functions where the cores were lost."""
     text, whole = "waiting for a core", sum(times.values())
     most = max(times, key=lambda frames: (times[frames], frames), default=())
-    if most and not is_nowhere(most, "") and times[most] >= _MUCH * whole:
+    if most and times[most] >= _MUCH * whole:
         return f"{text} ({share(times[most], whole)} of it in {' → '.join(most)})", True
     return text, False

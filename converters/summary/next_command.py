@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
 from .finding import CPU
 from .identity import kernel_ids
-from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 
 _FEW = 4
 """Maximum number of processes given by id."""

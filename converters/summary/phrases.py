@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.units import count, duration, plural, share
+from ..facts.wait_functions import TAKE_GIL
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..model import ThreadTimes
 from .adding_up import Thread
 from .few_samples import shown_share
@@ -13,7 +15,6 @@ from .finding import CPU, Finding
 from .identity import is_sum, number_of, shown_id
 from .people import alike_of
 from .thread_names import thread_pattern
-from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, TAKE_GIL, THREAD, user_lock
 from .wait_sites import GAP
 
 _FOR_WHOM = {
@@ -156,7 +157,7 @@ def _spent(finding: Finding) -> str:
         return f"spent waiting{for_whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"
-    lock = user_lock(first.frames, first.kernel) if finding.kind == LOCK else ""
+    lock = finding.places[0].wait.lock if finding.kind == LOCK else ""
     if lock in _KNOWN_LOCKS:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
     kernel = {place.site.kernel for place in finding.places}

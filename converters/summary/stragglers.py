@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..facts.wait_kinds import CHILD, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..model import ThreadTimes
 from .adding_up import Sums, Thread
 from .finding import CPU, Finding
-from ..facts.wait_kinds import CHILD, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 
 CAUSE = 0.2
 """A cause of waits spends at least this share of its time on work of its own."""

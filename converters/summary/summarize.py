@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
+from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
 from ..model.caveats import without_caveats
@@ -59,7 +60,6 @@ from .standing import Standing, standing
 from .steps_told import sentences as sentences_of_steps
 from .thread_names import thread_pattern
 from .trouble import pools_of_libraries, trouble
-from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from .wakers import longest
 
 _OFF_CPU = {"count", "min", "max"}

@@ -6,21 +6,20 @@ only plumbing are in this module.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..model import Frame, Stack
-from ..model.sites import Site
 from ..facts.call_kinds import FEW_EVENTS_CALLS
-from ..facts.frame_names import bare, function_name, is_named, label, located
+from ..facts.frame_names import bare, is_named, label, located
 from ..facts.kernel_sites import kernel_wait_of, system_call_of
 from ..facts.ownership import is_own
 from ..facts.plumbing import called_by, in_library, is_plumbing
+from ..facts.waits import peer_function
+from ..model import Frame, Stack
+from ..model.sites import Site
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
-from ..facts.wait_kinds import is_of_peer, selects_for_peer
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
@@ -36,11 +35,7 @@ _NOTIFIED = ("sem_", "new_sem_", "old_sem_", "do_futex_wait", "pthread_cond_", "
 """Begins of the functions in which a thread waits for another one's notice. A function of Python's library that does
 it, such as `Queue.get` or `Condition.wait`, tells more."""
 
-_SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
-"""Functions of Python's library that wait for whatever they are given: their caller tells for what."""
 _KIND_OF = attrgetter("kind")
-_INNERMOST = 4
-"""So many functions may wait for a peer, each in the next one: ``sock_recv → sock_call → sock_call_ex``."""
 
 
 _Name = tuple[str, int, int]
@@ -61,14 +56,13 @@ class _Told:
 
     __slots__ = (
         *("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "located", "mark", "origin"),
-        *("selects", "waits_itself"),
+        "waits_itself",
     )
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
         self.is_script = frame.kind in ("python", "jit")
         self.is_own = is_own(frame)
         self.waits_itself = frame.kind == "python" and not self.is_own
-        self.selects = bool(frame.kind == "python" and _SELECTS.search(f"{frame.file}:{frame.name}"))
         self.is_named = is_named(frame)
         self.is_plumbing = is_plumbing(frame)
         self.is_library = self.is_named and in_library(frame)
@@ -132,7 +126,7 @@ class Sites:
         between = user[chosen[-1][2] + 1 : end] if chosen and call else ()
         hidden = [GAP] if self._has_names(between) else []
         if hidden and system_call in FEW_EVENTS_CALLS:
-            hidden += filter(None, [self._of_peer(between)])
+            hidden += filter(None, [peer_function(between[::-1])])
         names = [*_with_gaps(self._located(chosen, user)), *hidden, *call]
         return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
 
@@ -143,21 +137,6 @@ class Sites:
             if told.located and told.label == text:
                 return [*chosen[:i], (told.located, first, last), *chosen[i + 1 :]]
         return chosen
-
-    def _of_peer(self, frames: Stack) -> str:
-        """The function that waits for one other end: ``sock_recv_into`` of ``Session.get → … → SocketIO.readinto →
-        sock_recv_into``; "" if there is none. Of the innermost functions, and none outside of a script's."""
-        named = (told for told in map(self._tell, reversed(frames)) if told.is_named and not told.is_plumbing)
-        selects = False
-        for told in islice(named, _INNERMOST):
-            if selects_for_peer(told.label) or (is_of_peer(told.label) and not selects):
-                return told.label
-            selects = selects or told.selects
-            if told.selects:
-                continue
-            if told.is_script:
-                break
-        return ""
 
     def _own(self, user: Stack, end: int) -> Iterator[_Own]:
         """The frames before ``end`` that tell something, innermost first."""

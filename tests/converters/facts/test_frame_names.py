@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame
 from stallscope.converters.facts.frame_names import function_name, label, script_of
+from stallscope.converters.model import Frame
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame
 from stallscope.converters.facts.kernel_sites import kernel_wait_of, system_call_of
+from stallscope.converters.model import Frame
 
 
 @pytest.mark.parametrize(

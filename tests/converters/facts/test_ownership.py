@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame, Module
 from stallscope.converters.facts.ownership import is_own, is_own_file
+from stallscope.converters.model import Frame, Module
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.facts.runtimes import Parked, is_parked, of_go_library
+from stallscope.converters.facts.wait_kinds import LOCK, WORK
+from stallscope.converters.facts.waits import wait_of
+from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.facts.wait_kinds import LOCK, WORK, kind_of
 from stallscope.converters.summary.wait_sites import site
-from summary_profiles import SECOND, Tracee, empty, kernel
+from summary_profiles import LIBC, SECOND, Tracee, empty, kernel, user
 
+JVM = Module("/usr/lib/jvm/java-17/lib/server/libjvm.so")
 PROGRAM = Module("/srv/hot")
 
 
@@ -73,9 +75,10 @@ def test_threads_that_are_parked(names: tuple[str, ...], expected: str) -> None:
 
 
 def test_a_parked_thread_waits_for_work_unless_it_waits_for_a_lock() -> None:
-    assert kind_of("interruptible", ("runtime.findRunnable",), "futex_wait") == WORK
-    assert kind_of("uninterruptible", ("GangWorker::loop",), "folio_wait_bit") != WORK
-    assert kind_of("interruptible", ("f", "ObjectMonitor::EnterI", "pthread_cond_wait"), "futex_wait") == LOCK
+    assert wait_of(go("runtime.schedule", "runtime.findRunnable") + FUTEX, "interruptible").kind == WORK
+    assert wait_of(go("runtime.schedule", "runtime.findRunnable") + FSYNC, "uninterruptible").kind != WORK
+    monitor = (*user(JVM, "GangWorker::loop", "ObjectMonitor::EnterI"), *user(LIBC, "pthread_cond_wait"), *FUTEX)
+    assert wait_of(monitor, "interruptible").kind == LOCK
 
 
 def test_what_a_program_waits_for_comes_before_its_runtime_s_idle_threads() -> None:

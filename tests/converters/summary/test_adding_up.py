@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from stallscope.converters.model import Frame
 from stallscope.converters.model.sites import Site
-from stallscope.converters.summary.adding_up import Place, add_up_waits, merged_threads
+from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from summary_profiles import POOL, SECOND, SPIN, TOPK, Tracee, empty
 
 
@@ -11,7 +12,8 @@ def test_equal_places_of_a_thread_are_one() -> None:
     tracee.wait(POOL, "interruptible", 10, 2, least=3, most=7).wait(POOL, "interruptible", 5, 1, least=5, still=True)
     threads = merged_threads(profile.threads)
     ((place, total),) = add_up_waits(profile, threads)[1, 2].items()
-    assert place == Place("interruptible", Site(("pool_main", "std::condition_variable::wait"), "futex_wait"))
+    assert place.site == Site(("pool_main", "std::condition_variable::wait"), "futex_wait")
+    assert (place.state, place.kind) == ("interruptible", "thread")
     assert (total.time, total.count, total.min, total.max) == (15, 3, 3, 7)
     assert (total.open_time, total.open_count) == (5, 1)
 
@@ -34,6 +36,12 @@ def test_one_who_waits_for_a_core_does_not_wait_in_the_kernel() -> None:
 
 
 def test_what_stands_for_a_stack_is_no_function() -> None:
-    assert not Place("other", Site(("[no stack]",), "")).has_user_frames
-    assert Place("other", Site(("[app]",), "")).has_user_frames
-    assert not Place("other", Site((), "worker_thread")).has_user_frames
+    def has_user_frames(*stack: Frame) -> bool:
+        profile = empty()
+        Tracee(profile, 1, "p", 2, "w").wait(stack, "other", SECOND)
+        (place,) = add_up_waits(profile, merged_threads(profile.threads))[1, 2]
+        return place.has_user_frames
+
+    assert not has_user_frames(Frame("[no stack]", "other"))
+    assert has_user_frames(Frame("[app]", "other"))
+    assert not has_user_frames(Frame("worker_thread", "kernel"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
-from stallscope.converters.model import Frame, Profile, ThreadTimes
+from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.summary.blame import Blame
 from stallscope.converters.summary.wakers import Wakers
@@ -58,7 +58,7 @@ def test_own_timers_are_no_waits_for_others() -> None:
 def test_a_lock_that_is_asked_for_again() -> None:
     """As Python's: threads wait for it for 5 ms at a time, until their own timer ends that."""
     profile = ranks(60, HOLDER, other=0, sleeps=0)
-    own = (Frame("main"), Frame("take_gil", module=APP), Frame("futex_wait", "kernel"))
+    own = (Frame("main"), Frame("take_gil", module=Module("/usr/bin/python3.11")), Frame("futex_wait", "kernel"))
     profile.samples += [chained(pid, pid, 20 * MS, TIMER, own=own, process=f"rank-{pid}") for pid in range(20, 28)]
     assert sentence(profile).startswith("75.0 % of what the 8 processes rank-* wait for others (8.0 % of their time)")
 

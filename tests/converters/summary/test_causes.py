@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from stallscope.converters.model.sites import Site
+from stallscope.converters.facts.wait_kinds import PEER
 from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.causes import effect_cause, held_cause, row_of
-from stallscope.converters.facts.wait_kinds import PEER
+from summary_profiles import place_of
 
 
 def place(*frames: str, kernel: str, state: str = "uninterruptible") -> Place:
-    return Place(state, Site(frames, kernel))
+    return place_of(frames, kernel, state)
 
 
 def test_a_system_call_is_one_cause_whoever_calls_and_wherever_the_kernel_waits() -> None:

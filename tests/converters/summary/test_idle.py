@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Profile, Stack, ThreadTimes
-from stallscope.converters.model.sites import Site
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.adding_up import Place, Sum, add_up_waits, merged_threads
+from stallscope.converters.summary.adding_up import Sum, add_up_waits, merged_threads
 from stallscope.converters.summary.idle import (
     PARKED,
     PERIODIC,
@@ -17,7 +16,7 @@ from stallscope.converters.summary.idle import (
     with_evidence,
 )
 from stallscope.converters.summary.standing import Standing
-from summary_profiles import EPOLL, EXE, FUTEX, LIBC, MS, SECOND, kernel, user
+from summary_profiles import EPOLL, EXE, FUTEX, LIBC, MS, SECOND, kernel, place_of, user
 from wait_graphs import Link, chained, profile_of, with_extremes
 
 SLEEP: Stack = (*user(EXE, "main", "tick"), *user(LIBC, "nanosleep"), *kernel("do_nanosleep"))
@@ -149,6 +148,6 @@ def test_in_the_graph_and_among_the_idle() -> None:
 
 def test_threads_of_a_runtime_that_wait_for_its_work() -> None:
     """As HotSpot's compilers, also if they work in between."""
-    work, lock = (Place("interruptible", Site((name,), "futex_wait")) for name in ("CompileQueue::get", "lock"))
+    work, lock = (place_of((name, "pthread_cond_wait"), "futex_wait") for name in ("CompileQueue::get", "lock"))
     sums = {(1, 2): {work: Sum(60), lock: Sum(40)}, (1, 3): {work: Sum(50), lock: Sum(50)}, (1, 4): {}}
     assert for_work(sums) == {(1, 2)}

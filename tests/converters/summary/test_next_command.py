@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from stallscope.converters.facts.wait_kinds import CORE
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
 from stallscope.converters.summary.next_command import (
@@ -15,7 +16,6 @@ from stallscope.converters.summary.next_command import (
     next_command,
     victim_of,
 )
-from stallscope.converters.facts.wait_kinds import CORE
 
 ONE = [Process("train", (7,))]
 RANKS = [Process("train", tuple(range(10, 18)))]

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.model import ThreadTimes
-from stallscope.converters.model.sites import Site
-from stallscope.converters.summary.adding_up import Place
 from stallscope.converters.summary.figures import Who
 from stallscope.converters.summary.finding import Finding
 from stallscope.converters.summary.phrases import Phrases, chain, people
+from summary_profiles import place_of
 
 MS = 1_000_000
 
@@ -22,7 +21,7 @@ def phrases(*threads: ThreadTimes) -> Phrases:
 
 
 def waits(*frames: str, kind: str = "peer", kernel: str = "pipe_read") -> Finding:
-    place = Place("interruptible", Site(frames, kernel))
+    place = place_of(frames, kernel)
     return Finding(kind, ((1, 1),), 9 * MS, 10 * MS, (place,), 3, 5 * MS)
 
 
@@ -52,7 +51,7 @@ def test_some_of_many() -> None:
     ],
 )
 def test_the_one_that_has_most_of_the_time(threads: int, most: int, told: str) -> None:
-    place = Place("interruptible", Site(("main", "nap"), "pipe_read"))
+    place = place_of(("main", "nap"), "pipe_read")
     ids = tuple((pid, pid) for pid in range(1, threads + 1))
     finding = Finding("sleep", ids, 100, 200, (place,), 3, 5, most=most)
     sentence = phrases(*(thread(*each) for each in ids)).sentence(finding)
@@ -134,7 +133,7 @@ def test_threads_that_run() -> None:
 
 def test_ways_to_one_lock_are_told_together() -> None:
     ways = [("work", name, "pthread_mutex_lock") for name in "abcdef"]
-    places = tuple(Place("interruptible", Site(way, "futex_wait")) for way in ways)
+    places = tuple(place_of(way, "futex_wait") for way in ways)
     assert chain(Finding("lock", (), 1, 1, places[:1])) == "work → a → pthread_mutex_lock"
     assert chain(Finding("lock", (), 1, 1, places[:2])) == "a, b → pthread_mutex_lock"
     assert chain(Finding("lock", (), 1, 1, places)) == "a, b, c and 3 more names → pthread_mutex_lock"
@@ -163,20 +162,18 @@ def test_people_are_told_apart() -> None:
 
 def test_long_ways_to_one_call_are_told_by_the_longest_and_counted() -> None:
     one, other = ("serve", "load", "openSync", "…", "open"), ("emit", "Open", "…", "uv__fs_work", "open")
-    places = tuple(Place("interruptible", Site(way, "wait_for_partner")) for way in (one, other))
+    places = tuple(place_of(way, "wait_for_partner") for way in (one, other))
     assert chain(Finding("peer", (), 1, 1, places)) == "serve → load → openSync → … → open, and by 1 other way"
 
 
 def test_callers_of_one_library_are_told_together() -> None:
     ways = [(name, "store_put", "…", "fdatasync") for name in ("save_order", "save_invoice")]
-    places = tuple(Place("uninterruptible", Site(way, "folio_wait_bit")) for way in ways)
+    places = tuple(place_of(way, "folio_wait_bit", "uninterruptible") for way in ways)
     assert chain(Finding("held", (), 1, 1, places)) == "save_order, save_invoice → store_put → … → fdatasync"
 
 
 def test_several_functions_of_the_kernel_are_not_one() -> None:
-    places = tuple(
-        Place("uninterruptible", Site(("save", "fsync"), name)) for name in ("folio_wait_bit", "bit_wait_io")
-    )
+    places = tuple(place_of(("save", "fsync"), name, "uninterruptible") for name in ("folio_wait_bit", "bit_wait_io"))
     sentence = phrases(thread(1, 1)).sentence(Finding("held", ((1, 1),), 9 * MS, 10 * MS, places, 3, 5 * MS))
     assert "is blocked in save → fsync (3 waits" in sentence
 

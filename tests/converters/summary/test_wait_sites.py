@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.facts.frame_names import NAME_LIMIT, function_name
+from stallscope.converters.facts.wait_kinds import EVENTS, PEER
+from stallscope.converters.facts.waits import wait_of
+from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.shared_frames import shared_frames
-from stallscope.converters.facts.wait_kinds import EVENTS, PEER, kind_of
 from stallscope.converters.summary.wait_sites import site
 from summary_profiles import (
     CUDA,
@@ -157,12 +158,15 @@ def test_poll_of_one_connection_of_multiprocessing(qualified: bool, name: str) -
     assert text((*own, *loader, *library, *connection, *waits)) == (
         f"<module> > train.py:19 train > __next__ > … > {name} > poll | do_sys_poll"
     )
-    found = site((*own, *loader, *library, *connection, *waits))
-    assert kind_of("interruptible", found.frames, found.kernel) == PEER
-    found = site((*own, *loader, *waits))
-    assert kind_of("interruptible", found.frames, found.kernel) == EVENTS
-    found = site((*own, *python_of("/usr/lib/python3.11/subprocess.py", ("Popen._communicate", 2100)), *waits[1:]))
-    assert kind_of("interruptible", found.frames, found.kernel) == PEER
+    assert wait_of((*own, *loader, *library, *connection, *waits), "interruptible").kind == PEER
+    assert wait_of((*own, *loader, *waits), "interruptible").kind == EVENTS
+    assert (
+        wait_of(
+            (*own, *python_of("/usr/lib/python3.11/subprocess.py", ("Popen._communicate", 2100)), *waits[1:]),
+            "interruptible",
+        ).kind
+        == PEER
+    )
 
 
 def test_the_function_that_waits_for_a_peer_is_named_below_pythons_library() -> None:

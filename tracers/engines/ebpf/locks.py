@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from ....converters.facts.frame_names import bare
 from ....converters.model import Sample, Stack
 from ....converters.model.locks import (
     BARRIER,
@@ -33,7 +34,6 @@ from ....converters.model.locks import (
     LockThread,
     LockTimes,
 )
-from ....converters.facts.frame_names import bare
 from ....converters.summary.wait_sites import Sites
 from ....converters.summary.wakers import Wakers as Telling
 from ...base import procfs

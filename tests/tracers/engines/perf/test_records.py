@@ -3,8 +3,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from stallscope.converters.model import Frame
 from stallscope.converters.facts.ownership import is_own
+from stallscope.converters.model import Frame
 from stallscope.tracers.engines.perf import layouts, names, records
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.records import (

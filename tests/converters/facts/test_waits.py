@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS
+from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS, kind_of, user_lock
-from stallscope.converters.summary.wait_sites import site
-from summary_profiles import EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
+from summary_profiles import EPOLL, EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
 
 PYTHON = Module("/usr/bin/python3.11")
+JVM = Module("/usr/lib/jvm/java-17/lib/server/libjvm.so")
+POSTGRES = Module("/usr/lib/postgresql/15/bin/postgres")
+HTTP = "/usr/lib/python3.11/http/client.py"
 
 
 def in_libc(*names: str) -> Stack:
@@ -23,7 +26,7 @@ def in_libc(*names: str) -> Stack:
         ((*in_libc("nanosleep"), *kernel("__x64_sys_nanosleep", "hrtimer_nanosleep")), "interruptible", "sleep"),
         ((*in_libc("poll"), *kernel("__x64_sys_poll", "do_sys_poll")), "interruptible", "events"),
         (
-            (*user(EXE, "main", "sock_recv_into"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll")),
+            (*user(PYTHON, "sock_recv_into"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll")),
             "interruptible",
             "peer",
         ),
@@ -38,7 +41,7 @@ def in_libc(*names: str) -> Stack:
             "events",
         ),
         (
-            (Frame("read_reply", "python", file="x.py", line=4), *kernel("__x64_sys_poll", "do_sys_poll")),
+            (Frame("read_reply", "python", file=HTTP, line=4), *kernel("__x64_sys_poll", "do_sys_poll")),
             "interruptible",
             "peer",
         ),
@@ -71,8 +74,7 @@ def in_libc(*names: str) -> Stack:
     ],
 )
 def test_kinds(stack: Stack, state: str, kind: str) -> None:
-    where = site(stack)
-    assert kind_of(state, where.frames, where.kernel) == kind
+    assert wait_of(stack, state).kind == kind
 
 
 @pytest.mark.parametrize("with_python", [True, False])
@@ -85,8 +87,8 @@ def test_kind_is_the_same_with_the_frames_of_python(with_python: bool, inner: st
     )
     native = user(PYTHON, "_PyEval_EvalFrameDefault", "cfunction_vectorcall", inner, "sock_call_ex")
     below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
-    where = site((*user(PYTHON, "Py_BytesMain"), *(scripts if with_python else ()), *native, *below))
-    assert kind_of("interruptible", where.frames, where.kernel) == kind
+    stack = (*user(PYTHON, "Py_BytesMain"), *(scripts if with_python else ()), *native, *below)
+    assert wait_of(stack, "interruptible").kind == kind
 
 
 @pytest.mark.parametrize("inner", [("PQexec",), ("PQexec", "PQgetResult", "pqWait", "pqSocketPoll")])
@@ -95,8 +97,8 @@ def test_a_client_of_postgres_waits_for_its_server(inner: tuple[str, ...]) -> No
     nameless = user(Module("/v/site-packages/psycopg2/libpq.so.5"), *inner, "[libpq.so.5+0x10]")
     scripts = (Frame("orders_of_customer", "python", file="/t/pg.py", line=6),)
     below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
-    where = site((*user(PYTHON, "Py_BytesMain"), *scripts, *driver, *nameless, *below))
-    assert kind_of("interruptible", where.frames, where.kernel) == "peer"
+    stack = (*user(PYTHON, "Py_BytesMain"), *scripts, *driver, *nameless, *below)
+    assert wait_of(stack, "interruptible").kind == "peer"
 
 
 @pytest.mark.parametrize(
@@ -119,23 +121,19 @@ def test_a_client_of_postgres_waits_for_its_server(inner: tuple[str, ...]) -> No
     ],
 )
 def test_kinds_without_kernel_stacks(names: tuple[str, ...], state: str, kind: str) -> None:
-    where = site(in_libc(*names))
-    assert where.kernel == ""
-    assert kind_of(state, where.frames, "") == kind
+    assert wait_of(in_libc(*names), state).kind == kind
 
 
 @pytest.mark.parametrize("name", ["[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"])
 @pytest.mark.parametrize("state", ["interruptible", "uninterruptible", "traced", "other"])
 def test_time_of_an_unknown_place_is_no_wait(name: str, state: str) -> None:
-    where = site((Frame(name, "other"),))
-    assert kind_of(state, where.frames, where.kernel) == "unknown"
+    assert wait_of((Frame(name, "other"),), state).kind == "unknown"
 
 
 def test_without_a_stack_the_state_alone_tells_little() -> None:
-    where = site((Frame("[no stack]", "other"),))
-    assert kind_of("uninterruptible", where.frames, "") == "unknown"
-    assert kind_of("stopped", where.frames, "") == "stopped"
-    assert kind_of("interruptible", site((Frame("[bash]", "other"),)).frames, "") == "work"
+    assert wait_of((Frame("[no stack]", "other"),), "uninterruptible").kind == "unknown"
+    assert wait_of((Frame("[no stack]", "other"),), "stopped").kind == "stopped"
+    assert wait_of((Frame("[bash]", "other"),), "interruptible").kind == "work"
 
 
 def test_who_ends_a_wait() -> None:
@@ -145,16 +143,37 @@ def test_who_ends_a_wait() -> None:
 
 
 def test_the_lock_is_named() -> None:
-    where = site((*in_libc("pthread_rwlock_rdlock", "__lll_lock_wait"), *FUTEX))
-    assert user_lock(where.frames, where.kernel) == "pthread_rwlock_rdlock"
-    assert user_lock(where.frames, "ep_poll") == ""
-    assert user_lock(("main", "pthread_cond_wait"), "futex_wait") == ""
-    for below in ("futex_wait", ""):
-        assert user_lock(("ObjectMonitor::EnterI", "…", "pthread_cond_wait"), below) == "ObjectMonitor::EnterI"
+    taken = in_libc("pthread_rwlock_rdlock", "__lll_lock_wait")
+    assert wait_of((*taken, *FUTEX), "interruptible").lock == "pthread_rwlock_rdlock"
+    assert wait_of((*taken, *EPOLL), "interruptible").lock == ""
+    assert wait_of((*in_libc("pthread_cond_wait"), *FUTEX), "interruptible").lock == ""
+    monitor = user(JVM, "ObjectMonitor::EnterI(JavaThread*)", "os::PlatformEvent::park()")
+    for below in (FUTEX, ()):
+        stack = (*user(JVM, "JavaMain"), *monitor, *user(LIBC, "pthread_cond_wait"), *below)
+        assert wait_of(stack, "interruptible").lock == "ObjectMonitor::EnterI"
 
 
-def test_a_lock_of_a_database_is_a_lock() -> None:
-    frames = ("XactLockTableWait", "…", "ProcSleep", "…", "epoll_wait")
-    assert kind_of("interruptible", frames, "do_epoll_wait") == "lock"
-    assert user_lock(frames, "do_epoll_wait") == user_lock(frames, "") == "ProcSleep"
-    assert kind_of("interruptible", ("secure_read", "…", "epoll_wait"), "do_epoll_wait") == "events"
+@pytest.mark.parametrize("below", [EPOLL, ()])
+def test_a_lock_of_a_database_is_a_lock(below: Stack) -> None:
+    latch = user(POSTGRES, "WaitLatch", "WaitEventSetWait")
+    waits = (*user(POSTGRES, "PostgresMain", "XactLockTableWait", "ProcSleep"), *latch, *user(LIBC, "epoll_wait"))
+    found = wait_of((*waits, *below), "interruptible")
+    assert (found.kind, found.lock) == ("lock", "ProcSleep")
+    client = (*user(POSTGRES, "PostgresMain", "secure_read"), *latch, *user(LIBC, "epoll_wait"))
+    assert wait_of((*client, *below), "interruptible").kind == "events"
+    other = (*user(EXE, "main", "ProcSleep"), *user(LIBC, "epoll_wait"))
+    assert wait_of((*other, *below), "interruptible").kind == "events"
+
+
+@pytest.mark.parametrize(
+    "name", ["cache_fetch", "cache_read", "take_gil", "pthread_mutex_lock", "PQexec", "recv", "_poll"]
+)
+@pytest.mark.parametrize("module", [EXE, Module("/srv/job/libown.so"), None])
+def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: Module | None) -> None:
+    """Of a script, if there is no module."""
+    own = user(module, name) if module else (Frame(name, "python", file="/srv/job/job.py", line=3),)
+    poll = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+    lock = (*user(LIBC, "pthread_cond_wait"), *FUTEX)
+    for below, kind in ((poll, "events"), (lock, "thread")):
+        found = wait_of((*user(EXE, "main"), *own, *below), "interruptible")
+        assert (found.kind, found.lock) == (kind, "")
