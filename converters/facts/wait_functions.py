@@ -55,6 +55,23 @@ USER_LOCKS = (
     *("ObjectMonitor::EnterI", "ObjectMonitor::enter"),  # HotSpot, src/hotspot/share/runtime/objectMonitor.cpp
 )
 """Begins of functions of libraries whose futex wait is for a lock with a holder."""
+PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
+"""Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library
+takes such locks to wait for a signal, too: `SIGNALS`."""
+SIGNALS = re.compile(
+    r"(^|.*/)(threading\.py:(wait|_wait_for_tstate_lock)|queue\.py:.*|(concurrent/futures|asyncio|multiprocessing)/.*)"
+)
+"""Functions of Python's library (``file:function``) that take a lock to wait until another thread frees it as a signal."""
+QUEUES = ("simplequeue_", "_queue_SimpleQueue_")
+"""Begins of functions of CPython that do it, too (Modules/_queuemodule.c)."""
+LINKED_LOCKS = re.compile(
+    r"<?(std::sys(_common)?::.*(Mutex|RwLock)>?::(lock|read|write)_contended|"
+    r"parking_lot(_core)?::raw_(mutex|rwlock)::\w+>?::lock_(\w+_)?slow|absl::(lts_\w+::)?Mutex::(Lock|ReaderLock))"
+)
+"""Functions that programs have linked in, and that wait for a lock: Rust's (library/std/src/sys/sync), the crate
+parking_lot's (src/raw_mutex.rs, raw_rwlock.rs), Abseil's (absl/synchronization/mutex.cc)."""
+LOCKS_BY_TIMER = frozenset(("sqlite3InvokeBusyHandler", "sqliteDefaultBusyCallback"))
+"""Functions that sleep and try again until a lock is free: SQLite's, for a locked database (src/btree.c, main.c)."""
 LOCKS_BY_EVENTS = {"ProcSleep": re.compile(r"postgres(ql)?")}
 """The same for locks that another process frees with a signal or a byte, by the program that has them: PostgreSQL's
 (src/backend/storage/lmgr/proc.c)."""

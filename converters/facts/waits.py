@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..model import Frame, Stack
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
-from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, FEW_EVENTS_CALLS, ended_by
+from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
 from .frame_names import bare, is_named, label
 from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
@@ -26,14 +26,19 @@ from .wait_functions import (
     FEW_EVENTS,
     FUTEX_WAITS,
     KERNEL_LOCKS,
+    LINKED_LOCKS,
     LOCKS_BY_EVENTS,
+    LOCKS_BY_TIMER,
     NO_PLACE,
     OF_PEER,
+    PYTHON_LOCKS,
+    QUEUES,
     SELECTS,
     SELECTS_FOR_PEER,
+    SIGNALS,
     USER_LOCKS,
 )
-from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, UNKNOWN, WORK
+from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _INNERMOST = 4
@@ -93,6 +98,7 @@ class _Below:
         kernel = [frame for frame in stack if frame.kind == "kernel"]
         user = [frame for frame in stack if frame.kind != "kernel"] if kernel else stack
         self.kernel = kernel_wait_of(kernel)
+        self._user = user
         self._is_parked = is_parked
         self._placeholders = [frame.name for frame in user if _is_placeholder(frame)]
         self._only_placeholders = len(self._placeholders) == len(user)
@@ -139,10 +145,28 @@ class _Below:
         by = ended_by(self.call) if not self.kernel else ""
         if self.kernel in EVENT_WAITS or by == BY_EVENTS:
             return next((name for frame in self._own if (name := _lock_by_events(frame))), "")
+        if BY_KERNEL.get(self.kernel) == SLEEP or by == BY_TIMER:
+            names = (label(frame) for frame in (*self._library, *reversed(self._own[-_INNERMOST:])))
+            return next((name for name in names if name in LOCKS_BY_TIMER), "")
         if by not in ("", BY_THREAD) or (self.kernel and self.kernel not in FUTEX_WAITS):
             return ""
-        names = (self._called, *(label(frame) for frame in reversed(self._library)))
-        return next((name for name in names if name.startswith(USER_LOCKS)), "")
+        return self._lock_by_thread()
+
+    def _lock_by_thread(self) -> str:
+        """The lock that another thread of the process frees."""
+        names = [self._called, *(label(frame) for frame in reversed(self._library))]
+        if found := next((name for name in names if name.startswith(USER_LOCKS)), ""):
+            return found
+        linked = (name for frame in self._own[-_INNERMOST:] if LINKED_LOCKS.match(name := label(frame)))
+        if found := next(linked, ""):
+            return found
+        found = next((name for name in names if name.startswith(PYTHON_LOCKS)), "")
+        return "" if not found or any(name.startswith(QUEUES) for name in names) or self._is_for_signal() else found
+
+    def _is_for_signal(self) -> bool:
+        """Whether the innermost function of a script takes locks to wait for signals; or none is known."""
+        script = next((frame for frame in reversed(self._user) if frame.kind == "python"), None)
+        return script is None or SIGNALS.match(f"{script.file}:{script.name}") is not None
 
     def _shows_who_ends_it(self) -> bool:
         """Whether the place alone shows that a wait, whose state is not known, is not for a disk."""

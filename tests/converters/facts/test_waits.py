@@ -153,6 +153,72 @@ def test_the_lock_is_named() -> None:
         assert wait_of(stack, "interruptible").lock == "ObjectMonitor::EnterI"
 
 
+STDLIB = "/usr/lib/python3.11"
+TIMER = (*user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+
+
+@pytest.mark.parametrize("taken", ["PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed"])
+@pytest.mark.parametrize(
+    ("file", "function", "kind"),
+    [
+        ("/srv/job/job.py", "save", "lock"),
+        ("/srv/job/job.py", "wait", "lock"),
+        ("/srv/venv/lib/python3.11/site-packages/pool/base.py", "checkout", "lock"),
+        (f"{STDLIB}/logging/__init__.py", "acquire", "lock"),
+        (f"{STDLIB}/threading.py", "__enter__", "lock"),
+        (f"{STDLIB}/threading.py", "wait", "thread"),
+        (f"{STDLIB}/threading.py", "_wait_for_tstate_lock", "thread"),
+        (f"{STDLIB}/concurrent/futures/thread.py", "_worker", "thread"),
+        (f"{STDLIB}/multiprocessing/pool.py", "wait", "thread"),
+    ],
+)
+@pytest.mark.parametrize("below", [FUTEX, ()])
+def test_a_lock_of_a_script(taken: str, file: str, function: str, kind: str, below: Stack) -> None:
+    """Python's library takes locks to wait for signals."""
+    scripts = (Frame("main", "python", file="/srv/job/job.py", line=3), Frame(function, "python", file=file, line=7))
+    native = user(PYTHON, "_PyEval_EvalFrameDefault", "lock_PyThread_acquire_lock", taken)
+    stack = (*user(PYTHON, "Py_BytesMain"), *scripts, *native, *user(LIBC, "sem_clockwait"), *below)
+    found = wait_of(stack, "interruptible")
+    assert (found.kind, found.lock) == (kind, taken if kind == "lock" else "")
+
+
+def test_a_queue_of_python_is_no_lock() -> None:
+    scripts = (Frame("main", "python", file="/srv/job/job.py", line=3),)
+    native = user(PYTHON, "_queue_SimpleQueue_get_impl", "PyThread_acquire_lock_timed")
+    below = (*native, *user(LIBC, "sem_clockwait"), *FUTEX)
+    assert wait_of((*user(PYTHON, "Py_BytesMain"), *scripts, *below), "interruptible").kind == "thread"
+    assert wait_of((*user(PYTHON, "Py_BytesMain"), *below), "interruptible").kind == "thread", "no script is known"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        ("std::sys::sync::mutex::futex::Mutex::lock_contended", "lock"),
+        ("std::sys::unix::locks::futex_rwlock::RwLock::write_contended", "lock"),
+        ("<std::sys::sync::rwlock::futex::RwLock>::read_contended", "lock"),
+        ("parking_lot::raw_mutex::RawMutex::lock_slow", "lock"),
+        ("parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow", "lock"),
+        ("absl::lts_20230802::Mutex::Lock()", "lock"),
+        ("std::sys::sync::condvar::futex::Condvar::wait", "thread"),
+        ("app::Mutex::lock_contended", "thread"),
+        ("absl::lts_20230802::CondVar::Wait(absl::Mutex*)", "thread"),
+    ],
+)
+def test_locks_that_a_program_has_linked_in(function: str, kind: str) -> None:
+    stack = (*user(EXE, "main", "work", function), *user(LIBC, "syscall"), *FUTEX)
+    found = wait_of(stack, "interruptible")
+    assert (found.kind, bool(found.lock)) == (kind, kind == "lock")
+
+
+@pytest.mark.parametrize("module", [EXE, Module("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0")])
+def test_a_database_that_is_tried_again_is_a_lock(module: Module) -> None:
+    retries = user(module, "sqlite3Step", "sqlite3BtreeBeginTrans", "sqlite3InvokeBusyHandler", "unixSleep")
+    found = wait_of((*user(EXE, "main"), *retries, *TIMER), "interruptible")
+    assert (found.kind, found.lock) == ("lock", "sqlite3InvokeBusyHandler")
+    sleeps = user(module, "sqlite3_sleep", "unixSleep")
+    assert wait_of((*user(EXE, "main"), *sleeps, *TIMER), "interruptible").kind == "sleep"
+
+
 @pytest.mark.parametrize("below", [EPOLL, ()])
 def test_a_lock_of_a_database_is_a_lock(below: Stack) -> None:
     latch = user(POSTGRES, "WaitLatch", "WaitEventSetWait")
