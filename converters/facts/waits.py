@@ -25,6 +25,7 @@ from .wait_functions import (
     EVENT_WAITS,
     FEW_EVENTS,
     FUTEX_WAITS,
+    JOINS,
     KERNEL_LOCKS,
     LINKED_LOCKS,
     LOCKS_BY_EVENTS,
@@ -33,12 +34,13 @@ from .wait_functions import (
     OF_PEER,
     PYTHON_LOCKS,
     QUEUES,
+    SCRIPT_JOINS,
     SELECTS,
     SELECTS_FOR_PEER,
     SIGNALS,
     USER_LOCKS,
 )
-from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, UNKNOWN, WORK
+from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _INNERMOST = 4
@@ -58,6 +60,8 @@ class Wait(NamedTuple):
     """The innermost function of the kernel that is not the scheduler's; "" if it is not known."""
     lock: str = ""
     """The function that waits for a lock of the program; "" if there is none."""
+    join: bool = False
+    """It is for the end of another thread."""
     few: bool = False
     """It waits for one of a few files, not with epoll."""
     nowhere: bool = False
@@ -116,9 +120,9 @@ class _Below:
             return Wait(CORE, self.call, nowhere=nowhere, has_user_frames=not self._only_placeholders)
         lock = self._lock()
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
-        return Wait(
-            self._kind(state, lock, few), self.call, self.kernel, lock, few, nowhere, not self._only_placeholders
-        )
+        kind = self._kind(state, lock, few)
+        join = kind == THREAD and self._is_for_an_end()
+        return Wait(kind, self.call, self.kernel, lock, join, few, nowhere, not self._only_placeholders)
 
     def _kind(self, state: str, lock: str, few: bool) -> str:
         if self._is_unknown(state):
@@ -167,6 +171,17 @@ class _Below:
         """Whether the innermost function of a script takes locks to wait for signals; or none is known."""
         script = next((frame for frame in reversed(self._user) if frame.kind == "python"), None)
         return script is None or SIGNALS.match(f"{script.file}:{script.name}") is not None
+
+    def _is_for_an_end(self) -> bool:
+        """See `Wait.join`."""
+        if JOINS.fullmatch(self._called):
+            return True
+        return any(
+            SCRIPT_JOINS.fullmatch(f"{frame.file}:{frame.name}" if frame.kind == "python" else frame.name)
+            if frame.kind in ("python", "jit")
+            else JOINS.fullmatch(label(frame))
+            for frame in self._library
+        )
 
     def _shows_who_ends_it(self) -> bool:
         """Whether the place alone shows that a wait, whose state is not known, is not for a disk."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from ..facts.frame_names import without_line
-from ..facts.wait_kinds import CHILD, THREAD
+from ..facts.wait_kinds import CHILD
 from .adding_up import Place, Sums, Thread
-
-_JOIN = re.compile(r"(.*[.:_])?(clock|timed|try)?join(_ex|_np)?|_*wait_for_tstate_lock", re.DOTALL)
-"""Functions that wait for the end of a thread: ``pthread_join``, ``Thread.join``."""
 
 
 def coordinators(
@@ -25,7 +20,7 @@ def coordinators(
         workers[pid] += pid != tid
     found = {thread for thread in still if _waits_for_an_end(thread, sums)}
     for thread, places in quiet.items():
-        if any(_is_join(place) and sums[thread][place].count <= workers[thread[0]] for place in places):
+        if any(place.wait.join and sums[thread][place].count <= workers[thread[0]] for place in places):
             found.add(thread)
     return frozenset(thread for thread in found if thread[0] == thread[1] and workers[thread[0]])
 
@@ -35,8 +30,4 @@ def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
     if len(places) != 1:
         return False
     (place,) = places
-    return place.kind == CHILD or _is_join(place)
-
-
-def _is_join(place: Place) -> bool:
-    return place.kind == THREAD and any(_JOIN.fullmatch(without_line(frame)) for frame in place.site.frames[-3:])
+    return place.kind == CHILD or place.wait.join

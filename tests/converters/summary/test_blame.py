@@ -10,7 +10,7 @@ from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.summary.blame import Blame
 from stallscope.converters.summary.wakers import Wakers
 from summary_profiles import MS, SECOND
-from wait_graphs import APP, Link, chained, profile_of
+from wait_graphs import Link, chained, profile_of
 
 HOLDER: Link = ("dcgm-exporter-812", 813, "collector")
 TIMER: Link = ("[timer]", 0, "")

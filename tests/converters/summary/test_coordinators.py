@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Frame, Module, Profile, Stack
 from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.coordinators import coordinators
 from stallscope.converters.summary.summarize import summarize
@@ -16,7 +16,23 @@ CHILD = (*user(EXE, "main", "run_tool"), *user(LIBC, "wait4"), *kernel("kernel_w
 
 
 def waiting_in(function: str) -> Stack:
-    return (*user(EXE, "main", function), *FUTEX)
+    """A function of the C library."""
+    return (*user(EXE, "main"), *user(LIBC, function), *FUTEX)
+
+
+def own(function: str) -> Stack:
+    """A function that the program has named."""
+    return (*user(EXE, "main", function), *user(LIBC, "pthread_cond_wait"), *FUTEX)
+
+
+def script(function: str) -> Stack:
+    """A function of Python's library."""
+    scripts = (
+        Frame("main", "python", file="/t/job.py", line=4),
+        Frame(function, "python", file="/usr/lib/python3.11/threading.py", line=1112),
+    )
+    python = user(Module("/usr/bin/python3.11"), "PyThread_acquire_lock_timed")
+    return (*scripts, *python, *user(LIBC, "sem_clockwait"), *FUTEX)
 
 
 def job(where: Stack, *, moves: bool = False, workers: int = 3) -> Profile:
@@ -33,7 +49,12 @@ def job(where: Stack, *, moves: bool = False, workers: int = 3) -> Profile:
 
 @pytest.mark.parametrize(
     "where",
-    [*map(waiting_in, ("pthread_join", "worker::join", "Thread.join", "__pthread_clockjoin_ex")), CHILD],
+    [
+        *map(waiting_in, ("pthread_join", "__pthread_clockjoin_ex")),
+        script("join"),
+        script("_wait_for_tstate_lock"),
+        CHILD,
+    ],
 )
 def test_what_the_workers_do_leads(where: Stack) -> None:
     (first, *_) = summarize(job(where)).answer
@@ -43,7 +64,12 @@ def test_what_the_workers_do_leads(where: Stack) -> None:
 
 @pytest.mark.parametrize(
     "profile",
-    [job(waiting_in("await_result")), job(waiting_in("joined")), job(waiting_in("pthread_join"), moves=True)],
+    [
+        job(own("await_result")),
+        job(own("pthread_join")),
+        job(script("wait")),
+        job(waiting_in("pthread_join"), moves=True),
+    ],
 )
 def test_another_wait_of_the_main_thread_leads_all_the_same(profile: Profile) -> None:
     assert "of the time of the main thread of app is spent waiting for another thread" in summarize(profile).answer[0]
