@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..facts.wait_kinds import CORE
@@ -15,6 +15,7 @@ from ..model import ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
 from ..model.locks import LockTimes
+from ..model.next_step import NextStep
 from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
@@ -190,13 +191,6 @@ class Running:
     """The thread with the most weight here first."""
 
 
-class NextStep(NamedTuple):
-    """A command to run next, and what it shows."""
-
-    command: str
-    tells: str
-
-
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Names are unchanged from the traced system: hostile, to be escaped for display."""
@@ -272,7 +266,8 @@ class Summary:
             "duration_ns": self.duration_ns,
             "answer": [json_text(sentence) for sentence in self.answer],
             "trouble": [json_text(sentence) for sentence in self.trouble],
-            "next": self.next_step and {"command": self.next_step.command, "tells": self.next_step.tells},
+            "next": self.next_step
+            and {"command": json_text(self.next_step.command), "tells": json_text(self.next_step.tells)},
             "processes": [
                 {"name": json_text(p.name), "pids": kernel_ids(p.pids), "ended": p.ended} for p in self.processes
             ],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
+from ..model.next_step import NextStep, Whom
 from .answer import NO_WAIT, Answer
-from .figures import OTHERS, UNCLEAR, NextStep, Process, Wait
+from .figures import OTHERS, UNCLEAR, Process, Wait
 from .finding import CPU
 from .identity import kernel_ids
 
@@ -24,27 +24,16 @@ _MUCH_BESIDE_RUNNING = 0.3
 """The same if the threads mostly run, and nobody knows in which functions."""
 _WHO_WAKES = "who wakes whom, and when"
 WHO_ENDS = "who ends these waits"
-WHEN = "-d 2 -o when.pftrace"
+WHEN = ("-d", "2", "-o", "when.pftrace")
 """What asks for a timeline."""
+_A_WHILE = ("-d", "5")
+_EVERYTHING = Whom(("-a",))
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 """Kinds of waits that somebody ends who can be named."""
 _BESIDE_SLEEP = 0.2
 """Who ends other waits is asked from this share of their threads' time on, even if the threads sleep for longer."""
-_BY_IDS = re.compile(r"(-p \d+(?:,\d+)*)( --children)?")
-"""A choice of processes by ids alone."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
-
-
-class Whom(NamedTuple):
-    """The words with which somebody chose what to trace, quoted for a shell: ``-n train``, or at the end a command."""
-
-    options: str
-    command: str = ""
-
-    def asked(self, tool: str, rest: str) -> str:
-        """The whole command line."""
-        return f"{tool} {self.options} {rest}{f' -- {self.command}' if self.command else ''}".replace("  ", " ")
 
 
 def next_command(
@@ -60,15 +49,17 @@ def next_command(
         return None
     whom = scope_of(processes, chosen)
     if told.deadlock:
-        return NextStep(whom.asked("trace-offcpu", "-d 1 --per-thread -o stacks.html"), "whole stacks")
+        return NextStep("trace-offcpu", whom, ("-d", "1", "--per-thread", "-o", "stacks.html"), "whole stacks")
     much = _MUCH_BESIDE_RUNNING if told.kind == CPU and not has_samples else _MUCH
     if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits, much):
-        return NextStep(f"trace-{'wall' if has_samples else 'offcpu'} -a -d 5", "what else has the cores")
+        return NextStep(
+            "trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, "what else has the cores"
+        )
     if told.kind in (CPU, NO_WAIT) and not has_samples:
-        return NextStep(whom.asked("trace-wall", "-d 5"), "what runs on the cores, too")
+        return NextStep("trace-wall", whom, _A_WHILE, "what runs on the cores, too")
     if told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits)):
-        return NextStep(whom.asked("trace-wakeup", "-d 5"), WHO_ENDS)
-    return NextStep(whom.asked("trace-offcpu", WHEN), _WHO_WAKES)
+        return NextStep("trace-wakeup", whom, _A_WHILE, WHO_ENDS)
+    return NextStep("trace-offcpu", whom, WHEN, _WHO_WAKES)
 
 
 def after_wakers(
@@ -83,12 +74,12 @@ def after_wakers(
     if not step or step.tells not in (_WHO_WAKES, WHO_ENDS):
         return step
     whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
-    if whom.options == "-a" or not pids:
+    if whom == _EVERYTHING or not pids:
         return after_path(step, processes, chosen)  # whose path would it be?
     if untraced:
-        return NextStep(_with_others(whom, untraced), "what those do who end these waits")
+        return NextStep("trace-wakeup", _with_others(whom, untraced), _A_WHILE, "what those do who end these waits")
     whose = "command" if whom.command else str(victim or min(pids))  # parents come before their children
-    return NextStep(whom.asked("trace-wakeup", f"-d 5 --critical {whose}"), "what it waits for, step by step")
+    return NextStep("trace-wakeup", whom, (*_A_WHILE, "--critical", whose), "what it waits for, step by step")
 
 
 def after_samples(
@@ -99,21 +90,22 @@ def after_samples(
     if not step or not target or told.kind not in (CPU, "") or step.tells != _WHO_WAKES:
         return step
     whom = scope_of(processes, chosen)
-    return NextStep(whom.asked(f"trace-func {target}", "-d 5"), "how often it is called, and how long each call takes")
+    tells = "how often it is called, and how long each call takes"
+    return NextStep("trace-func", whom, _A_WHILE, tells, (target,))
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
     """The same for a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
     if share_of_time < MINOR_CALLS:
-        return NextStep(whom.asked("trace-offcpu", "-d 5"), "where the rest of the time goes")
+        return NextStep("trace-offcpu", whom, _A_WHILE, "where the rest of the time goes")
     if serialised:
-        return NextStep(whom.asked("trace-wakeup", "-d 5"), "who ends these waits, inside such a call or not")
+        return NextStep("trace-wakeup", whom, _A_WHILE, "who ends these waits, inside such a call or not")
     return None
 
 
 def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
     """How to choose the processes again."""
-    return chosen or Whom(_scope(processes))
+    return chosen or _scope(processes)
 
 
 def victim_of(told: Answer, blames: int) -> int:
@@ -125,15 +117,14 @@ def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom
     """The same if a critical path is known, too."""
     if not step or step.tells != WHO_ENDS:
         return step
-    return NextStep(scope_of(processes, chosen).asked("trace-offcpu", WHEN), _WHO_WAKES)
+    return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, _WHO_WAKES)
 
 
-def _with_others(whom: Whom, pids: Sequence[int]) -> str:
-    """trace-wakeup of these processes, too; of the whole host if they cannot be added."""
-    by_ids = _BY_IDS.fullmatch(whom.options)
-    if by_ids and not whom.command and len(pids) <= _FEW:
-        return f"trace-wakeup {by_ids[1]},{','.join(map(str, pids))}{by_ids[2] or ''} -d 5"
-    return "trace-wakeup -a -d 5"
+def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:
+    """These processes, too; the whole host if they cannot be added."""
+    if whom.command or len(pids) > _FEW or whom.options[:1] != ("-p",) or whom.options[2:] not in ((), ("--children",)):
+        return _EVERYTHING
+    return Whom(("-p", ",".join((whom.options[1], *map(str, pids))), *whom.options[2:]))
 
 
 def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:
@@ -149,11 +140,11 @@ def _waits_for_others(waits: Sequence[Wait]) -> bool:
     return any(not (wait.idle or wait.still) and wait.time >= _BESIDE_SLEEP * wait.threads_wall > 0 for wait in wanted)
 
 
-def _scope(processes: Sequence[Process]) -> str:
+def _scope(processes: Sequence[Process]) -> Whom:
     pids = kernel_ids(pid for process in processes for pid in process.pids)
     if pids and len(pids) <= _FEW and not any(process.ended for process in processes):
-        return f"-p {','.join(map(str, pids))}"
+        return Whom(("-p", ",".join(map(str, pids))))
     first = processes[0]
     name = first.command or first.name
     alike = len(processes) == 1 or all(process.command == name for process in processes)
-    return f"-n '^{name}$'" if alike and _PLAIN.fullmatch(name) else "-a"
+    return Whom(("-n", f"^{name}$")) if alike and _PLAIN.fullmatch(name) else _EVERYTHING

@@ -234,7 +234,8 @@ def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableTy
     elif parts.shortened:
         lines.append(Text("Shortened to fit a screen: -v prints all rows.", style="dim"))
     if step := summary.next_step:
-        lines.append(Text("Next: ").append(step.command, style="bold").append(f"  # {step.tells}", style="dim"))
+        command, tells = printable(step.command), printable(step.tells)
+        lines.append(Text("Next: ").append(command, style="bold").append(f"  # {tells}", style="dim"))
     return lines
 
 

@@ -16,6 +16,7 @@ from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
 from ..model.caveats import without_caveats
 from ..model.locks import GIL, LockTimes
+from ..model.next_step import Whom
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..model.waits_for import has_wakers
@@ -41,7 +42,6 @@ from .joined import answer_of_joined
 from .locks import holder_sentence
 from .next_command import (
     MINOR_CALLS,
-    Whom,
     after_calls,
     after_path,
     after_samples,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from ..measures.wakeup import WakeUp
 from .wider import is_repeated
 
 if TYPE_CHECKING:
-    from ...converters.summary.figures import NextStep
+    from ...converters.model.next_step import NextStep
 
 _MEASURES: Mapping[str, tuple[type[Measure], ...]] = {
     "trace-offcpu": (OffCpu,),
@@ -62,21 +61,21 @@ class Proposing:
         return self._fitted(other)
 
     def _fitted(self, step: NextStep) -> NextStep | None:
-        words = _words(step)
         if not isinstance(self._engine, Auto):
-            return self._with_engine(step, words[0]) if self._takes(self._engine, words) else None
+            return self._with_engine(step) if self._takes(self._engine, step) else None
         if not self._others or self._used in ("", self._others[0].name):
             return step
         names = [each.name for each in self._others]
         later = self._others[names.index(self._used) :]
-        if any(self._takes(each, words) for each in later):
+        if any(self._takes(each, step) for each in later):
             return step
         if self._used in _WITHOUT_ROOT and os.geteuid() != 0 and _TYPES.exists() and shutil.which("sudo"):
-            return step._replace(command=f"sudo {step.command}")
+            return step._replace(sudo=True)
         return None
 
-    def _takes(self, engine: Engine, words: Sequence[str]) -> bool:
-        measures = [kind() for kind in _MEASURES.get(words[0], ())]
+    def _takes(self, engine: Engine, step: NextStep) -> bool:
+        words = step.words
+        measures = [kind() for kind in _MEASURES.get(step.tool, ())]
         if "--critical" in words or any(_is_timeline(word) for word in words):
             measures.append(Timeline())
         if "-a" in words and engine.name in _NOT_WHOLE_HOSTS:
@@ -85,14 +84,14 @@ class Proposing:
         is_here = engine is self._engine and engine.name not in _WITHOUT_ROOT
         return not engine.refusals(measures) and (is_here or engine.missing(measures) is None)
 
-    def _with_engine(self, step: NextStep, tool: str) -> NextStep:
-        options, tells = f"--engine {self._engine.name}", step.tells
+    def _with_engine(self, step: NextStep) -> NextStep:
+        options, tells = ["--engine", self._engine.name], step.tells
         if module := self._given.get("stap_module"):
-            if tool == self._tool:
-                options += f" --stap-module {printable(shlex.quote(str(module)))}"
+            if step.tool == self._tool:
+                options += ["--stap-module", str(module)]
             else:
                 tells += "; needs a module of its own: --stap-compile-only"
-        return type(step)(step.command.replace(tool, f"{tool} {options}", 1), tells)
+        return step._replace(first=(*options, *step.first), tells=tells)
 
 
 def refusal(engine: Engine, measures: Sequence[Measure], given: Mapping[str, Any]) -> StallscopeError | None:
@@ -127,16 +126,9 @@ def _instead(step: NextStep) -> NextStep | None:
     """What tells something like it by sums, if it asks for a timeline."""
     from ...converters.summary.next_command import WHEN, WHO_ENDS
 
-    if WHEN not in step.command:
+    if step.options != WHEN:
         return None
-    tool = _words(step)[0]
-    return type(step)(step.command.replace(tool, "trace-wakeup", 1).replace(WHEN, "-d 5", 1), WHO_ENDS)
-
-
-def _words(step: NextStep) -> list[str]:
-    """Without a command that the trace would start."""
-    words = shlex.split(step.command)
-    return words[: words.index("--")] if "--" in words else words
+    return step._replace(tool="trace-wakeup", options=("-d", "5"), tells=WHO_ENDS)
 
 
 def _is_timeline(path: str) -> bool:

@@ -28,9 +28,8 @@ from .wider import is_repeated
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.model.next_step import NextStep, Whom
     from ...converters.summary.calls_view import CallsView
-    from ...converters.summary.figures import NextStep
-    from ...converters.summary.next_command import Whom
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from ...converters.base.units import plural
 from ..base.scope import Scope
 
 if TYPE_CHECKING:
-    from ...converters.summary.figures import NextStep
-    from ...converters.summary.next_command import Whom
+    from ...converters.model.next_step import NextStep, Whom
 
 _LONG = 200
 """A command with more characters is not repeated."""
@@ -20,27 +19,26 @@ _COMMAND = "COMMAND"
 """Stands for it, as in the help."""
 
 
-def _chosen(given: Mapping[str, Any]) -> list[str]:
+def _chosen(given: Mapping[str, Any]) -> tuple[str, ...]:
     """The options of scope that were given, but for ``--children``."""
-    words = []
+    words: list[str] = []
     for flag, numbers in (("-p", given["pids"]), ("-t", given["tids"])):
         words += [flag, ",".join(map(str, numbers))] if numbers else []
-    words += ["-n", shlex.quote(given["name"])] if given["name"] else []
-    words += ["--cgroup", shlex.quote(str(given["cgroup"]))] if given["cgroup"] else []
-    return words
+    words += ["-n", given["name"]] if given["name"] else []
+    words += ["--cgroup", str(given["cgroup"])] if given["cgroup"] else []
+    return tuple(words)
 
 
 def chosen(given: Mapping[str, Any]) -> Whom | None:
     """The user's choice of what to trace, to be used again; None if the processes' ids say it as well."""
-    from ...converters.summary.next_command import Whom
+    from ...converters.model.next_step import Whom
 
     if given["command"]:
-        command = shlex.join(given["command"])
+        line = shlex.join(given["command"])
         # Its processes' ids are of no use: they have ended.
-        return Whom("", command if len(command) <= _LONG and printable(command) == command else _COMMAND)
-    words = _chosen(given)
+        return Whom((), tuple(given["command"]) if len(line) <= _LONG and printable(line) == line else (_COMMAND,))
     if given["name"] or given["cgroup"] or given["children"]:
-        return Whom(printable(" ".join([*words, *(["--children"] if given["children"] else [])])))
+        return Whom((*_chosen(given), *(("--children",) if given["children"] else ())))
     return None
 
 
@@ -49,10 +47,9 @@ def is_repeated(step: NextStep, given: Mapping[str, Any], stem: str) -> bool:
 
     ``given``: the values of the options, ``stem``: the command's. How long it ran does not matter.
     """
-    words = shlex.split(step.command)
-    asked = words[: words.index("--")] if "--" in words else words
-    if asked[0] != f"trace-{stem}" or ("--" in words) != bool(given.get("command")):
+    if step.tool != f"trace-{stem}" or bool(step.whom.command) != bool(given.get("command")):
         return False
+    asked = step.words
     values = dict(zip(asked, asked[1:], strict=False))
     return (
         ("-a" in asked) == bool(given.get("everything"))
@@ -77,10 +74,11 @@ def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep
     busy = scope.busy_left_out()
     if not busy:
         return None
-    from ...converters.summary.figures import NextStep
+    from ...converters.model.next_step import NextStep, Whom
 
-    words = [f"trace-{stem}", *map(shlex.quote, given.get("targets", ())), *_chosen(given)]
-    words += ["--children", *(["-d", f"{given['duration']:g}"] if given["duration"] else [])]
+    duration = ("-d", f"{given['duration']:g}") if given["duration"] else ()
     left_out = "processes that were left out and ran meanwhile"
     tells = f"also {plural(1, 'process')} that was left out and ran meanwhile" if len(busy) == 1 else ""
-    return NextStep(printable(" ".join(words)), tells or f"also {len(busy):,} {left_out}")
+    tells = tells or f"also {len(busy):,} {left_out}"
+    whom = Whom((*_chosen(given), "--children"))
+    return NextStep(f"trace-{stem}", whom, duration, tells, tuple(given.get("targets", ())))

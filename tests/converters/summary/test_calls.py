@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from next_steps import whom
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
 from stallscope.converters.summary.calls_view import CallsView
-from stallscope.converters.summary.next_command import Whom
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 
@@ -41,7 +41,7 @@ def test_calls_with_little_of_the_time_are_not_what_threads_wait_for() -> None:
     summary = summarize(made)
     assert summary.answer[0] == "9.0 % of the threads' time is in calls."
     assert summary.next_step and summary.next_step.command == "trace-offcpu -p 1 -d 5"
-    chosen = summarize(made, Whom("-n train --children")).next_step
+    chosen = summarize(made, whom("-n train --children")).next_step
     assert chosen and chosen.command == "trace-offcpu -n train --children -d 5"
     made.threads = [ThreadTimes(1, "train", 1, "train", 50 * MS, 50 * MS, 0, {})]
     assert summarize(made).answer[0].startswith("100.0 % of the time in all calls")

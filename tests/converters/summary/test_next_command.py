@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from next_steps import step_of, whom
 from stallscope.converters.facts.wait_kinds import CORE
+from stallscope.converters.model.next_step import Whom
 from stallscope.converters.summary.answer import NO_WAIT, Answer
-from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, NextStep, Process, Takers, Wait
+from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, Process, Takers, Wait
 from stallscope.converters.summary.next_command import (
-    Whom,
     after_calls,
     after_path,
     after_samples,
@@ -51,18 +52,18 @@ def test_a_name_that_needs_care_is_not_put_into_a_command(name: str) -> None:
 
 
 def test_the_users_own_choice_is_repeated() -> None:
-    step = next_command(Answer((), "lock"), False, RANKS, chosen=Whom("-p 5 --children"))
+    step = next_command(Answer((), "lock"), False, RANKS, chosen=whom("-p 5 --children"))
     assert step and step.command == "trace-wakeup -p 5 --children -d 5"
-    step = next_command(Answer((), "cpu"), False, RANKS, chosen=Whom("", "python3 'my job.py' 6"))
+    step = next_command(Answer((), "cpu"), False, RANKS, chosen=whom("", "python3 'my job.py' 6"))
     assert step and step.command == "trace-wall -d 5 -- python3 'my job.py' 6"
 
 
 def test_after_calls() -> None:
-    whom = Whom("-n train")
-    assert after_calls(0.05, True, whom) == NextStep("trace-offcpu -n train -d 5", "where the rest of the time goes")
-    held = after_calls(0.5, True, whom)
+    train = whom("-n train")
+    assert after_calls(0.05, True, train) == step_of("trace-offcpu -n train -d 5", "where the rest of the time goes")
+    held = after_calls(0.5, True, train)
     assert held and held.command == "trace-wakeup -n train -d 5"
-    assert after_calls(0.5, False, whom) is None
+    assert after_calls(0.5, False, train) is None
 
 
 def test_nothing_tells_more() -> None:
@@ -83,7 +84,7 @@ def test_who_else_has_the_cores(kind: str) -> None:
     waits = [waiting_for_a_core(TRACED, 5), waiting_for_a_core(kind)]
     for has_samples, command in ((False, "trace-offcpu -a -d 5"), (True, "trace-wall -a -d 5")):
         step = next_command(Answer((), NO_WAIT), has_samples, ONE, waits)
-        assert step == NextStep(command, "what else has the cores")
+        assert step == step_of(command, "what else has the cores")
     step = next_command(Answer((), "lock"), False, ONE, waits)
     assert step
     assert "-p 7" in step.command
@@ -104,11 +105,11 @@ def test_what_runs_comes_before_who_else_has_the_cores() -> None:
 
 def test_who_ends_the_waits_is_known_already() -> None:
     asked = next_command(Answer((), "lock"), False, RANKS)
-    step = after_wakers(asked, RANKS, Whom("-n train"))
-    assert step == ("trace-wakeup -n train -d 5 --critical 10", "what it waits for, step by step")
-    step = after_wakers(asked, ONE, Whom("", "make -j4"))
+    step = after_wakers(asked, RANKS, whom("-n train"))
+    assert step == step_of("trace-wakeup -n train -d 5 --critical 10", "what it waits for, step by step")
+    step = after_wakers(asked, ONE, whom("", "make -j4"))
     assert step and step.command == "trace-wakeup -d 5 --critical command -- make -j4"
-    step = after_wakers(asked, ONE, Whom("-a"))
+    step = after_wakers(asked, ONE, whom("-a"))
     assert step and step.command == "trace-offcpu -a -d 2 -o when.pftrace"  # whose path would it be?
     other = next_command(Answer((), "cpu"), False, ONE)
     assert after_wakers(other, ONE, None) == other
@@ -119,10 +120,10 @@ def test_who_ends_the_waits_is_known_already() -> None:
     [
         (None, [], "trace-wakeup -p 7 -d 5 --critical 9"),
         (None, [41, 42], "trace-wakeup -p 7,41,42 -d 5"),
-        (Whom("-p 7 --children"), [41], "trace-wakeup -p 7,41 --children -d 5"),
+        (whom("-p 7 --children"), [41], "trace-wakeup -p 7,41 --children -d 5"),
         (None, range(20, 30), "trace-wakeup -a -d 5"),
-        (Whom("-n train"), [41], "trace-wakeup -a -d 5"),
-        (Whom("", "make -j4"), [41], "trace-wakeup -a -d 5"),
+        (whom("-n train"), [41], "trace-wakeup -a -d 5"),
+        (whom("", "make -j4"), [41], "trace-wakeup -a -d 5"),
     ],
 )
 def test_whose_path_comes_next_or_who_else_is_traced(
@@ -155,7 +156,7 @@ def waiting(kind: str, time: int, *, idle: bool = False) -> Wait:
 def test_who_ends_much_of_the_waits_is_asked_beside_a_sleep() -> None:
     sleep = Answer((), "sleep")
     step = next_command(sleep, False, ONE, [waiting("sleep", 50), waiting("peer", 40)])
-    assert step == NextStep("trace-wakeup -p 7 -d 5", "who ends these waits")
+    assert step == step_of("trace-wakeup -p 7 -d 5", "who ends these waits")
     for other in (waiting("peer", 10), waiting("peer", 40, idle=True), waiting("events", 40)):
         step = next_command(sleep, False, ONE, [waiting("sleep", 50), other])
         assert step and step.command.startswith("trace-offcpu")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from next_steps import step_of
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.summary.figures import NextStep
 from stallscope.tracers.command import proposing
 from stallscope.tracers.command.proposing import Proposing, refusal
 from stallscope.tracers.engines.auto import Auto
@@ -51,7 +51,7 @@ class Missing:
 
 
 def fitted(engine: Engine, command: str, stem: str = "offcpu", used: str = "", **more: Any) -> str | None:
-    made = Proposing(given(getattr(engine, "name", "auto"), **more), stem, engine, used).fit(NextStep(command, "x"))
+    made = Proposing(given(getattr(engine, "name", "auto"), **more), stem, engine, used).fit(step_of(command, "x"))
     return made.command if made else None
 
 
@@ -95,10 +95,10 @@ def test_a_module_is_for_its_own_command() -> None:
     assert fitted(Stap(), WALL, "wall", stap_module=module) == (
         "trace-wall --engine stap --stap-module '/a b.ko' -p 7 -d 5"
     )
-    made = Proposing(given("stap", stap_module=module), "offcpu", Stap()).fit(NextStep(WAKERS, "who ends these waits"))
-    assert made == NextStep(
-        "trace-wakeup --engine stap -p 7 -d 5", "who ends these waits; needs a module of its own: --stap-compile-only"
-    )
+    made = Proposing(given("stap", stap_module=module), "offcpu", Stap()).fit(step_of(WAKERS, "who ends these waits"))
+    assert made
+    assert made.command == "trace-wakeup --engine stap -p 7 -d 5"
+    assert made.tells == "who ends these waits; needs a module of its own: --stap-compile-only"
 
 
 def test_auto_with_the_first_engine_changes_nothing() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from next_steps import step_of
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
-from stallscope.converters.summary.figures import NextStep
 from stallscope.converters.writers import output
 from stallscope.tracers.command.results import Results
 from stallscope.tracers.measures.offcpu import OffCpu
@@ -47,8 +47,8 @@ def test_default_is_an_svg_in_the_current_folder(tmp_path: Path, monkeypatch: py
 
 
 def test_a_command_that_cannot_be_run_is_fitted_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    made, step = Results.plan("offcpu", given("-")), NextStep("trace-wall -p 7", "more")
-    replace(made, fit=lambda step: step._replace(command=f"sudo {step.command}")).write(profile(), step=step)
+    made, step = Results.plan("offcpu", given("-")), step_of("trace-wall -p 7", "more")
+    replace(made, fit=lambda step: step._replace(sudo=True)).write(profile(), step=step)
     assert "Next: sudo trace-wall -p 7  # more\n" in capsys.readouterr().err
     replace(made, fit=lambda _: None).write(profile(), step=step)
     assert "Next:" not in capsys.readouterr().err
@@ -73,7 +73,7 @@ def test_summary_then_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_another_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Results.plan("offcpu", given(str(tmp_path / "a.svg"))).write(profile(), (), NextStep("trace-x", "more"))
+    Results.plan("offcpu", given(str(tmp_path / "a.svg"))).write(profile(), (), step_of("trace-x", "more"))
     assert "\nNext: trace-x  # more\n" in capsys.readouterr().out
 
 

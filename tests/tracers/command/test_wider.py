@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.summary.figures import NextStep
-from stallscope.converters.summary.next_command import Whom
+from next_steps import step_of, whom
+from stallscope.converters.base.text import printable
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command.wider import chosen, is_repeated, with_children
 
@@ -37,7 +37,7 @@ def given(**values: Any) -> dict[str, Any]:
 def test_same_trace_with_children(values: dict[str, Any], command: str) -> None:
     step = with_children(given(**values), LeftOut(1, 2), "wall")
     assert step
-    assert step.command == command
+    assert printable(step.command) == command
     assert step.tells == "also 2 processes that were left out and ran meanwhile"
 
 
@@ -54,11 +54,11 @@ def test_nobody_was_left_out() -> None:
 def test_the_choice_is_told_where_ids_do_not_say_it() -> None:
     nothing: dict[str, Any] = dict.fromkeys(("pids", "tids", "name", "cgroup", "children", "command"))
     assert chosen({**nothing, "pids": (4, 5)}) is None
-    assert chosen({**nothing, "pids": (4, 5), "children": True}) == Whom("-p 4,5 --children")
-    assert chosen({**nothing, "name": "a b"}) == Whom("-n 'a b'")
-    assert chosen({**nothing, "command": ("python3", "my job.py")}) == Whom("", "python3 'my job.py'")
-    assert chosen({**nothing, "command": ("echo", "x" * 999)}) == Whom("", "COMMAND")
-    assert chosen({**nothing, "command": ("echo", "\x1b[31m")}) == Whom("", "COMMAND")
+    assert chosen({**nothing, "pids": (4, 5), "children": True}) == whom("-p 4,5 --children")
+    assert chosen({**nothing, "name": "a b"}) == whom("-n 'a b'")
+    assert chosen({**nothing, "command": ("python3", "my job.py")}) == whom("", "python3 'my job.py'")
+    assert chosen({**nothing, "command": ("echo", "x" * 999)}) == whom("", "COMMAND")
+    assert chosen({**nothing, "command": ("echo", "\x1b[31m")}) == whom("", "COMMAND")
 
 
 WHEN = "trace-offcpu -p 7 -d 2 -o when.pftrace"
@@ -75,7 +75,7 @@ WHEN = "trace-offcpu -p 7 -d 2 -o when.pftrace"
     ],
 )
 def test_what_was_just_run(command: str, values: dict[str, Any], stem: str) -> None:
-    assert is_repeated(NextStep(command, ""), given(**values), stem)
+    assert is_repeated(step_of(command), given(**values), stem)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_what_was_just_run(command: str, values: dict[str, Any], stem: str) -> N
     ],
 )
 def test_what_would_show_more(command: str, values: dict[str, Any], stem: str) -> None:
-    assert not is_repeated(NextStep(command, ""), given(**values), stem)
+    assert not is_repeated(step_of(command), given(**values), stem)

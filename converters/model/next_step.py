@@ -1,0 +1,43 @@
+"""The command that would show more, as data: worded where it is shown."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+
+class Whom(NamedTuple):
+    """How somebody chose what to trace. Words as a program gets them, not quoted; hostile."""
+
+    options: tuple[str, ...] = ()
+    """Those of scope: ``-p 4,5 --children``."""
+    command: tuple[str, ...] = ()
+    """The command that is traced, if there is one."""
+
+
+class NextStep(NamedTuple):
+    """A command to run next, and what it shows. Words as in `Whom`."""
+
+    tool: str
+    """``trace-offcpu``."""
+    whom: Whom
+    options: tuple[str, ...]
+    """Behind those of scope."""
+    tells: str
+    """What it shows."""
+    first: tuple[str, ...] = ()
+    """What comes before the scope: an engine, functions."""
+    sudo: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options, without a command that is traced."""
+        return (*self.first, *self.whom.options, *self.options)
+
+    @property
+    def command(self) -> str:
+        """The whole line, quoted for a shell. Hostile."""
+        words = [*(["sudo"] if self.sudo else []), self.tool, *self.words]
+        if self.whom.command:
+            words += ["--", *self.whom.command]
+        return shlex.join(words)
