@@ -45,7 +45,7 @@ _BARE = frozenset({"perf", "dtrace"})
     examples=[
         ("perf script | trace-convert --pid -o cpu.svg", "a flame graph of a perf recording"),
         ("trace-convert --merge --focus topk rank*.pb.gz -o job.svg", "the ranks of a job, only what calls topk"),
-        ("trace-convert --diff before.pb.gz after.pb.gz -o diff.svg", "what changed"),
+        ("trace-convert --answer offcpu.pb.gz", "the answer of a trace again, on any machine"),
     ],
     groups={
         "Input": [
@@ -53,6 +53,7 @@ _BARE = frozenset({"perf", "dtrace"})
         ],
         **transform_options.GROUPS,
         "Comparison": ["--diff", "--normalize"],
+        "Answer": ["--answer", "--json", "--whole"],
         "Picture (.svg and .html; svg: only that)": picture_options.GROUP,
         "Output": [
             "--output", "--force", "--mode", "--to", "--form", "--rows", "--value", "--title", "--root", "--per-thread",
@@ -105,6 +106,13 @@ _BARE = frozenset({"perf", "dtrace"})
 @click.option("--per-thread", is_flag=True, help="One root per thread in the outputs, not one per process.")
 @click.option("--diff", "bases", multiple=True, metavar="BASE", help="Compare IN with BASE (repeatable: their sum).")
 @click.option("--normalize", is_flag=True, help="With --diff: show shares of the total of each side.")
+@click.option(
+    "--answer",
+    is_flag=True,
+    help="Print the answer of a capture (.pb.gz) and its tables, as the trace did. Writes only the outputs of -o.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --answer: as JSON.")
+@click.option("--whole", is_flag=True, help="With --answer: all rows of the tables, as -v of the trace.")
 @transform_options.options
 @picture_options.options
 @click.option(
@@ -150,7 +158,7 @@ def main(**given: Any) -> None:
     _choose_table(given)
     graph_options.check(given)
     inputs = given["inputs"] or _standard_input(comparing=bool(given["bases"]))
-    outputs = given["outputs"] or (() if given["graph"] else (output.STDOUT,))
+    outputs = given["outputs"] or (() if given["graph"] or given["answer"] else (output.STDOUT,))
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
@@ -162,7 +170,10 @@ def main(**given: Any) -> None:
             shown = value_index(profile, options)
             profile = anonymised(profile, keep_functions=given["keep_functions"])
             options = replace(options, value=profile.value_types[shown].name)
-        _report(profile, options)
+        if given["answer"]:
+            _answer(profile, given, is_changed=bool(steps) or len(inputs) > 1)
+        if outputs or not given["answer"]:
+            _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):
             _check_result(profile, options)
         also = graph_options.writing(profile, options, given)
@@ -170,9 +181,20 @@ def main(**given: Any) -> None:
         output.put_all((*writing, *also))
 
 
+def _answer(profile: Profile, given: Mapping[str, Any], *, is_changed: bool) -> None:
+    """Prints the answer. StallscopeError if the profile has none."""
+    from .summary.showing import answer_of, show
+
+    if is_changed:
+        profile = replace(profile, display=None)  # it was shown for another profile
+    stream = sys.stderr if any(map(output.is_stdout, given["outputs"])) else sys.stdout
+    if stream is not None:
+        show(answer_of(profile), stream, as_json=given["as_json"], whole=given["whole"])
+
+
 def _choose_table(given: dict[str, Any]) -> None:
     """Standard output gets a table if a form of it is requested, or if it is a terminal and no output is named."""
-    if given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
+    if given["answer"] or given["to"] or any(not output.is_stdout(path) for path in given["outputs"]):
         return
     if given["form"]:
         given["to"] = "table"
@@ -211,6 +233,7 @@ def _standard_input(*, comparing: bool) -> tuple[str, ...]:
 
 def _check(given: Mapping[str, Any]) -> None:
     """StallscopeError (exit code 2) for incompatible options."""
+    _check_answer(given)
     if given["normalize"] and not given["bases"]:
         raise StallscopeError("--normalize scales the base of --diff", "name it: --diff BASE", exit_code=2)
     if given["root"] is not None and given["per_thread"]:
@@ -232,6 +255,13 @@ def _check(given: Mapping[str, Any]) -> None:
         raise StallscopeError("--context says more of what --inline names", "use --inline --context", exit_code=2)
     if output.STDOUT in given["bases"] and (output.STDOUT in given["inputs"] or not given["inputs"]):
         raise StallscopeError("standard input cannot be both sides", "save one of them as a file", exit_code=2)
+
+
+def _check_answer(given: Mapping[str, Any]) -> None:
+    if (given["as_json"] or given["whole"]) and not given["answer"]:
+        raise StallscopeError("--json and --whole say how an answer is printed", "use them with --answer", exit_code=2)
+    if given["answer"] and given["bases"]:
+        raise StallscopeError("a comparison has no answer", "leave out --answer or --diff", exit_code=2)
 
 
 def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Profile]:

@@ -16,8 +16,8 @@ from .pseudonyms import Pseudonyms
 PARTS = ("threads", "processes", "calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
 """Lists of parts, see `fields`."""
 NUMBERS = ("start_ns", "duration_ns")
-DROPPED = ("timeline", "scheduling", "critical", "details")
-"""Left out: single events with their times, and what other programs wrote for themselves."""
+DROPPED = ("timeline", "scheduling", "critical", "details", "display")
+"""Left out: single events with their times, what other programs wrote for themselves, and a command line."""
 CHANGED = ("value_types", "samples", "title", "host", "lost", "comments", "default_value")
 _TOLD = re.compile(
     r"the unwind tables did not fit: raise --unwind-memory, or trace fewer processes|"

@@ -11,6 +11,7 @@ from .calls import CallTimes
 from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
+from .display import Display
 from .gil import GilTimes
 from .locks import LockTimes
 from .processes import ProcessTimes
@@ -94,6 +95,8 @@ class Profile:
     """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
+    display: Display | None = None
+    """How the answer was shown; dropped when samples are left out or compared."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

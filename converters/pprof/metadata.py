@@ -6,8 +6,9 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``copies``, ``answers``, ``locks``, ``gil`` and ``steps`` (those of CallIoctls, Copies, Answer, LockTimes, GilTimes and
 Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
 threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
-has), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
-people, which load() removes again) and ``foreign`` (whether the profile has `Details`).
+has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
+key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and ``foreign``
+(whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -26,7 +27,7 @@ from ..model.copies import Copies
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
-from . import locks, steps
+from . import display, locks, steps
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -83,6 +84,8 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
     for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
+    if profile.display:
+        meta["display"] = display.encoded(profile.display)
     if profile.steps:
         meta["steps"] = [steps.encoded(each) for each in profile.steps]
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
@@ -154,6 +157,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
+    profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from ..model.calls import CallTimes
+from ..model.display import By, CallsView
 from .calls import Calls
 from .identity import whose
 from .ranks import who
-
-By = Literal["function", "process", "thread"]
-BY: tuple[By, ...] = get_args(By)
 
 
 def _quantile(part: float) -> Callable[[CallTimes], int]:
@@ -35,22 +32,6 @@ SORTS: dict[str, Callable[[CallTimes], int]] = {
     "errors": lambda call: sum(call.errors.values()),
 }
 """By name of a column: what its rows are sorted by, the largest first. Parts of the time are compared as times."""
-
-
-@dataclass(frozen=True)
-class CallsView:
-    """How the table is to look. ``sort`` is one of `SORTS`; ``rows`` None: as many as the summary has room for."""
-
-    sort: str = "self"
-    by: By = "function"
-    rows: int | None = None
-    histograms: int | None = None
-    """Of how many calls the latencies are shown as a histogram; None: as many as the summary has room for."""
-    places: bool = False
-    """Whether each function is shown with the places that call it."""
-
-
-USUAL = CallsView()
 
 
 class Row(NamedTuple):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import count, plural, share, share_scale
 from ..model.calls import CallTimes
+from ..model.display import CallsView
 from .calls import Calls
-from .calls_view import CallsView, Row, rows
+from .calls_view import Row, rows
 from .events import Counted, per_second
 from .tables import table
 

@@ -14,13 +14,13 @@ from ..facts.wait_kinds import CORE
 from ..model import ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
+from ..model.display import USUAL, CallsView
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
 from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
-from .calls_view import USUAL, CallsView
 from .contention import Contention
 from .critical import Critical
 from .events import Counted

@@ -68,6 +68,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         timeline=None,
         scheduling=None,
         critical=None,
+        display=None,
         default_value="",
         details=None,
     )

@@ -73,6 +73,7 @@ def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
         samples=samples,
         scheduling=None,
         critical=None,
+        display=None,
         calls=[],
         shared=[],
         call_ioctls=[],

@@ -17,7 +17,8 @@ from runner import FOLDER, Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.converters.model.calls import CallTimes, together
-from stallscope.converters.summary.calls_view import By, CallsView, rows
+from stallscope.converters.model.display import By, CallsView
+from stallscope.converters.summary.calls_view import rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Library, Wanted

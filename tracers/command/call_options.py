@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ...converters.summary.calls_view import CallsView
+    from ...converters.model.display import CallsView
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SORTS = ("self", "total", "ratio", "calls", "min", "max", "ave", "p50", "p99", "cpu", "blocked", "queued", "errors")
@@ -60,6 +60,6 @@ def make_view(given: Mapping[str, Any]) -> CallsView | None:
     """From the values of `call_options`; None of a command that has no such options."""
     if "sort" not in given:
         return None
-    from ...converters.summary.calls_view import CallsView
+    from ...converters.model.display import CallsView
 
     return CallsView(given["sort"], given["by"], given["rows"], given["histograms"], bool(given.get("over")))

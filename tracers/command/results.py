@@ -28,8 +28,8 @@ from .wider import is_repeated
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.model.display import CallsView
     from ...converters.model.next_step import NextStep, Whom
-    from ...converters.summary.calls_view import CallsView
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,8 @@ class Results:
                     print(f"wrote {printable(path)}", file=listing)
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
+        from ...converters.model.display import Display
+        from ...converters.summary.showing import show
         from ...converters.summary.summarize import summarize
 
         with Progress() as progress:
@@ -176,18 +178,9 @@ class Results:
             summary = replace(summary, next_step=None)
         if summary.next_step:
             summary = replace(summary, next_step=self.fit(summary.next_step))
-        if self.as_json:
-            import json
-
-            # Of several, each is one line.
-            json.dump(summary.to_json(), stream, indent=2 if self.paths else None)
-            print(file=stream)
-        else:
-            from ...converters.summary.fitting import TOP
-            from ...converters.summary.render import render
-
-            render(summary, stream, top=TOP if self.verbose else None)
-        stream.flush()
+        profile.display = Display(summary.view, summary.shows_idle, summary.next_step)
+        # Of several, each is one line.
+        show(summary, stream, as_json=self.as_json, indent=2 if self.paths else None, whole=self.verbose)
 
 
 def _at(paths: Sequence[str], seconds: float) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import pytest
 from next_steps import whom
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
+from stallscope.converters.model.display import CallsView
 from stallscope.converters.summary.calls import add_up_calls, answer_of_calls
-from stallscope.converters.summary.calls_view import CallsView
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.calls import BUCKETS, CallTimes, together
+from stallscope.converters.model.display import USUAL, By, CallsView
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.summary.calls_view import USUAL, By, CallsView
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 

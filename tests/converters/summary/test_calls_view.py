@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.display import BY, CallsView
 from stallscope.converters.summary.calls import Calls
-from stallscope.converters.summary.calls_view import BY, SORTS, CallsView, rows
+from stallscope.converters.summary.calls_view import SORTS, rows
 from stallscope.tracers.command import call_options
 
 SLOW, FAST = (0,) * 40 + (1,) + (0,) * (BUCKETS - 41), (1,) + (0,) * (BUCKETS - 1)

@@ -7,7 +7,7 @@ import io
 from event_profiles import READ, SECOND, call, found, profile, sample
 from rich.console import Console
 from stallscope.converters.model import Frame, Profile
-from stallscope.converters.summary.calls_view import By, CallsView
+from stallscope.converters.model.display import By, CallsView
 from stallscope.converters.summary.events import answer_of_events, counted_events
 from stallscope.converters.summary.events_table import events_table
 

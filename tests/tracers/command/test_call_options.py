@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from stallscope.converters.summary.calls_view import CallsView
+from stallscope.converters.model.display import CallsView
 from stallscope.tracers.command.call_options import call_options, make_view
 
 

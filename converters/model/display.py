@@ -1,0 +1,39 @@
+"""How the answer of a trace was shown: saved with it, so that it can be shown again in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from .next_step import NextStep
+
+By = Literal["function", "process", "thread"]
+BY: tuple[By, ...] = get_args(By)
+
+
+@dataclass(frozen=True)
+class CallsView:
+    """How the table of calls is to look. ``sort`` is one of `summary.calls_view.SORTS`; ``rows`` None: as many as the
+    summary has room for."""
+
+    sort: str = "self"
+    by: By = "function"
+    rows: int | None = None
+    histograms: int | None = None
+    """Of how many calls the latencies are shown as a histogram; None: as many as the summary has room for."""
+    places: bool = False
+    """Whether each function is shown with the places that call it."""
+
+
+USUAL = CallsView()
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """What the user asked for beside the measurement, and the command that was recommended."""
+
+    view: CallsView = USUAL
+    shows_idle: bool = False
+    """Waits of idle threads were shown one by one."""
+    next_step: NextStep | None = None
+    """As this user and the engine of the trace could run it. Hostile in a file."""

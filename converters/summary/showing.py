@@ -1,0 +1,40 @@
+"""Shows an answer: at the end of a trace, or again from its capture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TextIO
+
+from ..model import Profile
+from ..model.display import USUAL, Display
+from .calls_view import SORTS
+from .figures import Summary
+from .summarize import summarize
+
+_COMMAND = "COMMAND"
+"""Stands for a command that a capture names: a file may come from anyone, and people run what is recommended."""
+
+
+def answer_of(profile: Profile) -> Summary:
+    """The answer of a capture as the trace showed it. StallscopeError like `summarize`."""
+    display = profile.display or Display()
+    summary = summarize(profile)
+    step = display.next_step if profile.display else summary.next_step
+    if step and step.whom.command:
+        step = step._replace(whom=step.whom._replace(command=(_COMMAND,)))
+    view = display.view if display.view.sort in SORTS else USUAL
+    return replace(summary, view=view, shows_idle=display.shows_idle, next_step=step)
+
+
+def show(summary: Summary, stream: TextIO, *, as_json: bool, indent: int | None = 2, whole: bool = False) -> None:
+    """Prints it: for people, or as JSON. ``whole``: all rows of the tables."""
+    if as_json:
+        json.dump(summary.to_json(), stream, indent=indent)
+        print(file=stream)
+    else:
+        from .fitting import TOP
+        from .render import render
+
+        render(summary, stream, top=TOP if whole else None)
+    stream.flush()
