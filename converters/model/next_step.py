@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
+COMMAND = "COMMAND"
+"""Stands for a command, as in the help."""
+
 
 class Whom(NamedTuple):
     """How somebody chose what to trace. Words as a program gets them, not quoted; hostile."""
@@ -33,6 +36,10 @@ class NextStep(NamedTuple):
     def words(self) -> tuple[str, ...]:
         """The options, without a command that is traced."""
         return (*self.first, *self.whom.options, *self.options)
+
+    def without_command(self) -> NextStep:
+        """The same without the words of a command that is traced: `COMMAND` stands for them."""
+        return self._replace(whom=self.whom._replace(command=(COMMAND,))) if self.whom.command else self
 
     @property
     def command(self) -> str:

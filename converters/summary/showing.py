@@ -12,17 +12,14 @@ from .calls_view import SORTS
 from .figures import Summary
 from .summarize import summarize
 
-_COMMAND = "COMMAND"
-"""Stands for a command that a capture names: a file may come from anyone, and people run what is recommended."""
-
 
 def answer_of(profile: Profile) -> Summary:
     """The answer of a capture as the trace showed it. StallscopeError like `summarize`."""
     display = profile.display or Display()
     summary = summarize(profile)
     step = display.next_step if profile.display else summary.next_step
-    if step and step.whom.command:
-        step = step._replace(whom=step.whom._replace(command=(_COMMAND,)))
+    if step:  # a file may come from anyone, and people run what is recommended
+        step = step.without_command()
     view = display.view if display.view.sort in SORTS else USUAL
     return replace(summary, view=view, shows_idle=display.shows_idle, next_step=step)
 

@@ -178,7 +178,8 @@ class Results:
             summary = replace(summary, next_step=None)
         if summary.next_step:
             summary = replace(summary, next_step=self.fit(summary.next_step))
-        profile.display = Display(summary.view, summary.shows_idle, summary.next_step)
+        step = summary.next_step and summary.next_step.without_command()  # its arguments may be secrets
+        profile.display = Display(summary.view, summary.shows_idle, step)
         # Of several, each is one line.
         show(summary, stream, as_json=self.as_json, indent=2 if self.paths else None, whole=self.verbose)
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _LONG = 200
 """A command with more characters is not repeated."""
-_COMMAND = "COMMAND"
-"""Stands for it, as in the help."""
 
 
 def _chosen(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -31,12 +29,12 @@ def _chosen(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 def chosen(given: Mapping[str, Any]) -> Whom | None:
     """The user's choice of what to trace, to be used again; None if the processes' ids say it as well."""
-    from ...converters.model.next_step import Whom
+    from ...converters.model.next_step import COMMAND, Whom
 
     if given["command"]:
         line = shlex.join(given["command"])
         # Its processes' ids are of no use: they have ended.
-        return Whom((), tuple(given["command"]) if len(line) <= _LONG and printable(line) == line else (_COMMAND,))
+        return Whom((), tuple(given["command"]) if len(line) <= _LONG and printable(line) == line else (COMMAND,))
     if given["name"] or given["cgroup"] or given["children"]:
         return Whom((*_chosen(given), *(("--children",) if given["children"] else ())))
     return None
