@@ -8,12 +8,13 @@ from typing import Any
 
 from ..base.units import plural
 from ..model import Frame, Labels, Profile, Sample, ValueType
+from ..model.parts import NAMES
 from ..model.ranks import LABELS
 from . import public
 from .fields import without_private
 from .pseudonyms import Pseudonyms
 
-PARTS = ("threads", "processes", "calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
+PARTS = NAMES
 """Lists of parts, see `fields`."""
 NUMBERS = ("start_ns", "duration_ns")
 DROPPED = ("timeline", "scheduling", "critical", "details", "display")

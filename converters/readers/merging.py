@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..base.errors import StallscopeError
-from ..model import Profile, Sample, ValueType
+from ..model import Profile, Sample, ValueType, parts
 from ..model.details import merged as merged_details
 from ..transforms.samples import add_up
 from ..transforms.weight import value_name
@@ -35,17 +35,9 @@ def merge(profiles: Sequence[Profile], value: str = "") -> Profile:
         details=merged_details(profile.details for profile in profiles),
         default_value=next((profile.default_value for profile in profiles if profile.default_value), ""),
         duration_ns=max(ends) - min(starts) if starts else max(profile.duration_ns for profile in profiles),
+        **parts.merged(profiles),
     )
     for profile in profiles:
-        merged.threads += profile.threads
-        merged.processes += profile.processes
-        merged.calls += profile.calls
-        merged.shared += profile.shared
-        merged.call_ioctls += profile.call_ioctls
-        merged.copies += profile.copies
-        merged.steps += profile.steps
-        merged.answers += profile.answers
-        merged.locks += profile.locks
         merged.comments += [text for text in profile.comments if text not in merged.comments]
         for kind, count in profile.lost.items():
             merged.lost[kind] = merged.lost.get(kind, 0) + count

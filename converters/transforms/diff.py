@@ -12,7 +12,7 @@ from typing import Final
 
 from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
-from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType, parts
 from ..model.ranks import LABELS
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
@@ -53,16 +53,6 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         samples=_normalised(samples) if normalise else samples,
         title=_title(before, after),
         host=after.host if before.host in ("", after.host) else f"{before.host} → {after.host}",
-        threads=[],
-        processes=[],
-        calls=[],
-        shared=[],
-        call_ioctls=[],
-        copies=[],
-        steps=[],
-        answers=[],
-        locks=[],
-        gil=[],
         lost={f"{kind} ({side})": count for side, each in sides for kind, count in each.lost.items()},
         comments=_comments(before, after),
         timeline=None,
@@ -71,6 +61,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         display=None,
         default_value="",
         details=None,
+        **parts.without(),
     )
     if normalise:
         changed.comments.append(f"shares of all {name}: before and after may have had different totals")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Literal, get_args
 
-from ..model import Frame, Labels, Profile, Sample
-from ..model.calls import CallTimes
+from ..model import Frame, Labels, Profile, Sample, parts
 from ..names.cxx import without_arguments
 from .samples import ByFrame, with_samples
 
@@ -57,26 +56,9 @@ def simplify(profile: Profile, what: Collection[What]) -> Profile:
     ]
     changed = with_samples(profile, samples)
     if labels_of is not None:
-        changed.threads = [
-            replace(thread, process=_without_numbers(thread.process), thread=_without_numbers(thread.thread))
-            for thread in profile.threads
-        ]
-        changed.processes = [
-            replace(process, process=_without_numbers(process.process)) for process in profile.processes
-        ]
-        changed.calls = [_simpler_call(call) for call in profile.calls]
-        changed.call_ioctls = [replace(each, process=_without_numbers(each.process)) for each in profile.call_ioctls]
-        changed.copies = [replace(each, process=_without_numbers(each.process)) for each in profile.copies]
-        changed.steps = [
-            replace(each, process=_without_numbers(each.process), thread=_without_numbers(each.thread))
-            for each in profile.steps
-        ]
+        names = dict.fromkeys((parts.PROCESS, parts.THREAD), _without_numbers)
+        changed = replace(changed, **parts.renamed(profile, names))
     return changed
-
-
-def _simpler_call(call: CallTimes) -> CallTimes:
-    process, thread = _without_numbers(call.process), _without_numbers(call.thread)
-    return replace(call, process=process, thread=thread, threads=[_simpler_call(each) for each in call.threads])
 
 
 class _Labels(dict[Labels, Labels]):

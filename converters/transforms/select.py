@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..base.errors import StallscopeError
-from ..model import Labels, Profile, Sample, ThreadTimes
+from ..model import Labels, Profile, Sample, ThreadTimes, parts
 from ..model.processes import ProcessTimes
 from .samples import ByFrame, Pattern, matching
 
@@ -74,14 +74,7 @@ def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
         scheduling=None,
         critical=None,
         display=None,
-        calls=[],
-        shared=[],
-        call_ioctls=[],
-        copies=[],
-        steps=[],
-        answers=[],
-        locks=[],
-        gil=[],
+        **parts.without(parts.OF_SAMPLES),
     )
 
 
