@@ -1,0 +1,64 @@
+"""Keeps captures for test_recorded.py: NAME=PATH, or PATH, whose name is the capture's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stallscope.converters import pprof
+from stallscope.converters.model import Frame, Profile, Sample, parts
+
+CAPTURES = Path(__file__).parent / "captures"
+ROOT = str(Path(__file__).resolve().parents[2])
+SOMEWHERE = "/srv/stallscope"
+"""Stands for the folder of this checkout."""
+BEGIN = 1_700_000_000_000_000_000
+
+
+def neutral(profile: Profile) -> Profile:
+    """Without what tells of the machine."""
+    frames: dict[Frame, Frame] = {}
+
+    def frame_of(frame: Frame) -> Frame:
+        if frame not in frames:
+            module = frame.module and frame.module._replace(path=_elsewhere(frame.module.path))
+            frames[frame] = frame._replace(module=module, file=_elsewhere(frame.file))
+        return frames[frame]
+
+    def text_of(_owner: str, _field: str, text: str, _part: Any) -> str:
+        return _elsewhere(text)
+
+    samples = [Sample(tuple(map(frame_of, stack)), values, labels) for stack, values, labels in profile.samples]
+    changed = {name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES}
+    host = "host" if profile.host else ""
+    comments = [_elsewhere(comment) for comment in profile.comments]
+    return replace(profile, samples=samples, host=host, start_ns=BEGIN, comments=comments, **changed)
+
+
+def _elsewhere(text: str) -> str:
+    return text.replace(ROOT, SOMEWHERE)
+
+
+def keep(name: str, path: Path) -> Path:
+    """Writes captures/NAME.pb.gz."""
+    CAPTURES.mkdir(exist_ok=True)
+    with path.open("rb") as file:
+        profile = neutral(pprof.load(file))
+    kept = CAPTURES / f"{name}.pb.gz"
+    with kept.open("wb") as file:
+        pprof.save(profile, file)
+    return kept
+
+
+def main(arguments: list[str], say: Callable[[str], object] = print) -> None:
+    for argument in arguments:
+        name, _, path = argument.rpartition("=")
+        kept = keep(name or Path(path).name.removesuffix(".pb.gz"), Path(path))
+        say(f"{kept.name}: {kept.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

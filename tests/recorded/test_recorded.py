@@ -1,0 +1,45 @@
+"""What is answered of captures of programs with a known trouble. See README.md."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from record import CAPTURES, ROOT
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile
+from stallscope.converters.summary.showing import answer_of, show
+
+KEPT = sorted(CAPTURES.glob("*.pb.gz"))
+LARGEST = 300_000
+"""Bytes of a capture in the repository."""
+
+
+def load(path: Path) -> Profile:
+    with path.open("rb") as file:
+        return pprof.load(file)
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name.removesuffix(".pb.gz"))
+def test_the_answer_is_as_it_was(path: Path) -> None:
+    text = io.StringIO()
+    show(answer_of(load(path)), text, as_json=False)
+    golden = path.with_name(path.name.replace(".pb.gz", ".answer.txt"))
+    if os.environ.get("BLESS") == "1":
+        golden.write_text(text.getvalue())
+    assert text.getvalue() == golden.read_text()
+
+
+def test_captures_are_small_and_neutral() -> None:
+    assert KEPT
+    assert {path.name.replace(".pb.gz", ".answer.txt") for path in KEPT} == {
+        path.name for path in CAPTURES.glob("*.answer.txt")
+    }
+    for path in KEPT:
+        profile = load(path)
+        assert path.stat().st_size <= LARGEST, path.name
+        assert profile.host in ("", "host")
+        texts = [profile.title, *profile.comments, *(f"{f.module}{f.file}" for s in profile.samples for f in s.stack)]
+        assert not [text for text in texts if ROOT in text]
