@@ -6,7 +6,7 @@ Each is a list of dataclasses, which may hold others. A new part is one name her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,7 +71,7 @@ TEXTS: dict[tuple[str, str], str] = {
 """What each text is, by class and field."""
 
 
-def merged(profiles: Iterable[Profile]) -> dict[str, list[Any]]:
+def merged(profiles: Iterable[Profile]) -> dict[str, Any]:
     """The parts of several profiles, one after the other: by field of `Profile`."""
     found: dict[str, list[Any]] = {name: [] for name in NAMES}
     for profile in profiles:
@@ -80,12 +80,12 @@ def merged(profiles: Iterable[Profile]) -> dict[str, list[Any]]:
     return found
 
 
-def without(names: Iterable[str] = NAMES) -> dict[str, list[Any]]:
+def without(names: Iterable[str] = NAMES) -> dict[str, Any]:
     """Empty ones, for `dataclasses.replace` of a profile."""
     return {name: [] for name in names}
 
 
-def renamed(profile: Profile, names: dict[str, Callable[[str], str]]) -> dict[str, list[Any]]:
+def renamed(profile: Profile, names: Mapping[str, Callable[[str], str]]) -> dict[str, Any]:
     """All parts with other texts. ``names``: by what a text is (`PROCESS`, …); others stay as they are."""
 
     def rename(owner: str, field: str, text: str, _part: Any) -> str:
