@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.units import count, duration, plural, share
-from ..facts.wait_functions import TAKE_GIL
+from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..model import ThreadTimes
 from .adding_up import Thread
@@ -24,7 +24,11 @@ _FOR_WHOM = {
     EVENTS: ("events", "events"),
 }
 """For one thread, and for several."""
-_KNOWN_LOCKS = {TAKE_GIL: "Python's interpreter lock (GIL)", "ProcSleep": "a lock of PostgreSQL"}
+_KNOWN_LOCKS = {
+    TAKE_GIL: "Python's interpreter lock (GIL)",
+    "ProcSleep": "a lock of PostgreSQL",
+    **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
+}
 _TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
 _MOST, _FAIR = 0.6, 1.6

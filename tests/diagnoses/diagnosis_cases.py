@@ -61,7 +61,7 @@ CASES = (
     Case("many_callers", (MAIN + "many_callers .* → fsync", "append_journal", "append_index", "append_audit")),
     Case(
         "inside_a_library",
-        (MAIN + r"inside_a_librar .* sleeping in answer_requests → save_session → sqlite3_exec → … → \w*sleep",),
+        (MAIN + r"inside_a_librar .* blocked on a lock of an SQLite database in answer_requests → save_session",),
     ),
     Case("node_session", (MAIN + "node .* loadSession → openSync → … → open",)),
     Case(

@@ -76,6 +76,10 @@ def test_the_one_that_has_most_of_the_time(threads: int, most: int, told: str) -
             waits("[python3.11]", "take_gil", kind="lock", kernel="futex_wait"),
             "blocked on Python's interpreter lock (GIL) in [python3.11] → take_gil",
         ),
+        (
+            waits("save", "sqlite3InvokeBusyHandler", "usleep", kind="lock", kernel="do_nanosleep"),
+            "blocked on a lock of an SQLite database in save → sqlite3InvokeBusyHandler → usleep",
+        ),
     ],
 )
 def test_what_the_time_is_spent_on(finding: Finding, expected: str) -> None:
