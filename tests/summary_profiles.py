@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from stallscope.converters.facts.wait_sums import Place
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
-from stallscope.converters.summary.adding_up import Place
 
 MS = 1_000_000
 SECOND = 1_000 * MS

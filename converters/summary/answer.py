@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..base.units import plural, share
+from ..facts.identity import kernel_id
 from ..facts.wait_functions import TAKE_GIL
 from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
 from .few_samples import are_few, few_of_work, hidden_part, shown_share
@@ -16,7 +17,6 @@ from .finding import CPU, Finding
 from .findings import SIGNIFICANT, Findings
 from .functions_at_work import by_function
 from .gil import gil_sentence, held_up_main
-from .identity import kernel_id
 from .lock_holders import beside_lock
 from .phrases import Phrases, listed, on_cores
 from .trouble import Trouble

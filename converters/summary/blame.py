@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..base.units import count, duration, share
+from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import LOCK
 from ..facts.waits import Waits
+from ..facts.wakers import Wakers
 from ..model import Profile, Sample, ThreadTimes
 from ..model.waits_for import (
     COLUMN,
@@ -24,8 +26,6 @@ from ..model.waits_for import (
 )
 from ..model.wakers import has_waker, own_part
 from .blamed import Blamed
-from .thread_names import thread_pattern
-from .wakers import Wakers
 
 _MUCH = 0.3
 """Somebody is blamed from this share of what a group of threads waits for on."""

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..base.units import share
+from ..facts.hot_sites import hot_site
+from ..facts.wait_sites import Sites
 from ..model import Profile, Sample, ThreadTimes
 from ..model.states import RUNNING
 from ..model.waits_for import COLUMN, DEVICE, THREAD, TIMER, Node, WaitGraph, chain_of, victim_of
 from ..model.wakers import has_waker, own_part
-from .hot_sites import hot_site
 from .running import ON_CPU
-from .wait_sites import Sites
 
 _MOSTLY = 0.5
 """Something is told if it is so for this share of the time."""

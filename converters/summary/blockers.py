@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..facts.identity import kernel_id
+from ..facts.idle_evidence import node_of
+from ..facts.wait_sums import Thread
+from ..facts.wakers import Wakers
 from ..model import Profile, ThreadTimes
 from ..model.waits_for import THREAD, Node, waits_for
-from .adding_up import Thread
 from .blame import Blame, Told
 from .blamed import Blamed
 from .blocking import Blocking, blocking_of
-from .identity import kernel_id
-from .idle import node_of
-from .wakers import Wakers
 
 
 class Blockers:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..facts.wait_sites import site
 from ..model import Profile, Sample, Stack
 from ..model.states import BLOCKED, RUNNING
-from .wait_sites import site
 
 API = "api"
 """The kind of the frames of timed functions, and of ioctls, which are of no file."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import share
+from ..facts.identity import kernel_id
 from ..model import Profile, ThreadTimes
 from .call_places import NO_TIME, Place, Places, Times, times_of
-from .identity import kernel_id
 
 _SYNC = re.compile(r"cu(?:da)?(?:Ctx|Device|Event|Stream|Thread)Synchronize(?:_|$)")
 """Functions in which a thread waits until the GPU has done something."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import share
+from ..facts.identity import whose
 from .call_time import CallTime
-from .identity import whose
 from .tables import table
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
+from ..facts.identity import is_sum, kernel_id, life_of, processes_of
+from ..facts.ranks import ranks_of
+from ..facts.wait_sites import site
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import LEFT, CallTimes, together
 from ..model.states import BLOCKED
 from . import call_ioctls
 from .call_ioctls import Made, made_by_calls
-from .identity import is_sum, kernel_id, life_of, processes_of
-from .ranks import ranks_of
-from .wait_sites import site
 
 CALLS = {"calls"}
 """Columns of calls beside their time."""

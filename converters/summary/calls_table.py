@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
+from ..facts.identity import is_sum, shown_id
+from ..facts.ranks import who
 from ..model.calls import CallTimes, octaves
 from ..model.display import USUAL, CallsView
 from .call_ioctls import lines
 from .calls import Calls
 from .calls_view import Row, rows
-from .identity import is_sum, shown_id
-from .ranks import who
 from .tables import table
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..facts.identity import whose
+from ..facts.ranks import who
 from ..model.calls import CallTimes
 from ..model.display import By, CallsView
 from .calls import Calls
-from .identity import whose
-from .ranks import who
 
 
 def _quantile(part: float) -> Callable[[CallTimes], int]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts.contention import Contention, together
 from ..model.processes import latency_bound
-from .contention import Contention, together
 from .people import by_name
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.text import json_text
+from ..facts.identity import kernel_id, life_of
 from ..model.copies import Copies
-from .identity import kernel_id, life_of
 
 
 def to_json(copies: Sequence[Copies]) -> list[dict[str, Any]]:

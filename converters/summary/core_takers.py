@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from .contention import Contention
+from ..facts.contention import Contention
 from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
 from .people import by_name
 from .trouble import throttles

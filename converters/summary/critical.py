@@ -8,14 +8,14 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
+from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
+from ..facts.wait_sites import Sites
 from ..facts.waits import wait_of
 from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
-from .thread_names import thread_pattern
-from .wait_sites import Sites
 
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 _KEPT = 100

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, plural, share
+from ..facts.identity import kernel_id, life_of
 from ..model import Profile, Stack
 from ..model.calls import CallTimes
 from .calls import Calls, add_up_calls
-from .identity import kernel_id, life_of
 
 EVENTS = "events"
 """The column of a profile that has counted events."""

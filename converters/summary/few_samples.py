@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..base.units import plural, share
+from ..facts.wait_sums import Thread
 from ..model import Profile
 from ..model.caveats import TOO_SLOW
 from ..model.states import RUNNABLE, RUNNING
-from .adding_up import Thread
 from .figures import Running, Summary
 
 FEW = 10

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
+from ..facts.contention import Contention
+from ..facts.identity import kernel_ids
+from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
+from ..facts.wakers import WokenBy, waker_json
 from ..model import ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
@@ -21,17 +25,13 @@ from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
-from .contention import Contention
 from .critical import Critical
 from .events import Counted
 from .gil import GilShare
-from .identity import kernel_ids
 from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
-from .thread_names import thread_pattern
-from .wakers import WokenBy, waker_json
 
 if TYPE_CHECKING:
     from ..model.steps import Steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .adding_up import Place, Thread
+from ..facts.wait_sums import Place, Thread
 
 CPU = "cpu"
 """The kind of a finding on running threads, not a wait."""

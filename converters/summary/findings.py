@@ -6,6 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..facts.coordinators import coordinators
+from ..facts.standing import Standing, only_waits
+from ..facts.thread_names import thread_pattern
+from ..facts.wait_causes import Key, effect_cause, held_cause
 from ..facts.wait_kinds import (
     CHILD,
     CORE,
@@ -18,14 +22,10 @@ from ..facts.wait_kinds import (
     THREAD,
     UNKNOWN,
 )
+from ..facts.wait_sums import Place, Sum, Sums, Thread
 from ..model import ThreadTimes
-from .adding_up import Place, Sum, Sums, Thread
-from .causes import Key, effect_cause, held_cause
-from .coordinators import coordinators
 from .finding import CPU, Finding
-from .standing import Standing, only_waits
 from .stragglers import CAUSE, last_of_all, own_kinds
-from .thread_names import thread_pattern
 
 SIGNIFICANT = 0.05
 """Minimum share of its threads' time, and of all active threads' time, for a wait worth a sentence."""

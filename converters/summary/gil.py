@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..base.units import plural, share
 from ..facts.frame_names import without_line
+from ..facts.thread_names import thread_pattern
 from ..model import ThreadTimes
 from ..model.gil import GilThread, GilTimes
-from .thread_names import thread_pattern
 
 _MATTERS = 0.05
 """A process is worth a sentence if its threads wait for this share of their time."""

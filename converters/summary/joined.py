@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.units import duration, plural, share
+from ..facts.identity import number_of, processes_of
+from ..facts.thread_names import thread_pattern
 from ..model import Profile, ThreadTimes, ValueType
 from .call_ioctls import Made
 from .call_places import NO_TIME, Places, Times, times_of
 from .calls import Calls
-from .identity import number_of, processes_of
 from .sharing import Shared
-from .thread_names import thread_pattern
 
 _Who = tuple[Any, Any]
 """pid and tid."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..facts.identity import kernel_ids
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..model.next_step import NextStep, Whom
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, Process, Wait
 from .finding import CPU
-from .identity import kernel_ids
 
 _FEW = 4
 """Maximum number of processes given by id."""

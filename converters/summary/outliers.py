@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from ..base.text import json_text
 from ..base.units import duration, share
+from ..facts.identity import is_sum, kernel_id
+from ..facts.ranks import ranks_of
 from ..model import Profile, ThreadTimes
 from ..model.calls import CallTimes
 from ..model.states import BLOCKED
 from .calls import Calls
-from .identity import is_sum, kernel_id
-from .ranks import ranks_of
 
 _ALIKE = 3
 """So many processes of one program are a group; of ranks, two."""

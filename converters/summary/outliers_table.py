@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count
+from ..facts.ranks import who
 from .outliers import Group
-from .ranks import who
 from .tables import table
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from ..facts.contention import Contention, together
+from ..facts.identity import is_sum, number_of, processes_of
+from ..facts.thread_names import thread_pattern
 from ..model import ThreadTimes
-from .contention import Contention, together
 from .figures import TIDS, Who
-from .identity import is_sum, number_of, processes_of
-from .thread_names import thread_pattern
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.units import count, duration, plural, share
+from ..facts.identity import is_sum, number_of, shown_id
+from ..facts.thread_names import thread_pattern
 from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_sites import GAP
+from ..facts.wait_sums import Thread
 from ..model import ThreadTimes
-from .adding_up import Thread
 from .few_samples import shown_share
 from .figures import Who
 from .finding import CPU, Finding
-from .identity import is_sum, number_of, shown_id
 from .people import alike_of
-from .thread_names import thread_pattern
-from .wait_sites import GAP
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
+from ..facts.contention import Contention
+from ..facts.identity import shown_id
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
 from .blocking_table import blocking_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
-from .contention import Contention
 from .copies_table import copies_table
 from .critical_table import critical_table
 from .events_table import events_table
@@ -35,7 +36,6 @@ from .fitting import (
     left_out,
     shows_running,
 )
-from .identity import shown_id
 from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
 from .sharing_table import matrix

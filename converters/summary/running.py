@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from ..facts.hot_sites import HotSite, hot_site
+from ..facts.identity import number_of, processes_of
+from ..facts.wait_sites import Sites
 from ..model import Profile, ThreadTimes
 from ..model.states import RUNNING
 from .figures import Running
-from .hot_sites import HotSite, hot_site
-from .identity import number_of, processes_of
 from .people import alike_of, who_of
-from .wait_sites import Sites
 
 ON_CPU = {"samples"}
 """Columns of samples other than their weight."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import plural, share
+from ..facts.identity import kernel_id
+from ..facts.ranks import ranks_of, who
 from ..model import Profile
 from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
-from .identity import kernel_id
-from .ranks import ranks_of, who
 
 _TELLING = 2.0
 """Calls that take so many times longer with others inside are said to serialise."""

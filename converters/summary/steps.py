@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..facts.hot_sites import hot_site
+from ..facts.slow_steps import slow_steps
+from ..facts.wait_sites import GAP, Sites
 from ..model.call_spans import of_threads
 from ..model.scheduling import NO_STACK, Array, CallName, Scheduling, Threads
 from ..model.sites import Site
 from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from ..model.thread_clocks import ThreadClocks
-from .hot_sites import hot_site
-from .slow_steps import slow_steps
-from .wait_sites import GAP, Sites
 
 SLOWEST = 5
 """Steps of a thread that are told one by one."""

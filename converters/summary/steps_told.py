@@ -8,8 +8,8 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
+from ..facts.identity import kernel_id
 from ..model.steps import SLOW, SlowSteps, Spent, Steps
-from .identity import kernel_id
 
 _FUNCTIONS = 3
 """How many functions have a sentence."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..facts.wait_kinds import CHILD, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_sums import Sums, Thread
 from ..model import ThreadTimes
-from .adding_up import Sums, Thread
 from .finding import CPU, Finding
 
 CAUSE = 0.2

@@ -11,7 +11,17 @@ from typing import NamedTuple
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
+from ..facts.contention import contention_of
+from ..facts.hot_function import hot_function
+from ..facts.identity import is_sum, number_of, processes_of, with_own_ids
+from ..facts.idle_evidence import for_work, idle_by_evidence, with_evidence
+from ..facts.scripts import with_scripts
+from ..facts.standing import Standing, standing
+from ..facts.thread_names import thread_pattern
+from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
+from ..facts.wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
+from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
 from ..model.caveats import without_caveats
@@ -20,14 +30,11 @@ from ..model.next_step import Whom
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..model.waits_for import has_wakers
-from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .answer import Answer, answer, with_blame
 from .blockers import Blockers
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
-from .causes import row_of
-from .contention import contention_of
 from .core_takers import Cores
 from .critical import critical_of, critical_sentence
 from .events import EVENTS, answer_of_events, counted_events
@@ -35,9 +42,6 @@ from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .findings import Findings
 from .gil import gil_sentence, gil_shares, held_up_main
-from .hot_function import hot_function
-from .identity import is_sum, number_of, processes_of, with_own_ids
-from .idle import for_work, idle_by_evidence, with_evidence
 from .joined import answer_of_joined
 from .locks import holder_sentence
 from .next_command import (
@@ -54,13 +58,9 @@ from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .people import alike_of, who_of
 from .running import ON_CPU, add_up_running
-from .scripts import with_scripts
 from .sharing import serialised, shared_calls
-from .standing import Standing, standing
 from .steps_told import sentences as sentences_of_steps
-from .thread_names import thread_pattern
 from .trouble import pools_of_libraries, trouble
-from .wakers import longest
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..base.units import duration, share
+from ..facts.contention import SECOND, Contention, together
+from ..facts.thread_names import thread_pattern
 from ..model import Profile, ThreadTimes
 from ..model.processes import OTHER_NAMES, THREAD_VARIABLES, CpuLimit
-from .contention import SECOND, Contention, together
 from .people import by_name
-from .thread_names import thread_pattern
 
 _MOST = 2
 """Maximum of sentences per kind."""

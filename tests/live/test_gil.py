@@ -22,7 +22,7 @@ from stallscope.tracers.measures.gil import UNREAD
 WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 WHOLE = """
 import sys
-from stallscope.converters.summary.wait_sites import Site
+from stallscope.converters.facts.wait_sites import Site
 from stallscope.tracers import offcpu
 from stallscope.tracers.engines.ebpf import gil
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from runner import FOLDER, WorkloadFailed
+from stallscope.converters.facts.idle_evidence import idle_nodes
 from stallscope.converters.graph.knots import knots
 from stallscope.converters.model.waits_for import THREAD, TIMER, Node, WaitGraph, by_process, chain_of, waits_for
-from stallscope.converters.summary.idle import idle_nodes
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.waits_for import graph as graph_module

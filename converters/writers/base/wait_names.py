@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...base.text import printable
+from ...facts.wait_sites import site
 from ...model import Stack
 from ...model.scheduling import NO_STACK, Scheduling
 from ...model.states import BY_BITS, UNKNOWN
-from ...summary.wait_sites import site
 
 
 def wait_name(scheduling: Scheduling, stack: int, state: str) -> str:

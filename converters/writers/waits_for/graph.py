@@ -7,12 +7,12 @@ from typing import NamedTuple
 from ...base.errors import StallscopeError
 from ...base.text import printable
 from ...base.units import duration
+from ...facts.idle_evidence import idle_nodes
 from ...graph.bounded import bounded, without_victims
 from ...graph.knots import knots
 from ...model import Profile
 from ...model.states import RUNNABLE_STATES, RUNNING
 from ...model.waits_for import COLUMN, PROCESS, THREAD, Node, WaitGraph, by_process, has_wakers, waits_for
-from ...summary.idle import idle_nodes
 from ..base.options import WriteOptions
 
 _NODES, _EDGES = 2_000, 10_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.facts.runtimes import Parked, is_parked, of_go_library
 from stallscope.converters.facts.wait_kinds import LOCK, WORK
+from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.summary.wait_sites import site
 from summary_profiles import LIBC, SECOND, Tracee, empty, kernel, user
 
 JVM = Module("/usr/lib/jvm/java-17/lib/server/libjvm.so")

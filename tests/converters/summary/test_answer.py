@@ -3,12 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.summary import answer
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.figures import Wait
 from stallscope.converters.summary.findings import Findings
-from stallscope.converters.summary.standing import standing
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
+from stallscope.converters.facts.wakers import Wakers
 from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.summary.blame import Blame
-from stallscope.converters.summary.wakers import Wakers
 from summary_profiles import MS, SECOND
 from wait_graphs import Link, chained, profile_of
 

@@ -4,8 +4,8 @@ import io
 
 import pytest
 from processes import MS, SECOND, crowd, latencies, pools, process, profile, threads
+from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Profile
-from stallscope.converters.summary.contention import contention_of
 from stallscope.converters.summary.contention_table import TOP, rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize

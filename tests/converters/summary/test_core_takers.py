@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 from processes import HALF, MS, SECOND, process, profile, threads
+from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Profile
-from stallscope.converters.summary.contention import contention_of
 from stallscope.converters.summary.core_takers import Cores, sentence
 from stallscope.converters.summary.figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
 

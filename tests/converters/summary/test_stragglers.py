@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Profile
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from stallscope.converters.summary.findings import Findings
-from stallscope.converters.summary.standing import standing
 from summary_profiles import EXE, LIBC, MS, SECOND, Tracee, empty, kernel, user
 
 SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
+from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.model.processes import CpuLimit
-from stallscope.converters.summary.contention import contention_of
 from stallscope.converters.summary.trouble import pools_of_libraries, trouble
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.processes import LATENCY_BUCKETS, CpuLimit
-from stallscope.converters.summary.contention import contention_of
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ....converters.facts.wait_sites import Sites
 from ....converters.model import Stack
 from ....converters.model.gil import MOST_THREADS, GilThread, GilTimes
-from ....converters.summary.wait_sites import Sites
 from ...base import procfs
 from ...measures.protocol import GilWait, Row
 from .capture import Capture

@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ....converters.facts.frame_names import bare
+from ....converters.facts.wait_sites import Sites
+from ....converters.facts.wakers import Wakers as Telling
 from ....converters.model import Sample, Stack
 from ....converters.model.locks import (
     BARRIER,
@@ -34,8 +36,6 @@ from ....converters.model.locks import (
     LockThread,
     LockTimes,
 )
-from ....converters.summary.wait_sites import Sites
-from ....converters.summary.wakers import Wakers as Telling
 from ...base import procfs
 from ...kernel.records import BY_THREAD
 from ...measures.lock_records import (

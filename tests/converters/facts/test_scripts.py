@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import io
 
+from stallscope.converters.facts.scripts import with_scripts
 from stallscope.converters.model import Profile
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.summary.figures import Process
 from stallscope.converters.summary.render import render
-from stallscope.converters.summary.scripts import with_scripts
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import SECOND, TOPK, Tracee, empty
 

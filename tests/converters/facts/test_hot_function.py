@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.hot_function import hot_function
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ValueType
-from stallscope.converters.summary.hot_function import hot_function
 from summary_profiles import EXE, LIBC, kernel, user
 
 PACK = Module("/srv/app/libpack.so")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..facts.wait_kinds import CHILD, LOCK, PEER
-from .adding_up import Place
+from .wait_kinds import CHILD, LOCK, PEER
+from .wait_sums import Place
 
 Key = tuple[object, ...]
 """Equal for waits with one cause; begins with their kind."""

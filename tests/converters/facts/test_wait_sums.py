@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame
 from stallscope.converters.model.sites import Site
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
 from summary_profiles import POOL, SECOND, SPIN, TOPK, Tracee, empty
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..facts.frame_names import function_name
-from ..facts.plumbing import ONLY_CALL
 from ..model import Stack
+from .frame_names import function_name
+from .plumbing import ONLY_CALL
 from .wait_sites import Sites
 
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..facts.wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
-from ..facts.wait_kinds import THREAD as FOR_THREADS
 from ..model import Profile, ThreadTimes
 from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
-from .adding_up import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from .identity import kernel_id, with_own_ids
 from .standing import Standing, standing
+from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
+from .wait_kinds import THREAD as FOR_THREADS
+from .wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 
 PERIODIC, PARKED, REQUESTS = "periodic", "parked", "requests"
 """It sleeps in steady intervals; it is one of several workers that wait for work from their own process; an event loop

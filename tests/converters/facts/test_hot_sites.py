@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.hot_sites import HotSite, hot_site
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.hot_sites import HotSite, hot_site
 from summary_profiles import CUDA, EXE, LIBC, user
 
 PYTHON = Module("/usr/bin/python3.11")

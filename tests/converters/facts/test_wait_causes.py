@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stallscope.converters.facts.wait_causes import effect_cause, held_cause, row_of
 from stallscope.converters.facts.wait_kinds import PEER
-from stallscope.converters.summary.adding_up import Place
-from stallscope.converters.summary.causes import effect_cause, held_cause, row_of
+from stallscope.converters.facts.wait_sums import Place
 from summary_profiles import place_of
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from ..facts.runtimes import Parked
-from ..facts.waits import Wait, Waits
 from ..model import Labels, Profile, Sample, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
+from .runtimes import Parked
 from .shared_frames import Shared, shared_frames
 from .wait_sites import Sites
+from .waits import Wait, Waits
 from .wakers import Waker, Wakers
 
 _TIMES = ("wall", "off-cpu", "blocked")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
+from stallscope.converters.facts.contention import Contention, contention_of, together
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
-from stallscope.converters.summary.contention import Contention, contention_of, together
 
 
 def one(made: Profile) -> Contention:

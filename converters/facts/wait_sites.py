@@ -11,15 +11,15 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..facts.call_kinds import FEW_EVENTS_CALLS
-from ..facts.frame_names import bare, is_named, label, located
-from ..facts.kernel_sites import kernel_wait_of, system_call_of
-from ..facts.ownership import is_own
-from ..facts.plumbing import called_by, in_library, is_plumbing
-from ..facts.waits import peer_function
 from ..model import Frame, Stack
 from ..model.sites import Site
+from .call_kinds import FEW_EVENTS_CALLS
+from .frame_names import bare, is_named, label, located
+from .kernel_sites import kernel_wait_of, system_call_of
+from .ownership import is_own
+from .plumbing import called_by, in_library, is_plumbing
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
+from .waits import peer_function
 
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.summary.thread_names import thread_pattern
+from stallscope.converters.facts.thread_names import thread_pattern
 
 
 @pytest.mark.parametrize(

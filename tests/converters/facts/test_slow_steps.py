@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from stallscope.converters.summary.slow_steps import slow_steps
+from stallscope.converters.facts.slow_steps import slow_steps
 
 
 def found(walls: list[int]) -> tuple[list[int], int | None] | None:

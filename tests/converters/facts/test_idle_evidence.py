@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile, Stack, ThreadTimes
-from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.adding_up import Sum, add_up_waits, merged_threads
-from stallscope.converters.summary.idle import (
+from stallscope.converters.facts.idle_evidence import (
     PARKED,
     PERIODIC,
     REQUESTS,
@@ -15,7 +12,10 @@ from stallscope.converters.summary.idle import (
     idle_nodes,
     with_evidence,
 )
-from stallscope.converters.summary.standing import Standing
+from stallscope.converters.facts.standing import Standing
+from stallscope.converters.facts.wait_sums import Sum, add_up_waits, merged_threads
+from stallscope.converters.model import Profile, Stack, ThreadTimes
+from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from summary_profiles import EPOLL, EXE, FUTEX, LIBC, MS, SECOND, kernel, place_of, user
 from wait_graphs import Link, chained, profile_of, with_extremes
 

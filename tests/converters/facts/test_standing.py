@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from stallscope.converters.facts.standing import Standing, standing
+from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame, Profile, Sample, Stack, ThreadTimes, ValueType
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
-from stallscope.converters.summary.standing import Standing, standing
 from summary_profiles import EXE, LIBC, MS, POOL, SECOND, TOPK, Tracee, empty, kernel, user
 
 SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))

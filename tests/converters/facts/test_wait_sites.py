@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.facts.frame_names import NAME_LIMIT, function_name
+from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.wait_kinds import EVENTS, PEER
+from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
-from stallscope.converters.summary.shared_frames import shared_frames
-from stallscope.converters.summary.wait_sites import site
 from summary_profiles import (
     CUDA,
     EPOLL,

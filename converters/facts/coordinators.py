@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from ..facts.wait_kinds import CHILD
-from .adding_up import Place, Sums, Thread
+from .wait_kinds import CHILD
+from .wait_sums import Place, Sums, Thread
 
 
 def coordinators(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from stallscope.converters.facts.shared_frames import NOTHING_SHARED, shared_frames
 from stallscope.converters.model import Stack
-from stallscope.converters.summary.shared_frames import NOTHING_SHARED, shared_frames
 from summary_profiles import EXE, LIBC, user
 
 CALL = user(LIBC, "read")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.coordinators import coordinators
+from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame, Module, Profile, Stack
-from stallscope.converters.summary.adding_up import add_up_waits, merged_threads
-from stallscope.converters.summary.coordinators import coordinators
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, Tracee, empty, kernel, user
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 
+from stallscope.converters.facts.wakers import MOST, Waker, WokenBy, longest
 from stallscope.converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.summary.wakers import MOST, Waker, WokenBy, longest
 from summary_profiles import EXE, FUTEX, LIBC, MS, VALUE_TYPES, user
 
 WAIT = (*user(EXE, "main", "take_item"), *user(LIBC, "futex"), *FUTEX)

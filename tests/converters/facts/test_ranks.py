@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from stallscope.converters.facts.ranks import ranks_of, who
 from stallscope.converters.model import Profile
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.summary.ranks import ranks_of, who
 
 
 def test_ranks_by_pid() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from ..facts.frame_names import file_name
-from ..facts.ownership import is_own
 from ..model import Frame, Profile, Stack
 from ..model.states import RUNNING
+from .frame_names import file_name
+from .ownership import is_own
 
 _MOST = 0.5
 """Share of the running time that it has."""
