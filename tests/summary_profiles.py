@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stallscope.converters.facts.wait_sums import Place
+from stallscope.converters.facts.contention import contention_of
+from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.wait_sums import Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
@@ -51,6 +54,10 @@ WAIT_FOR_WORKER = (
     *user(LIBC, "pthread_cond_wait@@GLIBC_2.3.2", "__futex_abstimed_wait_common"),
     *FUTEX,
 )
+SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+READ = (*user(EXE, "main", "fetch"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "pipe_read"))
+CHILD = (*user(EXE, "main", "run_tool"), *user(LIBC, "wait4"), *kernel("kernel_wait4", "do_wait"))
+POLL = (*user(EXE, "main", "loop"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
 POOL = (
     *user(LIBC, "start_thread"),
     *user(LIBSTDCXX, "execute_native_thread_routine"),
@@ -166,3 +173,22 @@ def place_of(frames: tuple[str, ...], kernel_wait: str = "", state: str = "inter
     own, library = (frames[:-1], frames[-1:]) if len(frames) > 1 else (frames, ())
     below = (Frame(kernel_wait, "kernel"),) if kernel_wait else ()
     return Place(state, Site(frames, kernel_wait), wait_of((*user(EXE, *own), *user(LIBC, *library), *below), state))
+
+
+def waiting(stack: Stack, *others: tuple[int, int, str, Stack, int]) -> Profile:
+    """Process 1 waits nearly always; others: pid, tid, name, where, for how many ms, and on a core for the rest."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(100 * MS).wait(stack, "interruptible", 9_900 * MS, 500)
+    for pid, tid, name, where, ms in others:
+        tracee = Tracee(profile, pid, "app" if pid == 1 else name, tid, name).run((10_000 - ms) * MS)
+        if ms:
+            tracee.wait(where, "interruptible", ms * MS, 500)
+    return profile
+
+
+def facts_of(profile: Profile) -> Facts:
+    """What rules look at, of a profile with waits."""
+    threads = merged_threads(profile.threads)
+    sums = add_up_waits(profile, threads)
+    beside = Beside(profile.threads, contention_of(profile))
+    return Facts(sums, threads, standing(sums, threads), profile.duration_ns, beside)

@@ -44,7 +44,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/summary/call_ioctls.py": "with the sentences: tests/converters/summary/test_joined.py",
     "converters/summary/call_time.py": "with the sentences: tests/converters/summary/test_joined.py",
     "converters/summary/call_time_table.py": "with the sentences: tests/converters/summary/test_joined.py",
-    "converters/summary/finding.py": "one dataclass without logic",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "tracers/bcc/child.py": "another process: tests/tracers/bcc/test_compiler.py",
     "tracers/command/arguments.py": "with a program: tests/live/test_ask.py",

@@ -21,6 +21,8 @@ _TIMES = ("wall", "off-cpu", "blocked")
 
 Thread = tuple[int, int]
 """(pid, tid)"""
+LOST: Thread = (0, 0)
+"""Whose samples are lost time of others."""
 
 
 class Place:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
 from ..facts.contention import Contention, together
+from ..facts.groups import by_name
 from ..model.processes import latency_bound
-from .people import by_name
 
 if TYPE_CHECKING:
     from rich.table import Table

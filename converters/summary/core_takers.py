@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..facts.contention import Contention
+from ..facts.groups import by_name
+from ..rules.quota import throttles
 from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
-from .people import by_name
-from .trouble import throttles
 
 _TOLD = 0.01
 """Minimum share of their threads' time for waits to be explained: every wake-up takes a moment."""

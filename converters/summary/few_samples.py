@@ -1,5 +1,4 @@
-"""Says what is known of samples if there are few of them: a share p that n samples show has a standard error of
-sqrt(p * (1 - p) / n)."""
+"""Says that there are few samples, and how to get more."""
 
 from __future__ import annotations
 
@@ -7,39 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..base.units import plural, share
+from ..facts.sampling import FEW
 from ..facts.wait_sums import Thread
 from ..model import Profile
 from ..model.caveats import TOO_SLOW
 from ..model.states import RUNNABLE, RUNNING
 from .figures import Running, Summary
 
-FEW = 10
-"""Fewer samples show next to nothing."""
-_ROUGH = 0.02
-"""Standard error from which a share is told without decimals."""
 _NOT_SAMPLED = "[not sampled]"
 _MUCH = 0.5
-
-
-def shown_share(samples: int, part: int, whole: int) -> str:
-    """``part`` of ``whole``, by this number of samples in ``part``: ``about 79 %`` if they are few. 0: it is exact."""
-    if not samples or not 0 < part <= whole:
-        return share(part, whole)
-    of = _number(samples, part, whole)
-    # Not 0 or 1, which few samples do not show.
-    probable = (samples + 1) / (of + 2)
-    rough = (probable * (1 - probable) / of) ** 0.5 >= _ROUGH
-    return f"about {100 * part / whole:.0f} %" if rough else share(part, whole)
-
-
-def are_few(samples: int, part: int, whole: int) -> bool:
-    """Whether ``whole`` has too few samples to say what part of it is."""
-    return not 0 < part <= whole or _number(samples, part, whole) < FEW
-
-
-def _number(samples: int, part: int, whole: int) -> float:
-    """How many ``whole`` has."""
-    return samples * whole / part
 
 
 def few_of_threads(profile: Profile) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..facts.contention import Contention
+from ..facts.gil import GilShare
 from ..facts.identity import kernel_ids
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
@@ -27,7 +28,6 @@ from .call_time import CallTime
 from .calls import Calls
 from .critical import Critical
 from .events import Counted
-from .gil import GilShare
 from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
@@ -215,7 +215,7 @@ class Summary:
     lost: dict[str, int]
     comments: tuple[str, ...]
     trouble: tuple[str, ...] = ()
-    """Problems with threads and cores, in sentences (`trouble.trouble`)."""
+    """Problems with threads and cores, in sentences (rules `quota`, `crowd`, `pool-anew`)."""
     contention: tuple[Contention, ...] = ()
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()

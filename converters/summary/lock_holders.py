@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ..base.units import share
+from ..facts.facts import Facts
 from ..facts.wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP
-from .finding import Finding
-from .findings import Findings
+from ..rules.finding import Finding
 
 _AT_A_TIME = 0.2
 """Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
@@ -22,20 +22,20 @@ _ALWAYS, _NO_MORE = 0.5, 1.05
 threads together. Threads that sleep outside of a lock do so at the same time."""
 
 
-def beside_lock(lock: Finding, findings: Findings, duration: int) -> str:
+def beside_lock(lock: Finding, facts: Facts) -> str:
     """``The rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync.``; "" if nothing of it
     can hold others up.
 
-    ``lock``: a wait for a lock; ``duration``: of the trace, in ns. Names are unescaped (hostile).
+    ``lock``: a wait for a lock. Names are unescaped (hostile).
     """
     if lock.kind != LOCK or not lock.wall or len(lock.threads) < 2:
         return ""
-    places = findings.places_of(lock.threads)
+    places, duration = facts.places_of(lock.threads), facts.duration
     queued: dict[tuple[str, ...], int] = defaultdict(int)
     for place, time in places.items():
         if place.kind == CORE:
             queued[() if place.wait.nowhere else place.site.frames] += time
-    on_cpu = sum(findings.threads[thread].on_cpu for thread in lock.threads)
+    on_cpu = sum(facts.threads[thread].on_cpu for thread in lock.threads)
     found = [(on_cpu, "on a core", False), (sum(queued.values()), *_queued(queued))]
     blocked: dict[str, int] = defaultdict(int)
     slept: dict[str, int] = defaultdict(int)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ..facts.identity import kernel_ids
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..model.next_step import NextStep, Whom
+from ..rules.finding import CPU
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, Process, Wait
-from .finding import CPU
 
 _FEW = 4
 """Maximum number of processes given by id."""

@@ -1,23 +1,15 @@
-"""Groups threads and processes by name."""
+"""The threads of a row, by name."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Sequence
 
-from ..facts.contention import Contention, together
-from ..facts.identity import is_sum, number_of, processes_of
-from ..facts.thread_names import thread_pattern
+from ..base.units import count
+from ..facts.identity import is_sum, number_of, processes_of, shown_id
 from ..model import ThreadTimes
+from ..phrases.words import TOLD_APART, listed
 from .figures import TIDS, Who
-
-
-def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
-    """Number of threads by (process name, `thread_pattern`)."""
-    found: Counter[tuple[str, str]] = Counter()
-    for times in threads:
-        found[times.process, thread_pattern(times.thread, times.pid == times.tid)] += times.count
-    return found
 
 
 def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
@@ -35,12 +27,23 @@ def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
     return tuple(sorted(times.tid for times in threads if not is_sum(times.tid))[:TIDS])
 
 
-def by_name(processes: Iterable[Contention]) -> list[Contention]:
-    """Merges processes whose names differ only in a final number, in order of first occurrence."""
-    groups: dict[str, list[Contention]] = defaultdict(list)
-    for process in processes:
-        groups[thread_pattern(process.process, main=False)].append(process)
-    return [
-        together(members, members[0].process if len({member.process for member in members}) == 1 else pattern)
-        for pattern, members in groups.items()
-    ]
+def people(who: Sequence[Who], *, apart: bool = False) -> str:
+    """The waiting threads, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
+
+    ``apart``: there are others of these names, and few threads are named by id.
+    """
+    kinds: dict[str, list[Who]] = {}
+    for entry in who:
+        name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
+        # Thread 0 stands for lost time: nobody knows whose it is.
+        name = "not known whose" if entry.tids == (0,) else name
+        kinds.setdefault(name, []).append(entry)
+    return listed([_people(name, entries, apart) for name, entries in kinds.items()])
+
+
+def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
+    threads = sum(entry.threads for entry in entries)
+    tids = sorted(tid for entry in entries for tid in entry.tids)
+    if apart and threads == len(tids) <= TOLD_APART:
+        name += f" {', '.join(map(shown_id, tids))}"
+    return f"{count(threads)} × {name}" if threads > 1 else name

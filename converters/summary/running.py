@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from ..facts.groups import alike_of
 from ..facts.hot_sites import HotSite, hot_site
 from ..facts.identity import number_of, processes_of
 from ..facts.wait_sites import Sites
 from ..model import Profile, ThreadTimes
 from ..model.states import RUNNING
 from .figures import Running
-from .people import alike_of, who_of
+from .people import who_of
 
 ON_CPU = {"samples"}
 """Columns of samples other than their weight."""

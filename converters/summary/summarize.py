@@ -12,6 +12,9 @@ from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
 from ..facts.contention import contention_of
+from ..facts.facts import Beside, Facts
+from ..facts.gil import gil_shares
+from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of, with_own_ids
 from ..facts.idle_evidence import for_work, idle_by_evidence, with_evidence
@@ -20,7 +23,7 @@ from ..facts.standing import Standing, standing
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
-from ..facts.wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
+from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread, add_up_waits, merged_threads
 from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
@@ -30,7 +33,12 @@ from ..model.next_step import Whom
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..model.waits_for import has_wakers
-from .answer import Answer, answer, with_blame
+from ..phrases.gil import gil_sentence
+from ..phrases.sentences import all_of_cores
+from ..rules import gil_main
+from ..rules.crowd import pools_of_libraries
+from ..rules.ranking import Judgement, judge
+from .answer import answer, with_blame
 from .blockers import Blockers
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
@@ -40,8 +48,6 @@ from .critical import critical_of, critical_sentence
 from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
-from .findings import Findings
-from .gil import gil_sentence, gil_shares, held_up_main
 from .joined import answer_of_joined
 from .locks import holder_sentence
 from .next_command import (
@@ -56,11 +62,10 @@ from .next_command import (
 )
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
-from .people import alike_of, who_of
+from .people import who_of
 from .running import ON_CPU, add_up_running
 from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
-from .trouble import pools_of_libraries, trouble
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -98,15 +103,17 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
     evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
     stands = with_evidence(standing(sums, threads), evidence)
-    findings = Findings(sums, threads, stands, profile.duration_ns)
     contention = contention_of(profile)
+    gil = gil_shares(profile.gil, profile.threads)
+    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), names >= ON_CPU)
+    facts = Facts(sums, threads, stands, profile.duration_ns, beside)
+    judgement = judge(facts)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, whole_host=bool(stands.kernel))
-    waits = _group(sums, threads, stands, findings.still_pids, cores)
+    waits = _group(sums, threads, stands, facts.still_pids, cores)
     calls = add_up_calls(profile)
-    active = [times for thread, times in threads.items() if not findings.is_quiet(thread)]
+    active = [times for thread, times in threads.items() if not facts.is_quiet(thread)]
     idle = stands.idle | stands.still | for_work(sums)
-    troubles = trouble(contention, profile.threads, lambda: pools_of_libraries(profile))
     summary = Summary(
         title=profile.title,
         host=profile.host,
@@ -114,21 +121,21 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         duration_ns=profile.duration_ns,
         answer=(),
         processes=_processes(threads, stands, before),
-        times=_times([times for thread, times in threads.items() if thread != _LOST]),
+        times=_times([times for thread, times in threads.items() if thread != LOST]),
         active=_times(active),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
         running=running,
         weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
-        trouble=tuple(each.sentence for each in troubles),
+        trouble=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
         shared=shared_calls(profile),
         answers=tuple(profile.answers),
         locks=tuple(profile.locks),
-        gil=gil_shares(profile.gil, profile.threads),
+        gil=gil,
         critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
         blocking=blockers.blocking(idle) if blockers else None,
@@ -140,12 +147,12 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         return replace(summary, calls=(), events=events, answer=answer_of_events(events, profile.duration_ns))
     if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
-    told = answer(summary, findings, troubles)
+    told = answer(summary, facts, judgement)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     if running:
         step = after_samples(step, told, hot_function(profile), own, chosen)
     # A lock that says who has it knows more than who ended the wait.
-    blamed, of_gil = "", _of_gil(summary, told)
+    blamed, of_gil = "", _of_gil(summary, judgement)
     if blockers:
         others = blockers.blamed(idle)
         blamed = (
@@ -169,12 +176,11 @@ def _beside(locks: Sequence[LockTimes], of_gil: str) -> list[LockTimes]:
     return [lock for lock in locks if not (of_gil and lock.kind == GIL)]
 
 
-def _of_gil(summary: Summary, told: Answer) -> str:
-    """What ``told`` does not tell of Python's interpreter lock already."""
-    held = held_up_main(summary.gil)
-    if not held or held.sentence not in told.sentences:
-        return gil_sentence(summary.gil)
-    return gil_sentence(tuple(each for each in summary.gil if each.gil.pid != held.pid))
+def _of_gil(summary: Summary, judgement: Judgement) -> str:
+    """What the answer does not tell of Python's interpreter lock already."""
+    first = judgement.first
+    told = first.pids if first and first.rule == gil_main.RULE else frozenset()
+    return gil_sentence(tuple(each for each in summary.gil if each.gil.pid not in told))
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
@@ -210,8 +216,6 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, p
     return replace(summary, answer=(*minor, *told, *together), next_step=step)
 
 
-_LOST = (0, 0)
-"""The thread whose samples are lost time of others."""
 _Flags = tuple[bool, str, bool, bool]
 """A wait's (idle, idle_by, still, in_kernel)."""
 _Member = tuple[Thread, Place, Sum]
@@ -339,7 +343,7 @@ def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dic
     kernel = {pid for pid, _ in stands.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
-        if (pid, tid) == _LOST:
+        if (pid, tid) == LOST:
             continue
         if pid == tid or pid not in names:
             names[pid] = times.process

@@ -10,7 +10,7 @@ from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
 from .core_takers import sentence
 from .figures import NAMELESS, Running, Summary, Times, Wait
-from .phrases import people
+from .people import people
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

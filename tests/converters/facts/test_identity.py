@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters import pprof
+from stallscope.converters.facts import identity
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.readers.merging import merge
-from stallscope.converters.facts import identity
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.transforms.labels import merge_processes, root_name

@@ -3,12 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stallscope.converters.facts.standing import standing
-from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame, Profile, Stack
+from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary import answer
 from stallscope.converters.summary.figures import Wait
-from stallscope.converters.summary.findings import Findings
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     EXE,
@@ -20,6 +18,7 @@ from summary_profiles import (
     TOPK,
     Tracee,
     empty,
+    facts_of,
     idle_pool,
     kernel,
     model_case,
@@ -298,10 +297,8 @@ def test_the_thread_that_waits_most_is_the_victim() -> None:
     profile = empty()
     Tracee(profile, 7, "app", 7, "app").run(SECOND).wait(receiving("ask"), "interruptible", 9 * SECOND, 90)
     Tracee(profile, 8, "app", 8, "app").run(2 * SECOND).wait(receiving("ask"), "interruptible", 8 * SECOND, 90)
-    threads = merged_threads(profile.threads)
-    sums = add_up_waits(profile, threads)
-    found = Findings(sums, threads, standing(sums, threads), profile.duration_ns)
-    assert answer.answer(summarize(profile), found).victim == 7
+    facts = facts_of(profile)
+    assert answer.answer(summarize(profile), facts, judge(facts)).victim == 7
 
 
 def test_nothing_but_idle_threads() -> None:

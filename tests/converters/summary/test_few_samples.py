@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.summary.few_samples import are_few, shown_share
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, MS, SECOND, user
 

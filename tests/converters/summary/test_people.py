@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
+from stallscope.converters.facts.groups import alike_of
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.summary.figures import Who
-from stallscope.converters.summary.people import alike_of, who_of
+from stallscope.converters.summary.people import people, who_of
 
 
 def thread(pid: int, tid: int, name: str) -> ThreadTimes:
@@ -24,3 +26,28 @@ def test_numbered_threads_are_alike() -> None:
 def test_few_ids_are_told() -> None:
     (many,) = who_of([thread(1, tid, "pool") for tid in range(100, 2, -1)])
     assert (many.threads, many.tids) == (98, (3, 4, 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [
+        ([Who("demo", "worker", False, 8, 8)], "8 × demo/worker"),
+        ([Who("demo", "demo", True, 1, 1)], "demo (main)"),
+        ([Who("srv", f"pool-{i}", False, 1, 1) for i in range(3)] + [Who("srv", "srv", True, 1, 1)],
+         "3 × srv/pool-*, srv (main)"),
+        ([Who(name, name, True, 1, 1) for name in "abcde"], "a (main), b (main), c (main) and 2 more names"),
+        ([Who(name, name, True, 1, 1) for name in "abcd"], "a (main), b (main), c (main), d (main)"),
+    ],
+)  # fmt: skip
+def test_people(who: list[Who], expected: str) -> None:
+    assert people(who) == expected
+
+
+def test_people_are_told_apart() -> None:
+    two = [Who("srv", "pool-1", False, 1, 1, (9,)), Who("srv", "pool-2", False, 1, 1, (8,))]
+    assert people(two, apart=True) == "2 × srv/pool-* 8, 9"
+    assert people([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"
+
+
+def test_nobody_knows_whose_time_was_lost() -> None:
+    assert people([Who("[lost]", "[lost]", True, 1, 1, (0,))]) == "not known whose"

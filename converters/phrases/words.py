@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.units import count, duration, plural, share
+from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
+from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sites import GAP
 from ..facts.wait_sums import Thread
 from ..model import ThreadTimes
-from .few_samples import shown_share
-from .figures import Who
-from .finding import CPU, Finding
-from .people import alike_of
+from ..rules.finding import CPU, Finding
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),
@@ -29,7 +28,7 @@ _KNOWN_LOCKS = {
     "ProcSleep": "a lock of PostgreSQL",
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }
-_TOLD_APART = 2
+TOLD_APART = 2
 """Up to this many of a larger number of similar threads are named by id."""
 _MOST, _FAIR = 0.6, 1.6
 """One of several threads is named if it has this share of their time, and so many times its fair share."""
@@ -108,7 +107,7 @@ class Phrases:
         if all_ == alike:
             number = "" if alike == 1 else f"{count(alike)} "
             return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
-        if len(threads) > _TOLD_APART or any(is_sum(tid) for _, tid in threads):
+        if len(threads) > TOLD_APART or any(is_sum(tid) for _, tid in threads):
             return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}"
         ids = ", ".join(shown_id(tid) for _, tid in sorted(threads))
         kind = "pid" if names[0] == "main" else "tid"
@@ -191,28 +190,6 @@ def _alone(finding: Finding) -> str:
         return ""
     whose = f"pid {shown_id(pid)}" if pid == tid else f"tid {shown_id(tid)}"
     return f"; {share(finding.most, finding.time)} of it in {whose} alone"
-
-
-def people(who: Sequence[Who], *, apart: bool = False) -> str:
-    """The waiting threads, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
-
-    ``apart``: there are others of these names, and few threads are named by id.
-    """
-    kinds: dict[str, list[Who]] = {}
-    for entry in who:
-        name = f"{entry.process} (main)" if entry.main else f"{entry.process}/{entry.pattern}"
-        # Thread 0 stands for lost time: nobody knows whose it is.
-        name = "not known whose" if entry.tids == (0,) else name
-        kinds.setdefault(name, []).append(entry)
-    return listed([_people(name, entries, apart) for name, entries in kinds.items()])
-
-
-def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
-    threads = sum(entry.threads for entry in entries)
-    tids = sorted(tid for entry in entries for tid in entry.tids)
-    if apart and threads == len(tids) <= _TOLD_APART:
-        name += f" {', '.join(map(shown_id, tids))}"
-    return f"{count(threads)} × {name}" if threads > 1 else name
 
 
 def listed(names: Sequence[str], limit: int = 3) -> str:

@@ -1,18 +1,32 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
 from stallscope.converters.facts.contention import contention_of
+from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.wait_sums import merged_threads
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.model.processes import CpuLimit
-from stallscope.converters.summary.trouble import pools_of_libraries, trouble
+from stallscope.converters.phrases.sentences import all_of_cores
+from stallscope.converters.rules.crowd import pools_of_libraries
+from stallscope.converters.rules.ranking import judge
+from stallscope.converters.rules.verdict import Verdict
+
+
+def verdicts(made: Profile, pools_in: Callable[[], Collection[int]] | None = None) -> list[Verdict]:
+    beside = Beside(made.threads, contention_of(made), pools=pools_in)
+    of = merged_threads(made.threads)
+    facts = Facts({}, of, standing({}, of), made.duration_ns, beside)
+    return [verdict for verdict in judge(facts).verdicts if verdict.rule in ("quota", "crowd", "pool-anew")]
 
 
 def told(made: Profile) -> tuple[str, ...]:
-    return tuple(each.sentence for each in trouble(contention_of(made), made.threads))
+    return all_of_cores(verdicts(made))
 
 
 def test_nothing_to_say() -> None:
@@ -233,8 +247,8 @@ def test_a_quota_in_a_trace_without_a_length() -> None:
 def test_a_crowd_that_a_quota_stops_is_told_once() -> None:
     made = crowd(1)
     made.processes[0].limits = (HALF,)
-    (only,) = trouble(contention_of(made), made.threads)
-    assert only.sentence.startswith("A quota throttles train")
+    (only,) = verdicts(made)
+    assert all_of_cores([only])[0].startswith("A quota throttles train")
     assert only.pids == {1000}
     assert only.time == contention_of(made)[0].runnable
 
@@ -242,14 +256,14 @@ def test_a_crowd_that_a_quota_stops_is_told_once() -> None:
 def test_variables_that_are_not_set_are_a_hint_only_for_libraries_that_read_them() -> None:
     made = crowd(2, environment={})
     pids = {each.pid for each in made.processes}
-    (without,) = trouble(contention_of(made), made.threads, tuple)
-    assert "Environment" not in without.sentence
-    (some,) = trouble(contention_of(made), made.threads, lambda: {min(pids)})
-    assert some.sentence.endswith("are not set.")
+    (without,) = verdicts(made, tuple)
+    assert "Environment" not in all_of_cores([without])[0]
+    (some,) = verdicts(made, lambda: {min(pids)})
+    assert all_of_cores([some])[0].endswith("are not set.")
     for each in made.processes:
         each.environment = {"OMP_NUM_THREADS": "8"}
-    (told_anyway,) = trouble(contention_of(made), made.threads, tuple)
-    assert "OMP_NUM_THREADS=8" in told_anyway.sentence
+    (told_anyway,) = verdicts(made, tuple)
+    assert "OMP_NUM_THREADS=8" in all_of_cores([told_anyway])[0]
 
 
 def test_libraries_with_pools() -> None:

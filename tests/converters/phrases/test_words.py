@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.model import ThreadTimes
-from stallscope.converters.summary.figures import Who
-from stallscope.converters.summary.finding import Finding
-from stallscope.converters.summary.phrases import Phrases, chain, people
+from stallscope.converters.phrases.words import Phrases, chain
+from stallscope.converters.rules.finding import Finding
 from summary_profiles import place_of
 
 MS = 1_000_000
@@ -143,27 +142,6 @@ def test_ways_to_one_lock_are_told_together() -> None:
     assert chain(Finding("lock", (), 1, 1, places)) == "a, b, c and 3 more names → pthread_mutex_lock"
 
 
-@pytest.mark.parametrize(
-    ("who", "expected"),
-    [
-        ([Who("demo", "worker", False, 8, 8)], "8 × demo/worker"),
-        ([Who("demo", "demo", True, 1, 1)], "demo (main)"),
-        ([Who("srv", f"pool-{i}", False, 1, 1) for i in range(3)] + [Who("srv", "srv", True, 1, 1)],
-         "3 × srv/pool-*, srv (main)"),
-        ([Who(name, name, True, 1, 1) for name in "abcde"], "a (main), b (main), c (main) and 2 more names"),
-        ([Who(name, name, True, 1, 1) for name in "abcd"], "a (main), b (main), c (main), d (main)"),
-    ],
-)  # fmt: skip
-def test_people(who: list[Who], expected: str) -> None:
-    assert people(who) == expected
-
-
-def test_people_are_told_apart() -> None:
-    two = [Who("srv", "pool-1", False, 1, 1, (9,)), Who("srv", "pool-2", False, 1, 1, (8,))]
-    assert people(two, apart=True) == "2 × srv/pool-* 8, 9"
-    assert people([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"
-
-
 def test_long_ways_to_one_call_are_told_by_the_longest_and_counted() -> None:
     one, other = ("serve", "load", "openSync", "…", "open"), ("emit", "Open", "…", "uv__fs_work", "open")
     places = tuple(place_of(way, "wait_for_partner") for way in (one, other))
@@ -180,7 +158,3 @@ def test_several_functions_of_the_kernel_are_not_one() -> None:
     places = tuple(place_of(("save", "fsync"), name, "uninterruptible") for name in ("folio_wait_bit", "bit_wait_io"))
     sentence = phrases(thread(1, 1)).sentence(Finding("held", ((1, 1),), 9 * MS, 10 * MS, places, 3, 5 * MS))
     assert "is blocked in save → fsync (3 waits" in sentence
-
-
-def test_nobody_knows_whose_time_was_lost() -> None:
-    assert people([Who("[lost]", "[lost]", True, 1, 1, (0,))]) == "not known whose"

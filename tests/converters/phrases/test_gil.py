@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
+from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.gil import GilShare, gil_shares
+from stallscope.converters.facts.standing import standing
 from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.gil import GilThread, GilTimes
-from stallscope.converters.summary.gil import gil_sentence, gil_shares, held_up_main
+from stallscope.converters.phrases.gil import gil_sentence, held_up_main
+from stallscope.converters.rules.gil_main import find
+from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, SECOND, Tracee, empty, user
 
@@ -101,21 +107,30 @@ def test_the_lines_of_a_function_are_added_up() -> None:
     assert sentence(gil(holders=having)).endswith("has it, most often in load → tokenise.")
 
 
+def verdicts(shares: Sequence[GilShare]) -> list[Verdict]:
+    return find(Facts({}, {}, standing({}, {}), 1000, Beside(gil=shares)))
+
+
+def said(verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, GilShare)
+    return held_up_main(verdict.detail)
+
+
 def test_a_main_thread_that_is_held_up() -> None:
-    held = held_up_main(gil_shares([gil()], threads()))
-    assert held and held.pid == 7
-    assert held.sentence == (
+    (held,) = verdicts(gil_shares([gil()], threads()))
+    assert held.pids == {7}
+    assert said(held) == (
         "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock (GIL), "
         "66.7 % of that while thread loader (tid 9) has it, most often in main → train.py:3 hog."
     )
     several = gil()
     several.waiters.append(GilThread("loader", 9, 10, 1))
-    held = held_up_main(gil_shares([several], threads()))
-    assert held and "; of all such waits of this process, 66.7 % while thread loader" in held.sentence
+    (held,) = verdicts(gil_shares([several], threads()))
+    assert "; of all such waits of this process, 66.7 % while thread loader" in said(held)
     others = gil()
     others.waiters = [GilThread("loader", 9, 300, 1)]
     for of, walls in ((others, 500), (gil(), 601), (gil(), 0)):
-        assert held_up_main(gil_shares([of], threads(wall=walls))) is None
+        assert verdicts(gil_shares([of], threads(wall=walls))) == []
 
 
 def test_a_main_thread_that_is_held_up_comes_first() -> None:
@@ -133,10 +148,9 @@ def test_a_main_thread_that_is_held_up_comes_first() -> None:
         ThreadTimes(7, "train.py", 8, "python3", 500, 100, 400, {}),
     ]
     profile = Profile(columns, waits, duration_ns=500, threads=of, gil=[gil()])
-    held = held_up_main(gil_shares([gil()], of))
+    (held,) = verdicts(gil_shares([gil()], of))
     summary = summarize(profile)
-    assert held
-    assert summary.answer[0] == held.sentence
+    assert summary.answer[0] == said(held)
     assert sum("(GIL)" in each for each in summary.answer) == 1
     assert "waiting for a core" in summary.answer[1]
     assert summary.next_step and summary.next_step.command.startswith("trace-wakeup")

@@ -1,0 +1,154 @@
+"""What rules look at: the threads of one profile, their times and waits, and what is known of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..model import ThreadTimes
+from . import thresholds
+from .contention import Contention
+from .coordinators import coordinators
+from .gil import GilShare
+from .standing import Standing, only_waits
+from .thread_names import thread_pattern
+from .wait_kinds import HALTED
+from .wait_sums import Place, Sum, Sums, Thread
+
+NOWHERE: Mapping[Place, Sum] = {}
+"""The waits of a thread that has none."""
+
+
+class Beside(NamedTuple):
+    """What is known beside the times and waits of threads."""
+
+    accounts: Sequence[ThreadTimes] = ()
+    """Of all threads, also both of a thread id that was used twice; empty: those of the threads."""
+    contention: Sequence[Contention] = ()
+    gil: Sequence[GilShare] = ()
+    pools: Callable[[], Collection[int]] | None = None
+    """Finds the processes with libraries whose number of threads variables set, which takes long; None: not known."""
+    has_samples: bool = False
+    """It is known where threads run."""
+
+
+class Facts:
+    """Of one profile. What follows from the times and waits of threads is found out once."""
+
+    def __init__(
+        self,
+        sums: Sums,
+        threads: dict[Thread, ThreadTimes],
+        standing: Standing,
+        duration: int,
+        beside: Beside = Beside(),  # noqa: B008 (it never changes)
+    ) -> None:
+        """``duration``: of the trace, in ns."""
+        self.sums, self.threads, self.standing, self.duration = sums, threads, standing, duration
+        self.accounts = beside.accounts or tuple(threads.values())
+        self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
+        self.has_samples = beside.has_samples
+        self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
+        self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
+        """Processes in which no thread moved."""
+        self.own = [thread for thread in threads if thread not in standing.kernel]
+        """Threads of user space; all, if only kernel threads were traced."""
+        self._processes = {thread: thread_pattern(times.process, main=False) for thread, times in threads.items()}
+        self.process_names = {self.process_of(thread) for thread in self.own}
+        self.at_work = self._pids_at_work()
+        """Processes that do something."""
+        self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
+        self._working = {each for each in self.own if each not in standing.idle and self._waits_at_work(each)}
+        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working, standing.quiet)}
+
+    def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
+        """Its waits by place."""
+        return self.sums.get(thread, NOWHERE)
+
+    def process_of(self, thread: Thread) -> str:
+        """The name of its process, without a final number."""
+        return self._processes[thread]
+
+    def name_of(self, thread: Thread) -> str:
+        """Its name without a final number; that of main threads is one."""
+        return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
+
+    def is_idle(self, thread: Thread) -> bool:
+        """Whether it is known to wait for work."""
+        return thread in self.standing.idle
+
+    def is_quiet(self, thread: Thread) -> bool:
+        """Whether it spends nearly all its time in one wait that others end."""
+        places = self.standing.quiet.get(thread, ())
+        return bool(places) and only_waits(self.threads[thread], self.sums[thread], places)
+
+    def are_still(self, threads: Iterable[Thread]) -> bool:
+        """Whether none of them moved."""
+        return self.standing.still.issuperset(threads)
+
+    def _waits_at_work(self, thread: Thread) -> bool:
+        """Whether it mostly waits, but not always in one place."""
+        times = self.threads[thread]
+        return (times.on_cpu + times.runnable) * 2 < times.wall and not self.is_quiet(thread)
+
+    def _pids_at_work(self) -> frozenset[int]:
+        on_cpu: dict[int, int] = defaultdict(int)
+        switches: dict[int, int] = defaultdict(int)
+        for thread in self.own:
+            on_cpu[thread[0]] += self.threads[thread].on_cpu
+            switches[thread[0]] += sum(total.count for total in self.waits_of(thread).values())
+        least = thresholds.AT_WORK_SWITCHES * self.duration / 1e9
+        enough = thresholds.AT_WORK_CPU * self.duration
+        return frozenset(pid for pid in on_cpu if on_cpu[pid] >= enough or switches[pid] >= least)
+
+    def mains(self) -> list[Thread]:
+        """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a
+        main thread that only waits for the end of others, the threads of its process that are at work."""
+        own = [thread for thread in self.own if not self.is_idle(thread)]
+        mains = [thread for thread in own if self.is_main(thread)] or own
+        moving = [thread for thread in mains if thread[0] not in self.still_pids]
+        return [thread for thread in moving if thread[0] in self.at_work] or moving or mains
+
+    def is_main(self, thread: Thread) -> bool:
+        """Whether what holds this thread up holds up its process."""
+        if thread[0] in self._led_by_workers:
+            return thread in self._working and thread[0] != thread[1]
+        return thread[0] == thread[1]
+
+    @property
+    def least_for_cores(self) -> float:
+        """ns: a problem with cores that costs less is none of all that was traced."""
+        return thresholds.MATTERS_FOR_HOST * sum(each.on_cpu + each.runnable for each in self.contention)
+
+    @property
+    def is_whole_host(self) -> bool:
+        """Whether threads of the kernel were traced, too."""
+        return bool(self.standing.kernel)
+
+    def are_slight(self, threads: Iterable[Thread]) -> bool:
+        """Whether the whole host is traced and the processes of these threads hardly use a core: most wait for work."""
+        pids = {pid for pid, _ in threads}
+        on_cpu = sum(times.on_cpu for (pid, _), times in self.threads.items() if pid in pids)
+        return self.is_whole_host and on_cpu < thresholds.SLIGHT * self.duration * len(pids)
+
+    def where_of(self, pid: int) -> tuple[str, Place | None]:
+        """The name of a process, and where its main thread (or its first one) waits most; None: nobody knows."""
+        thread = min((thread for thread in self.threads if thread[0] == pid), key=lambda each: (each[1] != pid, each))
+        places = self.waits_of(thread)
+        place = max(places, key=lambda place: (places[place].time, place), default=None)
+        is_told = place is not None and (place.kind == HALTED or not place.wait.nowhere)
+        return self.process_of(thread), place if is_told else None
+
+    def places_of(self, threads: Iterable[Thread]) -> dict[Place, int]:
+        """The time of these threads' waits, in ns."""
+        found: dict[Place, int] = defaultdict(int)
+        for thread in threads:
+            for place, total in self.waits_of(thread).items():
+                found[place] += total.time
+        return found
+
+    def wall_of(self, threads: Iterable[Thread]) -> int:
+        """ns that these threads were traced for; 0: not known of all."""
+        walls = [self.threads[thread].wall for thread in threads]
+        return sum(walls) if all(walls) else 0

@@ -1,0 +1,31 @@
+"""What is known of a share that samples show: p of n samples has a standard error of sqrt(p * (1 - p) / n)."""
+
+from __future__ import annotations
+
+from ..base.units import share
+
+FEW = 10
+"""Fewer samples show next to nothing."""
+_ROUGH = 0.02
+"""Standard error from which a share is told without decimals."""
+
+
+def shown_share(samples: int, part: int, whole: int) -> str:
+    """``part`` of ``whole``, by this number of samples in ``part``: ``about 79 %`` if they are few. 0: it is exact."""
+    if not samples or not 0 < part <= whole:
+        return share(part, whole)
+    of = _number(samples, part, whole)
+    # Not 0 or 1, which few samples do not show.
+    probable = (samples + 1) / (of + 2)
+    rough = (probable * (1 - probable) / of) ** 0.5 >= _ROUGH
+    return f"about {100 * part / whole:.0f} %" if rough else share(part, whole)
+
+
+def are_few(samples: int, part: int, whole: int) -> bool:
+    """Whether ``whole`` has too few samples to say what part of it is."""
+    return not 0 < part <= whole or _number(samples, part, whole) < FEW
+
+
+def _number(samples: int, part: int, whole: int) -> float:
+    """How many ``whole`` has."""
+    return samples * whole / part

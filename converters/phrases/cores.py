@@ -1,0 +1,86 @@
+"""Verdicts on cores in words: quotas, crowds, pools made anew. Names are unescaped (hostile)."""
+
+from __future__ import annotations
+
+from ..base.units import duration, share
+from ..facts.contention import SECOND, Contention
+from ..model.processes import THREAD_VARIABLES
+from ..rules.crowd import Crowd, shown
+from ..rules.pool_anew import Pool
+from ..rules.quota import Throttled
+
+_ALWAYS_NAMED = 4
+"""This many of the first `THREAD_VARIABLES` are named even if unset."""
+
+
+def quota(throttled: Throttled) -> str:
+    """``A quota throttles train: control group … may use 2 cores, and used that up in 40.0 % of its periods …``"""
+    limit, groups = throttled
+    names = ", ".join(map(shown, groups[:3])) + (" and others" if len(groups) > 3 else "")
+    trace = groups[0].duration
+    used_up = share(limit.throttled_periods, limit.periods)
+    text = f"A quota throttles {names}: control group {limit.cgroup} may use {_cores(limit.cores)}"
+    text += f", and used that up in {used_up} of its periods of {duration(limit.period_us * 1000)}"
+    text += f"; it was stopped for {duration(limit.throttled_ns)}"
+    return f"{text} of the {duration(trace)} traced (all cores added up)." if trace else f"{text}."
+
+
+def crowd(found: Crowd) -> str:
+    """``The threads of 2 × train outnumber the cores: …``"""
+    group = found.group
+    assert group.wanted is not None and group.allowed is not None
+    names = [*found.names, *(["others"] if found.more else [])]
+    whom = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    if found.others_have_cores:
+        return (
+            f"Others have most of the cores: the threads of {whom} want {group.wanted:.1f} on average, and get "
+            f"{group.on_cpu / group.span:.1f} of the {_cores(group.allowed)} that they may use; "
+            f"{share(group.runnable, group.wall)} of their time they wait for one."
+        )
+    by_quota = "" if group.allowed >= len(group.cpus) else " by quota"
+    hint = f" {_environment(group)}" if found.has_variables else ""
+    return (
+        f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
+        f"{_cores(group.allowed)} may be used{by_quota}; {share(group.runnable, group.wall)} of their time they wait "
+        f"for one.{hint}"
+    )
+
+
+def _environment(group: Contention) -> str:
+    """The processes' variables for numbers of threads."""
+    known = [each for each in group.environments if each is not None]
+    if not known:
+        return f"Environment: {THREAD_VARIABLES[0]} and its like could not be read."
+    if not any(known):
+        return f"Environment: {THREAD_VARIABLES[0]} and its like are not set."
+    told, missing = [], []
+    for i, name in enumerate(THREAD_VARIABLES):
+        values = sorted({each[name] for each in known if name in each})
+        if values:
+            some = [f"{name}={value}" for value in values[:3]] + (["others"] if len(values) > 3 else [])
+            everywhere = all(name in each for each in known)
+            told.append(" or ".join(some if everywhere else [*some, "not set"]))
+        elif i < _ALWAYS_NAMED:
+            missing.append(name)
+    unset = [f"{', '.join(missing)} not set"] if missing else []
+    return f"Environment: {'; '.join([*told, *unset])}."
+
+
+def pool_anew(pool: Pool) -> str:
+    """``train makes its threads anew all the time: …``"""
+    creators = pool.creators
+    by = f" by {_creator(next(iter(creators)))}" if len(creators) == 1 and "" not in creators else ""
+    return (
+        f"{pool.process} makes its threads anew all the time: {pool.threads * SECOND / pool.trace:,.0f} threads named "
+        f"{pool.thread} a second are created{by} and end after {duration(pool.wall // pool.threads)} on average. "
+        "A pool that is made once and kept saves that."
+    )
+
+
+def _creator(pattern: str) -> str:
+    return "the main thread" if pattern == "main" else pattern
+
+
+def _cores(number: float) -> str:
+    text = f"{number:.2f}".rstrip("0").rstrip(".")
+    return "1 core" if text == "1" else f"{text} cores"

@@ -1,0 +1,139 @@
+"""The sentence of each rule's verdicts. Names are unescaped (hostile)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from ..base.units import plural
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.gil import GilShare
+from ..facts.wait_kinds import HALTED
+from ..facts.wait_sums import Place
+from ..rules import busy, crowd, deadlock, for_others, gil_main, held_up, herd, longest, pool_anew, quota, workers
+from ..rules.crowd import Crowd
+from ..rules.finding import Finding
+from ..rules.pool_anew import Pool
+from ..rules.quota import Throttled
+from ..rules.verdict import Verdict
+from . import cores, gil
+from .words import Phrases, listed, on_cores
+
+_OF_CORES = 2
+"""Maximum of sentences for each rule on cores."""
+_PLACES = 3
+"""Maximum of still processes' places; beyond it, only names."""
+
+
+class Sentences:
+    """For the verdicts of one profile."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.words = Phrases(facts.threads)
+
+    def of(self, verdict: Verdict) -> str:
+        """What is said of a verdict."""
+        return _BY_RULE[verdict.rule](self, verdict)
+
+    def waits(self, verdict: Verdict) -> str:
+        """``84.2 % of the time of … is blocked in …; meanwhile …``"""
+        return self.words.sentence(_finding(verdict), verdict.cause or verdict.effect)
+
+    def herd(self, verdict: Verdict) -> str:
+        """``The 16 worker threads of app are woken 1,000 times a second each, …``"""
+        sentence = self.words.herd(_finding(verdict), self._facts.duration)
+        return sentence[:1].upper() + sentence[1:]
+
+    def deadlock(self, verdict: Verdict) -> str:
+        """``2 threads of app (a, b) did not move at all, each of them waiting for a lock, …``"""
+        finding, threads = _finding(verdict), self._facts.threads
+        names = [threads[thread].thread for thread in sorted(finding.threads)]
+        whom = f"{plural(len(names), 'thread')} of {threads[finding.threads[0]].process} ({listed(names)})"
+        ways = list(dict.fromkeys(" → ".join(place.site.frames) for place in finding.places))
+        return (
+            f"{whom} did not move at all, each of them waiting for a lock, in {listed(ways)}: "
+            "a deadlock, if they hold each other's."
+        )
+
+    def busy(self, verdict: Verdict) -> str:
+        """``20.0 % of the time of all 8 threads is on a core, 5.0 % is waiting for one.``"""
+        detail = verdict.detail
+        assert isinstance(detail, busy.Busy)
+        first, whole = detail.groups[0], sum(each.time for each in detail.groups)
+        if len(detail.groups) > 1 and first.time >= thresholds.MOSTLY_ONE * whole and first.wall:
+            return self.words.sentence(first)
+        whom = everyone(detail.everyone)
+        if detail.threads != detail.everyone:
+            one = detail.everyone - detail.threads == 1
+            others = "the other one only waits" if one else "the others only wait"
+            whom = f"{detail.threads} of {plural(detail.everyone, 'thread')} ({others})"
+        return f"{on_cores(whom, detail.on_cpu, detail.runnable, detail.wall)}."
+
+    def still(self, verdicts: Sequence[Verdict]) -> str:
+        """``2 processes did not move: 2 × app (in main → read).``; "" if there are none."""
+        places: dict[str, list[int]] = defaultdict(list)
+        names: dict[str, list[int]] = defaultdict(list)
+        for pid in (pid for verdict in verdicts for pid in sorted(verdict.pids)):
+            name, place = self._facts.where_of(pid)
+            where = ""
+            if place:
+                where = (
+                    "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
+                )
+            places[f"{name} ({where})" if where else name].append(pid)
+            names[name].append(pid)
+        told = places if len(places) <= _PLACES else names
+        by_number = sorted(told.items(), key=lambda entry: -len(entry[1]))
+        texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
+        number = sum(map(len, told.values()))
+        return f"{plural(number, 'process')} did not move: {listed(texts)}." if number else ""
+
+
+def _where(place: Place) -> str:
+    return "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
+
+
+def everyone(threads: int) -> str:
+    """``all 8 threads``"""
+    return {1: "the thread", 2: "both threads"}.get(threads, f"all {threads} threads")
+
+
+def all_of_cores(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """What verdicts on quotas, crowds and pools say, in this order: two of each."""
+    found = {rule: list[Verdict]() for rule in (quota.RULE, crowd.RULE, pool_anew.RULE)}
+    for verdict in verdicts:
+        if verdict.rule in found:
+            found[verdict.rule].append(verdict)
+    return tuple(_of_cores(verdict) for of in found.values() for verdict in of[:_OF_CORES])
+
+
+def _of_cores(verdict: Verdict) -> str:
+    detail = verdict.detail
+    if isinstance(detail, Throttled):
+        return cores.quota(detail)
+    if isinstance(detail, Crowd):
+        return cores.crowd(detail)
+    assert isinstance(detail, Pool)
+    return cores.pool_anew(detail)
+
+
+def _gil(_: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, GilShare)
+    return gil.held_up_main(verdict.detail)
+
+
+def _finding(verdict: Verdict) -> Finding:
+    assert verdict.finding
+    return verdict.finding
+
+
+_BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
+    deadlock.RULE: Sentences.deadlock,
+    gil_main.RULE: _gil,
+    **dict.fromkeys((quota.RULE, crowd.RULE, pool_anew.RULE), lambda _, verdict: _of_cores(verdict)),
+    herd.RULE: Sentences.herd,
+    **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
+    busy.RULE: Sentences.busy,
+}

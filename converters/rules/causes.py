@@ -1,0 +1,128 @@
+"""What those do for whom others wait: threads of the same process, peers, or who comes last at a barrier."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_sums import Place, Thread
+from .finding import CPU, Finding, Key, running, waiting
+
+
+def cause_of(facts: Facts, effect: Finding) -> Finding | None:
+    """What the threads that may end this wait do meanwhile; None if none was found."""
+    asked = _asked(facts, effect)
+    if asked is None:
+        return None
+    found = _stragglers(facts, effect) or _causes(facts, asked, own_kinds(effect.kind))
+    # The cause of a wait is occupied for a good part of that time.
+    each = effect.time / len(effect.threads)
+    found = [cause for cause in found if cause.time >= thresholds.CAUSE * each]
+    return max(found, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
+
+
+def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
+    """The threads that may end it; None for waits that no other thread ends."""
+    waiting_ = set(effect.threads)
+    if effect.kind in (THREAD, SLEEP):
+        asked = [thread for thread in facts.own if thread[0] in effect.pids]
+    elif effect.kind in (PEER, CHILD):
+        mine = {facts.process_of(thread) for thread in waiting_}
+        few = len(facts.process_names) <= thresholds.RELATED_NAMES
+        asked = [thread for thread in facts.own if few or facts.process_of(thread) in mine]
+        asked = [thread for thread in asked if thread[0] not in effect.pids]
+    else:
+        return None
+    return [thread for thread in asked if thread not in waiting_]
+
+
+def own_kinds(effect: str) -> tuple[str, ...]:
+    """What may keep a waited-for thread busy."""
+    if effect == SLEEP:
+        return (CPU,)
+    own = (CPU, SLEEP, LOCK, HELD, HALTED)
+    # Others of the same process may wait for something outside of it.
+    return (*own, PEER, CHILD) if effect == THREAD else own
+
+
+def without(facts: Facts, effect: Finding, others: Finding) -> Finding:
+    """``effect`` without the threads of ``others``, if any are left."""
+    members = {
+        thread: [place for place in effect.places if place in facts.sums[thread]]
+        for thread in effect.threads
+        if thread not in others.threads
+    }
+    left = waiting(facts, effect.kind, members, least=0) if members else None
+    return left or effect
+
+
+def _stragglers(facts: Facts, effect: Finding) -> list[Finding]:
+    """Threads that those of ``effect`` wait for, by what they do themselves."""
+    victim = effect.threads[0]
+    mine = facts.process_of(victim)
+    alike = [each for each in facts.own if each[0] == each[1] and facts.process_of(each) == mine]
+    late = last_of_all(facts, effect, alike if victim in alike else [])
+    return _causes(facts, late, own_kinds(PEER))
+
+
+def last_of_all(facts: Facts, effect: Finding, alike: Sequence[Thread]) -> list[Thread]:
+    """Threads with much more time of their own than the longest waiter. Ranks of a job wait for each other, whichever
+    thread delivers the message: those ``alike``, main threads of similar processes. At a barrier of threads these are
+    among the threads of ``effect``: the last one waits there, too, while the others wake, but seldom."""
+    victim = effect.threads[0]
+    asked = dict.fromkeys(alike)
+    if effect.kind == THREAD:
+        seldom = thresholds.LATE_WAITS * _share_in(facts, effect, victim)
+        asked |= {each: None for each in effect.threads if _share_in(facts, effect, each) <= seldom}
+    kinds = own_kinds(PEER)
+    least = max(thresholds.CAUSE, thresholds.LATE_TIMES * _own_share(facts, victim, kinds))
+    return [each for each in asked if _own_share(facts, each, kinds) > least]
+
+
+def _share_in(facts: Facts, effect: Finding, thread: Thread) -> float:
+    """Share of its time spent in the places of ``effect``."""
+    wall, of = facts.threads[thread].wall, facts.waits_of(thread)
+    return sum(of[place].time for place in effect.places if place in of) / wall if wall else 0
+
+
+def _own_share(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> float:
+    """Share of its time spent running or in these kinds of waits."""
+    times = facts.threads[thread]
+    waits = sum(total.time for place, total in facts.waits_of(thread).items() if place.kind in kinds)
+    return (times.on_cpu + waits) / times.wall if times.wall else 0
+
+
+def _causes(facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...]) -> list[Finding]:
+    groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
+    runs: dict[Key, list[Thread]] = defaultdict(list)
+    for thread in asked:
+        if facts.is_idle(thread) or not facts.threads[thread].wall:
+            continue
+        kind, places = _mostly(facts, thread, kinds)
+        key = facts.process_of(thread), facts.name_of(thread), kind
+        if kind == CPU:
+            runs[key].append(thread)
+        elif places:
+            groups[key][thread] = places
+    found = [running(facts, members) for members in runs.values()]
+    found += [made for key, members in groups.items() if (made := waiting(facts, str(key[2]), members))]
+    return [cause for cause in found if cause.wall and cause.time >= thresholds.CAUSE * cause.wall]
+
+
+def _mostly(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
+    """What a thread does most: run, or wait in one of these kinds."""
+    times = facts.threads[thread]
+    of: dict[str, int] = defaultdict(int)
+    places: dict[str, list[Place]] = defaultdict(list)
+    for place, total in facts.waits_of(thread).items():
+        if place.kind in kinds:
+            of[place.kind] += total.time
+            places[place.kind].append(place)
+    if CPU in kinds:
+        # Waiting for a core counts half as its own work.
+        of[CPU] = times.on_cpu + times.runnable // 2
+    most = max(of, key=lambda kind: (of[kind], kind), default=CORE)
+    return most, places[most]

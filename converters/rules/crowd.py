@@ -1,0 +1,120 @@
+"""More threads want to run than there are cores for them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.contention import Contention, together
+from ..facts.facts import Facts
+from ..facts.groups import by_name
+from ..model import Profile
+from .verdict import CORES, Verdict
+
+RULE = "crowd"
+_LIBRARIES = ("gomp", "iomp", "omp", "mkl", "openblas", "cblas", "blas", "blis", "numexpr", "torch", "tbb")
+_ANYWHERE = ("numexpr", "rayon")
+"""Names of files that read `THREAD_VARIABLES`: after ``lib`` at their beginning; anywhere."""
+
+
+_Found = tuple[Contention, tuple[str, ...], bool]
+"""All of them together, their names, and whether there are more."""
+
+
+class Crowd(NamedTuple):
+    """The detail of such a verdict. Names are unescaped (hostile)."""
+
+    group: Contention
+    """All of them together."""
+    names: tuple[str, ...]
+    more: bool
+    """There are more names."""
+    others_have_cores: bool
+    """They get much less than the cores that they may use."""
+    has_variables: bool
+    """The variables that set numbers of threads are a hint."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for each program, or for those that share cores; those that wait for longest first."""
+    groups = by_name(facts.contention)
+    crowds: list[_Found] = [(group, (shown(group),), False) for group in groups if _is_crowd(group)]
+    # Different programs may share the same cores.
+    clusters: dict[frozenset[int], list[Contention]] = defaultdict(list)
+    for group in groups:
+        if not _is_crowd(group):
+            clusters[group.cpus].append(group)
+    crowds += [crowd for cluster in clusters.values() if (crowd := _crowd_of(cluster))]
+    crowds.sort(key=lambda crowd: -crowd[0].runnable)
+    return [_verdict(facts, *crowd) for crowd in crowds if crowd[0].runnable >= facts.least_for_cores]
+
+
+def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool) -> Verdict:
+    assert group.allowed is not None
+    by_quota = group.allowed < len(group.cpus)
+    taken = not by_quota and group.on_cpu < thresholds.CORES_TAKEN * group.allowed * group.span
+    hint = not taken and _has_hint(facts, group)
+    detail = Crowd(group, names, more, taken, hint)
+    return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
+
+
+def _crowd_of(cluster: Sequence[Contention]) -> _Found | None:
+    """The members that want much of the shared cores, and their names; None if they are no crowd."""
+    total = sum(group.on_cpu + group.runnable for group in cluster)
+    members = sorted(
+        (group for group in cluster if group.on_cpu + group.runnable >= thresholds.CROWD_MEMBER * total),
+        key=lambda group: -group.on_cpu - group.runnable,
+    )
+    if len(members) < 2:
+        return None
+    crowd = together(members, "")
+    return (crowd, tuple(map(shown, members[:3])), len(members) > 3) if _is_crowd(crowd) else None
+
+
+def _is_crowd(group: Contention) -> bool:
+    wanted = group.wanted
+    if wanted is None or group.allowed is None or group.threads <= group.allowed or group.threads < 2:
+        return False
+    busy = group.on_cpu + group.runnable
+    return (
+        wanted >= thresholds.CROWDED * group.allowed
+        and group.runnable >= thresholds.CROWD_WAITS * busy
+        and group.runnable >= thresholds.CROWD_CORE * group.span
+    )
+
+
+def _has_hint(facts: Facts, group: Contention) -> bool:
+    """Whether variables that set numbers of threads may help: those that are not set, only where a library would read
+    them."""
+    if group.wanted is None or group.wanted < thresholds.POOLS_WANT * group.processes:
+        return False
+    return any(group.environments) or facts.pools is None or bool(set(group.pids) & set(facts.pools()))
+
+
+def pools_of_libraries(profile: Profile) -> frozenset[int]:
+    """Processes with code of a library whose number of threads `THREAD_VARIABLES` set."""
+    known: dict[int, bool] = {}
+    found = set()
+    for sample in profile.samples:
+        pid = sample.label("pid")
+        if not isinstance(pid, int) or pid in found:
+            continue
+        for frame in sample.stack:
+            if (made := known.get(id(frame))) is None:
+                made = known[id(frame)] = _reads_variables(frame.module.path if frame.module else "")
+            if made:
+                found.add(pid)
+                break
+    return frozenset(found)
+
+
+def _reads_variables(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith(tuple(f"lib{each}" for each in _LIBRARIES)) or any(each in name for each in _ANYWHERE)
+
+
+def shown(group: Contention) -> str:
+    """``8 × demo``."""
+    return f"{group.processes:,} × {group.process}" if group.processes > 1 else group.process

@@ -1,0 +1,97 @@
+"""Some threads, and what they do for a part of their time: the subject of a verdict, or its cause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.wait_sums import Place, Sum, Thread
+
+CPU = "cpu"
+"""The kind of a finding on running threads, not a wait."""
+
+Key = tuple[object, ...]
+"""Equal for waits that one finding tells of; begins with their kind."""
+Members = Mapping[Thread, Sequence[Place]]
+"""Threads, and where each of them waits."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Threads that do one thing. Times in ns."""
+
+    kind: str
+    """Of `wait_kinds`, or `CPU`."""
+    threads: tuple[Thread, ...]
+    """Most time first."""
+    time: int
+    wall: int
+    """Sum of the threads; 0 if unknown."""
+    places: tuple[Place, ...] = ()
+    """Places with much of the time, longest first."""
+    count: int = 0
+    max: int = 0
+    runnable: int = 0
+    """For `CPU`: the part of ``time`` spent waiting for a core."""
+
+    most: int = 0
+    """For waits: the part of ``time`` of the first thread; 0 if there is no other one."""
+    samples: int = 0
+    """For waits that only samples show: their number."""
+
+    @property
+    def pids(self) -> frozenset[int]:
+        return frozenset(pid for pid, _ in self.threads)
+
+
+def by_time(finding: Finding) -> tuple[int, tuple[Thread, ...]]:
+    """Key for sorting: longest first."""
+    return -finding.time, finding.threads
+
+
+def findings(facts: Facts, kinds: Sequence[str], groups: Mapping[Key, Members]) -> list[Finding]:
+    """One for each of ``groups``, whose keys begin with their kind; in the order of ``kinds``."""
+    in_order = sorted(groups.items(), key=lambda group: kinds.index(str(group[0][0])))
+    return [made for key, members in in_order if (made := waiting(facts, str(key[0]), members))]
+
+
+def waiting(facts: Facts, kind: str, members: Members, least: float = thresholds.SIGNIFICANT) -> Finding | None:
+    """The waits of those of ``members`` that lose at least this share of their time there; None if there are none."""
+    if len(members) == 1 and len(places := next(iter(members.values()))) == 1:
+        return _single(facts, kind, next(iter(members)), places[0], least)
+    sums, threads = facts.sums, facts.threads
+    times = {thread: sum(sums[thread][place].time for place in places) for thread, places in members.items()}
+    told = [thread for thread in times if times[thread] >= least * threads[thread].wall]
+    if not told:
+        return None
+    together: dict[Place, int] = defaultdict(int)
+    total = Sum()
+    for thread in told:
+        for place in members[thread]:
+            together[place] += sums[thread][place].time
+            total.add(sums[thread][place])
+    telling = [place for place in together if together[place] >= thresholds.TELLING * total.time]
+    of_all = telling or list(together)
+    of_all.sort(key=lambda place: (-together[place], place))
+    in_order = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
+    made = Finding(kind, in_order, total.time, facts.wall_of(in_order), tuple(of_all), total.count, total.max)
+    return replace(made, samples=total.samples, most=times[in_order[0]] if len(in_order) > 1 else 0)
+
+
+def _single(facts: Facts, kind: str, thread: Thread, place: Place, least: float) -> Finding | None:
+    total, wall = facts.sums[thread][place], facts.threads[thread].wall
+    if total.time < least * wall:
+        return None
+    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples)
+
+
+def running(facts: Facts, members: Iterable[Thread]) -> Finding:
+    """Threads that run, or wait for a core."""
+    times = {thread: facts.threads[thread] for thread in members}
+    of = {thread: each.on_cpu + each.runnable for thread, each in times.items()}
+    threads = tuple(sorted(of, key=lambda thread: (-of[thread], thread)))
+    runnable = sum(each.runnable for each in times.values())
+    return Finding(CPU, threads, sum(of.values()), facts.wall_of(threads), runnable=runnable)

@@ -1,0 +1,47 @@
+"""Threads are blocked by a lock, a device, memory, or a signal that stopped them.
+
+Waits with one cause are told together, whoever calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.wait_causes import held_cause
+from ..facts.wait_kinds import HALTED, HELD, LOCK
+from ..facts.wait_sums import Place, Thread
+from .finding import Finding, Key, by_time, findings
+from .verdict import Verdict, kind_of
+
+RULE = "held-up"
+_KINDS = (LOCK, HELD, HALTED)
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """Of processes that moved, longest first."""
+    return [Verdict(RULE, kind_of(held), held.time, 1, held.pids, held) for held in held_up(facts)]
+
+
+def held_up(facts: Facts) -> list[Finding]:
+    """Waits for locks (all waiters together), devices, memory in processes that moved, longest first."""
+    own = [thread for thread in facts.own if thread[0] not in facts.still_pids]
+    enough = thresholds.SIGNIFICANT * facts.active_wall
+    # By hash, as there may be very many: only what is long enough is looked at.
+    times: dict[int, int] = defaultdict(int)
+    for thread, place, time in _held(facts, own):
+        times[hash(held_cause(facts.process_of(thread), place))] += time
+    found: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
+    for thread, place, _ in _held(facts, own):
+        if times[hash(key := held_cause(facts.process_of(thread), place))] >= enough:
+            found[key].setdefault(thread, []).append(place)
+    return sorted((each for each in findings(facts, _KINDS, found) if each.time >= enough), key=by_time)
+
+
+def _held(facts: Facts, threads: Iterable[Thread]) -> Iterator[tuple[Thread, Place, int]]:
+    for thread in threads:
+        for place, total in facts.waits_of(thread).items():
+            if place.kind in _KINDS:
+                yield thread, place, total.time

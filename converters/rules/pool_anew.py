@@ -1,0 +1,64 @@
+"""A program makes its threads anew all the time, instead of keeping a pool of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..facts import thresholds
+from ..facts.contention import SECOND
+from ..facts.facts import Facts
+from ..facts.thread_names import thread_pattern
+from ..model import ThreadTimes
+from ..model.processes import OTHER_NAMES
+from .verdict import POOL_ANEW, Verdict
+
+RULE = "pool-anew"
+
+
+@dataclass(slots=True)
+class Pool:
+    """Threads of one name, in processes of one name, that were created and have ended during the trace: the detail of
+    such a verdict. Names are unescaped (hostile); times in ns."""
+
+    process: str
+    thread: str
+    trace: int
+    threads: int = 0
+    wall: int = 0
+    busy: int = 0
+    creators: set[str] = field(default_factory=set)
+    """Names of the threads that made them."""
+    pids: set[int] = field(default_factory=set)
+
+    def add(self, times: ThreadTimes, creator: str) -> None:
+        """One more of them."""
+        self.threads += times.count
+        self.wall += times.wall
+        self.busy += times.on_cpu + times.runnable
+        self.pids.add(times.pid)
+        self.creators.add(creator)
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether there are many, which end soon."""
+        often = self.threads * SECOND >= thresholds.ANEW_PER_SECOND * self.trace > 0
+        short = self.wall <= thresholds.ANEW_LIFE * self.trace * self.threads
+        return often and self.threads >= thresholds.ANEW_THREADS and short
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for each name, those with most threads first."""
+    trace = next((process.duration for process in facts.contention), 0)
+    names = {thread: thread_pattern(times.thread, thread[0] == thread[1]) for thread, times in facts.threads.items()}
+    pools: dict[tuple[str, str], Pool] = {}
+    for times in facts.accounts:
+        if times.creator and times.exited and times.tid != times.pid and times.thread != OTHER_NAMES:
+            key = thread_pattern(times.process, main=False), thread_pattern(times.thread, main=False)
+            pool = pools.setdefault(key, Pool(*key, trace))
+            pool.add(times, names.get((times.pid, times.creator), ""))
+    most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))
+    return [
+        Verdict(RULE, POOL_ANEW, pool.wall, 1, frozenset(pool.pids), detail=pool)
+        for _, pool in most
+        if pool.is_made_anew and pool.busy >= facts.least_for_cores
+    ]

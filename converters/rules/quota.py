@@ -1,0 +1,51 @@
+"""The CPU quota of a control group stops threads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.contention import Contention
+from ..facts.facts import Facts
+from ..facts.groups import by_name
+from ..model.processes import CpuLimit
+from .verdict import QUOTA, Verdict
+
+RULE = "quota"
+
+
+class Throttled(NamedTuple):
+    """The detail of such a verdict. Names are unescaped (hostile)."""
+
+    limit: CpuLimit
+    groups: tuple[Contention, ...]
+    """The processes that it stops, by name."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for each quota, those that stopped threads for longest first."""
+    found: dict[str, CpuLimit] = {}
+    whom: dict[str, list[Contention]] = defaultdict(list)
+    for group in by_name(facts.contention):
+        for limit in group.limits:
+            if throttles(limit, group.duration):
+                found[limit.cgroup] = limit
+                whom[limit.cgroup].append(group)
+    worst = sorted(found.values(), key=lambda limit: (-limit.throttled_ns, limit.cgroup))
+    made = [_verdict(limit, whom[limit.cgroup]) for limit in worst]
+    return [verdict for verdict in made if verdict.time >= facts.least_for_cores]
+
+
+def _verdict(limit: CpuLimit, groups: Sequence[Contention]) -> Verdict:
+    time = max(limit.throttled_ns, sum(group.runnable for group in groups))
+    pids = frozenset(pid for group in groups for pid in group.pids)
+    return Verdict(RULE, QUOTA, time, 1, pids, detail=Throttled(limit, tuple(groups)))
+
+
+def throttles(limit: CpuLimit, trace: int) -> bool:
+    """Whether a quota matters in a trace of so many ns."""
+    least = thresholds.THROTTLED
+    periods = limit.throttled_periods > 0 and limit.throttled_periods >= least * limit.periods
+    return periods or limit.throttled_ns > least * trace > 0

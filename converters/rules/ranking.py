@@ -1,0 +1,227 @@
+"""Which verdict matters most: the one that saves most time, by what is believed of it; causes before their effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.wait_functions import TAKE_GIL
+from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, THREAD
+from . import busy, crowd, deadlock, for_others, gil_main, held_up, longest, pool_anew, quota, still, workers
+from .finding import CPU, Finding
+from .registry import RULES
+from .verdict import Verdict
+
+Verdicts = list[Verdict]
+
+
+class Dominance(NamedTuple):
+    """Verdicts of one rule make those of another less important, or tell of them."""
+
+    rule: str
+    over: tuple[str, ...]
+    why: str
+    apply: Callable[[Verdicts, Facts], Verdicts]
+
+
+class Judgement(NamedTuple):
+    """What is said of a profile."""
+
+    verdicts: tuple[Verdict, ...]
+    """The most important first, without those that others tell of."""
+    first: Verdict | None
+    second: Verdict | None
+    """Of another trouble, or the cause of the first one."""
+    still: tuple[Verdict, ...]
+    """Of processes that did not move, of which the others do not tell."""
+
+
+def judge(facts: Facts) -> Judgement:
+    """Applies all rules, and what dominates what."""
+    found = [verdict for find in RULES.values() for verdict in find(facts)]
+    for dominance in DOMINANCE:
+        found = dominance.apply(found, facts)
+    still_ = _of(found, still.RULE)
+    ranked = _ranked(found) or longest.find(facts)
+    first = ranked[0] if ranked else None
+    second = _second(first, ranked[1:]) if first else None
+    return Judgement(tuple(ranked), first, second, tuple(still_))
+
+
+def _ranked(verdicts: Verdicts) -> Verdicts:
+    return sorted((each for each in verdicts if each.rule != still.RULE and not each.is_told), key=_importance)
+
+
+def _importance(verdict: Verdict) -> tuple[bool, bool, float]:
+    return verdict.rule != deadlock.RULE, verdict.rule != gil_main.RULE, -verdict.score
+
+
+def _of(verdicts: Sequence[Verdict], *rules: str) -> Verdicts:
+    return [verdict for verdict in verdicts if verdict.rule in rules]
+
+
+def _replaced(verdicts: Verdicts, old: Verdict, new: Verdict | None) -> Verdicts:
+    changed = (new if each is old else each for each in verdicts)
+    return [each for each in changed if each is not None]
+
+
+def _only_one_deadlock(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    told = _of(verdicts, deadlock.RULE)[:1]
+    left = [each for each in verdicts if each.rule != deadlock.RULE]
+    return [*told, *(left if not told else [each for each in left if each.rule != gil_main.RULE])]
+
+
+def _gil_over_its_waits(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    mains = {pid for each in _of(verdicts, gil_main.RULE) for pid in each.pids}
+    return [each for each in verdicts if each.rule == gil_main.RULE or not (mains and is_of_gil(each, mains))]
+
+
+def is_of_gil(verdict: Verdict, pids: set[int] | frozenset[int]) -> bool:
+    """Whether it tells that threads of these processes wait for Python's interpreter lock."""
+    finding = verdict.finding
+    if finding is None or finding.kind != LOCK or finding.pids != pids:
+        return False
+    return all(place.wait.lock == TAKE_GIL for place in finding.places)
+
+
+def _quota_over_crowd(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Throttled threads wait for cores anyway: that they outnumber the cores adds nothing."""
+    throttled = {pid for each in _of(verdicts, quota.RULE)[:2] for pid in each.pids}
+    return [each for each in verdicts if each.rule != crowd.RULE or not each.pids <= throttled]
+
+
+def _aside(verdicts: Verdicts, facts: Facts) -> Verdicts:
+    """A wait that delays no main thread, beside one that does."""
+    for effect in _of(verdicts, for_others.RULE):
+        if effect.confidence == 1:
+            for held in _of(verdicts, held_up.RULE):
+                assert held.finding
+                delays = _leads_to(held, effect) or any(map(facts.is_main, held.finding.threads))
+                if not delays:
+                    verdicts = _replaced(verdicts, held, replace(held, confidence=thresholds.ASIDE_SAVES))
+    return verdicts
+
+
+def _leads_to(held: Verdict, effect: Verdict) -> bool:
+    """Whether one causes the waits of the other."""
+    finding, of, cause = held.finding, effect.finding, effect.cause
+    assert finding and of
+    if finding.kind == HALTED:
+        return False
+    by_name = cause is not None and bool(set(cause.threads) & set(finding.threads)) and cause.kind == finding.kind
+    # Without times of threads it is unknown what they mostly do.
+    unknown = of.kind == THREAD and not of.wall and finding.pids <= of.pids
+    return by_name or unknown or (set(of.threads) == set(finding.threads) and finding.time >= of.time)
+
+
+def _troubles_over_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """The problem of their process explains these threads' waits."""
+    for effect in _of(verdicts, for_others.RULE):
+        wrong = [
+            each.score
+            for each in verdicts
+            if each.rule not in (for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE)
+            and effect.pids <= each.pids
+            and each.wait_kind not in (LOCK, HELD, HALTED)
+        ]
+        if wrong:
+            verdicts = _replaced(verdicts, effect, replace(effect, most=thresholds.EXPLAINED * max(wrong)))
+    return verdicts
+
+
+def _main_over_workers(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """What main threads wait for tells of the whole process, unless it may be work."""
+    if any(each.wait_kind != EVENTS for each in _of(verdicts, for_others.RULE)):
+        return [each for each in verdicts if each.rule != workers.RULE]
+    return verdicts
+
+
+def _waits_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
+    """A longer wait says more than that threads run for less time: not of what waits for work on a whole host."""
+    for runs in _of(verdicts, busy.RULE):
+        assert isinstance(runs.detail, busy.Busy)
+        explained = frozenset(
+            pid for each in _of(verdicts, quota.RULE, crowd.RULE, pool_anew.RULE) for pid in each.pids
+        )
+        changed = replace(runs, confidence=busy.confidence(facts, runs.detail.groups, explained))
+        waits = [each.finding for each in _of(verdicts, for_others.RULE, workers.RULE) if each.finding]
+        if any(runs.time < wait.time and _is_telling(wait, facts) for wait in waits):
+            apart = (busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE)
+            others = [each.score for each in verdicts if each.rule not in apart and not each.is_told]
+            changed = replace(changed, most=thresholds.EXPLAINED * max(others))
+        verdicts = _replaced(verdicts, runs, changed)
+    return verdicts
+
+
+def _is_telling(effect: Finding, facts: Facts) -> bool:
+    return not facts.is_whole_host and not facts.are_still(effect.threads)
+
+
+def _causes_tell_of_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Their sentence tells of the waits that they cause."""
+    for effect in _of(verdicts, for_others.RULE):
+        leading = [each for each in _of(verdicts, held_up.RULE) if _leads_to(each, effect)]
+        for held in leading:
+            assert held.finding and effect.finding
+            if not set(effect.finding.threads) & set(held.finding.threads):
+                verdicts = _replaced(verdicts, held, replace(held, effect=effect.finding))
+        if leading:
+            verdicts = _replaced(verdicts, effect, replace(effect, is_told=True))
+    return verdicts
+
+
+def _told_with_its_effect(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Running threads that others wait for are told in the sentence on the wait."""
+    effects = (each for each in _of(verdicts, for_others.RULE) if not each.is_told)
+    told = any(each.cause and each.cause.kind == CPU for each in effects)
+    return [each for each in verdicts if each.rule != busy.RULE] if told else verdicts
+
+
+def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Processes of which a deadlock, or the most important verdict, tells already."""
+    told = {pid for each in _of(verdicts, deadlock.RULE) for pid in each.pids}
+    for each in _ranked(verdicts)[:1]:
+        if each.rule == for_others.RULE and each.cause:
+            told |= each.cause.pids
+    return [each for each in verdicts if each.rule != still.RULE or not each.pids <= told]
+
+
+DOMINANCE = (
+    Dominance(deadlock.RULE, ("*",), "nothing goes on behind it", _only_one_deadlock),
+    Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),
+    Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
+    Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
+    Dominance(
+        "quota, crowd, pool-anew, herd", (for_others.RULE,), "they explain what others wait for", _troubles_over_effects
+    ),
+    Dominance(for_others.RULE, (workers.RULE,), "main threads stand for their process", _main_over_workers),
+    Dominance(held_up.RULE, (for_others.RULE,), "a cause beats its effects", _causes_tell_of_effects),
+    Dominance(for_others.RULE, (busy.RULE,), "the longer wait says more", _waits_over_running),
+    Dominance(for_others.RULE, (busy.RULE,), "its sentence tells who runs meanwhile", _told_with_its_effect),
+    Dominance("*", (still.RULE,), "their sentences tell of these processes", _still_told),
+)
+"""In this order."""
+
+
+def _second(first: Verdict, others: Sequence[Verdict]) -> Verdict | None:
+    """The verdict of the second sentence: a cause, or a problem of other processes."""
+    if first.rule == deadlock.RULE:
+        return None
+    for other in others:
+        told = first.is_effect and other.is_effect
+        follows = other.is_effect and first.pids and other.pids <= first.pids and not _is_busy(first)
+        # A wait for events has a low score among waits, but counts in full against running.
+        time = max(first.score, first.finding.time) if first.finding else first.score
+        worth = thresholds.WORTH_RUNNING * time if _is_busy(other) else thresholds.WORTH * first.score
+        if first.rule == gil_main.RULE:
+            worth = 0
+        if not told and not follows and other.score >= worth:
+            return other
+    return None
+
+
+def _is_busy(verdict: Verdict) -> bool:
+    return verdict.wait_kind == CPU

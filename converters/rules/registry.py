@@ -1,0 +1,16 @@
+"""All rules. A new one is a module with `RULE`, its id, and `find`, and one name here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..facts.facts import Facts
+from . import busy, crowd, deadlock, for_others, gil_main, held_up, herd, pool_anew, quota, still, workers
+from .verdict import Verdict
+
+Find = Callable[[Facts], list[Verdict]]
+RULES: dict[str, Find] = {
+    module.RULE: module.find
+    for module in (deadlock, gil_main, quota, crowd, pool_anew, herd, held_up, for_others, workers, busy, still)
+}
+"""By their ids. Of verdicts with the same score, those of an earlier rule come first."""

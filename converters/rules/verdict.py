@@ -1,0 +1,107 @@
+"""A verdict: what is judged to be wrong with some threads, and what that rests on, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_sums import Place
+from .finding import CPU, Finding
+
+DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
+DRIVER, IO, MEMORY = "driver", "io", "memory"
+CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
+KINDS = {
+    DEADLOCK: "threads that hold locks of each other, and never move",
+    LOCK: "waits for a lock of the program or of the kernel",
+    DATABASE_LOCK: "waits for a lock of a database",
+    FILE_LOCK: "waits for a lock on a file",
+    GIL: "waits for Python's interpreter lock",
+    DRIVER: "blocked in an ioctl of a driver",
+    IO: "blocked in a file system or on a disk",
+    MEMORY: "blocked in page faults, or while memory is reclaimed",
+    HELD: "blocked in the kernel elsewhere",
+    PEER: "waits for another process, on this host or not",
+    CHILD: "waits for a process to end",
+    THREAD: "waits for another thread of the process",
+    EVENTS: "waits for one of several events",
+    SLEEP: "sleeps until a timer ends it",
+    HALTED: "stopped by a signal or a debugger",
+    CORES: "more threads want to run than there are cores for them",
+    QUOTA: "stopped by the CPU quota of a control group",
+    POOL_ANEW: "threads are created and end all the time",
+    HERD: "threads are woken in vain",
+    CPU: "runs on a core",
+    STILL: "did not move",
+}
+"""What a verdict says, by its kind."""
+_DATABASES = frozenset((*LOCKS_BY_TIMER, "ProcSleep"))
+_FILE_LOCKS = frozenset(("flock", "fcntl"))
+_MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Times in ns."""
+
+    rule: str
+    """The id of the rule that found it."""
+    kind: str
+    """One of `KINDS`."""
+    time: int
+    """What would be saved at most."""
+    confidence: float
+    """How much of that is believed to be saved, from 0 to 1."""
+    pids: frozenset[int]
+    """Processes that it explains."""
+    finding: Finding | None = None
+    """Whose time it is, and where."""
+    cause: Finding | None = None
+    """What those do who keep them waiting."""
+    effect: Finding | None = None
+    """Waits of others that it causes."""
+    detail: object = None
+    """Figures of its rule."""
+    is_effect: bool = False
+    """It tells of waits that others end."""
+    is_told: bool = False
+    """The sentence of another verdict tells of it."""
+    most: float = field(default=float("inf"), compare=False)
+    """Its score is no higher: something else explains it."""
+
+    @property
+    def score(self) -> float:
+        """ns that are believed to be saved."""
+        return min(self.time * self.confidence, self.most)
+
+    @property
+    def wait_kind(self) -> str:
+        """Of `wait_kinds`, or `CPU`; "" if it is of no single wait."""
+        return self.finding.kind if self.finding else ""
+
+
+def kind_of(finding: Finding) -> str:
+    """The kind of a verdict on these waits, or on threads that run."""
+    if finding.kind not in (LOCK, HELD) or not finding.places:
+        return finding.kind
+    place = finding.places[0]
+    return _lock_kind(place) if finding.kind == LOCK else _held_kind(place)
+
+
+def _lock_kind(place: Place) -> str:
+    wait = place.wait
+    if wait.lock == TAKE_GIL:
+        return GIL
+    if wait.lock in _DATABASES:
+        return DATABASE_LOCK
+    return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
+
+
+def _held_kind(place: Place) -> str:
+    call = place.wait.call
+    if call == "ioctl":
+        return DRIVER
+    if call in _MEMORY:
+        return MEMORY
+    return IO if call else HELD

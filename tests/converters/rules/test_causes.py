@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from stallscope.converters.model import Profile
+from stallscope.converters.rules.causes import cause_of, without
+from stallscope.converters.rules.finding import Finding
+from stallscope.converters.rules.for_others import effects
+from summary_profiles import (
+    CHILD,
+    EXE,
+    LIBC,
+    MS,
+    POLL,
+    POOL,
+    READ,
+    SECOND,
+    SLEEP,
+    Tracee,
+    empty,
+    facts_of,
+    kernel,
+    user,
+    waiting,
+)
+
+
+def cause(profile: Profile) -> Finding | None:
+    facts = facts_of(profile)
+    return cause_of(facts, effects(facts)[0])
+
+
+def test_another_thread_is_of_the_same_process() -> None:
+    profile = waiting(POOL, (1, 2, "loader", SLEEP, 9_500), (5, 5, "busy", SLEEP, 0))
+    told = cause(profile)
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((1, 2),))
+
+
+def test_a_peer_is_another_process() -> None:
+    told = cause(waiting(READ, (1, 2, "loader", SLEEP, 9_900), (5, 5, "server", SLEEP, 6_000)))
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((5, 5),))
+
+
+def test_who_computes_may_be_the_cause() -> None:
+    told = cause(waiting(CHILD, (5, 5, "tool", SLEEP, 1_000)))
+    assert told
+    assert (told.kind, told.time, told.runnable) == ("cpu", 9 * SECOND, 0)
+
+
+def test_a_thread_that_waits_for_outside_may_be_the_cause_inside() -> None:
+    told = cause(waiting(POOL, (1, 2, "client", READ, 9_000)))
+    assert told
+    assert told.kind == "peer"
+
+
+def test_nobody_is_the_cause_who_waits_for_others_or_does_little() -> None:
+    assert cause(waiting(READ, (5, 5, "server", POOL, 9_900))) is None
+    assert cause(waiting(POLL, (1, 2, "worker", SLEEP, 5_000))) is None
+    assert cause(waiting(READ)) is None
+
+
+def test_a_polling_thread_waits_for_who_computes() -> None:
+    told = cause(waiting(SLEEP, (1, 2, "compute", SLEEP, 0)))
+    assert told
+    assert (told.kind, told.threads) == ("cpu", ((1, 2),))
+    assert cause(waiting(SLEEP, (1, 2, "sleeper", READ, 9_900))) is None
+
+
+def test_the_straggler_among_processes_alike() -> None:
+    profile = empty()
+    for pid, sleeps in ((1, 0), (2, 0), (3, 6)):
+        tracee = Tracee(profile, pid, "rank", pid, "rank").run(100 * MS)
+        tracee.wait(POOL, "interruptible", (10 - sleeps) * SECOND - 100 * MS, 200)
+        Tracee(profile, pid, "rank", pid + 10, "io").run(SECOND).wait(READ, "interruptible", 9 * SECOND, 200)
+        if sleeps:
+            tracee.wait(SLEEP, "interruptible", sleeps * SECOND, 200)
+    facts = facts_of(profile)
+    effect = effects(facts)[0]
+    told = cause_of(facts, effect)
+    assert told
+    assert (told.kind, told.threads) == ("sleep", ((3, 3),))
+    assert without(facts, effect, told).pids == {1, 2}
+    assert without(facts, effect, effect) is effect
+
+
+JOIN = (*user(EXE, "main"), *user(LIBC, "pthread_join"), *kernel("futex_wait"))
+BARRIER = (*user(EXE, "worker", "sync"), *user(LIBC, "pthread_barrier_wait"), *kernel("futex_wait"))
+
+
+def at_a_barrier(last_waits: int) -> Profile:
+    """Eight shards; one sleeps for longer, and waits at the barrier for so many ms of 10 s, while others wake."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(JOIN, "interruptible", 10 * SECOND, 1)
+    for shard in range(8):
+        waits = last_waits if shard == 5 else 8_500
+        sleeps = 8_500 if shard == 5 else 1_000
+        tracee = Tracee(profile, 1, "app", 10 + shard, f"shard{shard}").run((10_000 - waits - sleeps) * MS)
+        tracee.wait(BARRIER, "interruptible", waits * MS, 100).wait(SLEEP, "interruptible", sleeps * MS, 100)
+    return profile
+
+
+def test_who_comes_last_to_a_barrier_waits_there_too() -> None:
+    for last_waits in (10, 900):
+        profile = at_a_barrier(last_waits)
+        facts = facts_of(profile)
+        effect = effects(facts)[0]
+        told = cause_of(facts, effect)
+        assert told, last_waits
+        assert (told.kind, told.threads) == ("sleep", ((1, 15),))
+        assert (1, 15) not in without(facts, effect, told).threads

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from stallscope.converters.model import Stack
+from stallscope.converters.rules.held_up import held_up
+from summary_profiles import (
+    EXE,
+    LIBC,
+    MS,
+    MUTEX,
+    SECOND,
+    TOPK,
+    Tracee,
+    empty,
+    facts_of,
+    kernel,
+    model_case,
+    user,
+)
+
+
+def fsync(function: str, kernel_function: str = "folio_wait_bit") -> Stack:
+    return (*user(EXE, "main", function), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", kernel_function))
+
+
+def test_the_lock_of_all_processes_is_one_finding() -> None:
+    (held,) = held_up(facts_of(model_case()))
+    assert (held.kind, len(held.threads), held.count) == ("lock", 8, 31_200)
+    assert (held.time, held.wall) == (8 * 8_420 * MS, 80 * SECOND)
+    assert held.most == 8_420 * MS
+
+
+def test_who_waits_there_seldom_is_not_counted() -> None:
+    profile = model_case()
+    tracee = Tracee(profile, 4711, "demo", 6000, "other").run(9_900 * MS)
+    tracee.wait(TOPK, "uninterruptible", 100 * MS)
+    assert (4711, 6000) not in held_up(facts_of(profile))[0].threads
+
+
+def test_a_few_others_do_not_change_where_it_is() -> None:
+    profile = model_case()
+    stack = (*user(EXE, "little"), *user(LIBC, "ioctl"), *MUTEX)
+    Tracee(profile, 9, "other", 9, "other").run(MS).wait(stack, "uninterruptible", 100 * MS)
+    (held,) = held_up(facts_of(profile))
+    assert len(held.threads) == 9
+    assert [place.site.frames[0] for place in held.places] == ["topk"]
+
+
+def test_one_cause_is_summed_over_its_callers_and_steps() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "db", 1, "db").run(4 * SECOND)
+    for function in ("journal", "index", "audit"):
+        tracee.wait(fsync(function), "uninterruptible", SECOND, 10)
+        tracee.wait(fsync(function, "bit_wait_io"), "uninterruptible", SECOND, 10)
+    (held,) = held_up(facts_of(profile))
+    assert (held.time, held.count, len(held.places)) == (6 * SECOND, 60, 6)
+
+
+def test_different_devices_behind_one_call_are_two_causes() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "app", 1, "app").run(2 * SECOND)
+    for function in ("request_wait_answer", "nv_wait"):
+        stack = (*user(EXE, "main", "call"), *user(LIBC, "ioctl"), *kernel("__x64_sys_ioctl", function))
+        tracee.wait(stack, "uninterruptible", 4 * SECOND, 10)
+    assert [held.time for held in held_up(facts_of(profile))] == [4 * SECOND, 4 * SECOND]
