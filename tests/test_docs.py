@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -153,3 +154,9 @@ def test_picture_is_small_and_well_formed(picture: Path) -> None:
 def test_picture_names_no_folder_of_a_machine(picture: Path) -> None:
     files = re.findall(r"· (/[^<]+)</title>", picture.read_text())
     assert [file for file in files if not file.startswith(("/usr/", "/lib/"))] == []
+
+
+def test_verdicts_are_described_as_the_code_has_them() -> None:
+    """`scripts/verdicts_doc.py` writes the page."""
+    script = runpy.run_path(str(ROOT / "scripts" / "verdicts_doc.py"))
+    assert (ROOT / "docs" / "verdicts.md").read_text() == script["text"]()

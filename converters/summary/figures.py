@@ -32,11 +32,12 @@ from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
+from .verdicts import NOT_JUDGED, Judged, thresholds_json
 
 if TYPE_CHECKING:
     from ..model.steps import Steps
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 NAMELESS = "[unknown]"
@@ -214,6 +215,8 @@ class Summary:
     """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
     comments: tuple[str, ...]
+    judged: Judged = NOT_JUDGED
+    """What `answer` is made of, and what is told elsewhere."""
     trouble: tuple[str, ...] = ()
     """Problems with threads and cores, in sentences (rules `quota`, `crowd`, `pool-anew`)."""
     contention: tuple[Contention, ...] = ()
@@ -265,6 +268,8 @@ class Summary:
             "start_ns": self.start_ns,
             "duration_ns": self.duration_ns,
             "answer": [json_text(sentence) for sentence in self.answer],
+            "verdicts": self.judged.to_json(),
+            "thresholds": thresholds_json(),
             "trouble": [json_text(sentence) for sentence in self.trouble],
             "next": self.next_step
             and {"command": json_text(self.next_step.command), "tells": json_text(self.next_step.tells)},

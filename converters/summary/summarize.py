@@ -66,6 +66,7 @@ from .people import who_of
 from .running import ON_CPU, add_up_running
 from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
+from .verdicts import Judged
 
 _OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -128,6 +129,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
+        judged=Judged((*judgement.verdicts, *judgement.still), threads),
         trouble=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,

@@ -27,7 +27,7 @@ def test_the_answer_is_as_it_was(path: Path) -> None:
     text = io.StringIO()
     show(answer_of(load(path)), text, as_json=False)
     golden = path.with_name(path.name.replace(".pb.gz", ".answer.txt"))
-    if os.environ.get("BLESS") == "1":
+    if os.environ.get("STALLSCOPE_BLESS") == "1":
         golden.write_text(text.getvalue())
     assert text.getvalue() == golden.read_text()
 

@@ -1,0 +1,83 @@
+"""Verdicts as plain data, for ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..base.text import json_text
+from ..facts import thresholds
+from ..facts.identity import is_sum, kernel_id, kernel_ids, life_of
+from ..facts.wait_sums import Place, Thread
+from ..model import ThreadTimes
+from ..rules.finding import Finding
+from ..rules.verdict import Verdict
+
+_THREADS = 64
+"""Maximum number of threads listed of a finding."""
+
+
+class Judged(NamedTuple):
+    """Verdicts, the most important first, and the threads that they are on."""
+
+    verdicts: tuple[Verdict, ...]
+    threads: Mapping[Thread, ThreadTimes]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Times in ns, shares as fractions of 1, null when unknown. Names are hostile."""
+        return [self._verdict(verdict) for verdict in self.verdicts]
+
+    def _verdict(self, verdict: Verdict) -> dict[str, Any]:
+        return {
+            "rule": verdict.rule,
+            "kind": verdict.kind,
+            "time_ns": verdict.time,
+            "confidence": round(verdict.confidence, 4),
+            "score_ns": round(verdict.score),
+            "pids": kernel_ids(verdict.pids),
+            "subject": verdict.finding and self._finding(verdict.finding),
+            "cause": verdict.cause and self._finding(verdict.cause),
+            "effect": verdict.effect and self._finding(verdict.effect),
+        }
+
+    def _finding(self, finding: Finding) -> dict[str, Any]:
+        return {
+            "does": finding.kind,
+            "time_ns": finding.time,
+            "share": round(finding.time / finding.wall, 6) if finding.wall else None,
+            "runnable_ns": finding.runnable,
+            "waits": finding.count,
+            "max_ns": finding.max,
+            "samples": finding.samples,
+            "threads": [self._thread(thread) for thread in finding.threads[:_THREADS]],
+            "more_threads": max(len(finding.threads) - _THREADS, 0),
+            "places": [_place_json(place) for place in finding.places],
+        }
+
+    def _thread(self, thread: Thread) -> dict[str, Any]:
+        times = self.threads[thread]
+        pid, tid = thread
+        named = {"process": json_text(times.process), "thread": json_text(times.thread)}
+        if is_sum(tid):
+            return {**named, "pid": kernel_id(pid), "tid": 0, "count": times.count}
+        lives = {"life": life_of(tid)} if life_of(tid) > 1 else {}
+        return {**named, "pid": kernel_id(pid), "tid": kernel_id(tid), **lives}
+
+
+NOT_JUDGED = Judged((), {})
+
+
+def _place_json(place: Place) -> dict[str, Any]:
+    wait = place.wait
+    return {
+        "state": json_text(place.state),
+        "frames": [json_text(frame) for frame in place.site.frames],
+        "kernel_wait": json_text(place.site.kernel),
+        "call": json_text(wait.call),
+        "lock": json_text(wait.lock),
+    }
+
+
+def thresholds_json() -> dict[str, Any]:
+    """All numbers that rules compare with, by name."""
+    return {name.lower(): {"value": float(each), "unit": each.unit} for name, each in thresholds.table().items()}
