@@ -23,6 +23,11 @@ _SOCKETS = re.compile(r"(recv|send)(|from|to|msg|mmsg)")
 _FILES = frozenset(("read", "write", "readv", "writev", "splice", "sendfile"))
 """Of a disk they wait uninterruptibly; interruptibly of a pipe, a socket or a terminal."""
 
+ASKING = frozenset(
+    (*FEW_EVENTS_CALLS, "epoll_wait", "epoll_pwait", "epoll_pwait2", "sched_yield", "pthread_yield", "thrd_yield")
+)
+"""The calls with which a thread asks whether something has happened: one that runs in them polls."""
+
 BY_THREAD, BY_TIMER, BY_CHILD, BY_EVENTS, BY_PEER, BY_FILE = "thread", "timer", "child", "events", "peer", "file"
 """Who ends the wait."""
 

@@ -11,6 +11,7 @@ from . import thresholds
 from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
+from .runs import Runs
 from .standing import Standing, only_waits
 from .thread_names import thread_pattern
 from .wait_kinds import HALTED
@@ -29,8 +30,8 @@ class Beside(NamedTuple):
     gil: Sequence[GilShare] = ()
     pools: Callable[[], Collection[int]] | None = None
     """Finds the processes with libraries whose number of threads variables set, which takes long; None: not known."""
-    has_samples: bool = False
-    """It is known where threads run."""
+    runs: Runs = {}  # noqa: RUF012 (it never changes)
+    """Where threads run; empty: not known."""
 
 
 class Facts:
@@ -48,7 +49,7 @@ class Facts:
         self.sums, self.threads, self.standing, self.duration = sums, threads, standing, duration
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
-        self.has_samples = beside.has_samples
+        self.runs = beside.runs
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""

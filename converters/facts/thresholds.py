@@ -63,6 +63,14 @@ ANEW_PER_SECOND = Threshold(50, "threads created per second", "Fewer new threads
 ANEW_THREADS = Threshold(20, "threads", "So many in all, to be no coincidence.")
 ANEW_LIFE = Threshold(0.2, "share of the trace", "A pool's threads that live for longer are kept, not made anew.")
 
+# Running.
+POLLS_RUN = Threshold(0.5, "share of time", "A thread that runs for less does not burn a core while it waits.")
+POLLS_IN = Threshold(0.5, "share of samples or preemptions", "Who mostly asks whether something has happened polls.")
+POLLS_SEEN = Threshold(10, "samples or preemptions", "Fewer show next to nothing.")
+PREEMPTED_IN = Threshold(
+    0.5, "share of preemptions", "A function in which a thread seldom loses its core is no hot one."
+)
+
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
 GIL_HOLDER = Threshold(0.1, "share of the waits", "Who has it for less is not named, nor is a function.")

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from ..base.units import plural
+from ..base.units import count, plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.gil import GilShare
 from ..facts.wait_kinds import HALTED
 from ..facts.wait_sums import Place
-from ..rules import busy, crowd, deadlock, for_others, gil_main, held_up, herd, longest, pool_anew, quota, workers
+from ..rules import (
+    busy,
+    crowd,
+    deadlock,
+    for_others,
+    gil_main,
+    held_up,
+    herd,
+    longest,
+    polling,
+    pool_anew,
+    quota,
+    workers,
+)
 from ..rules.crowd import Crowd
 from ..rules.finding import Finding
+from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.verdict import Verdict
@@ -62,14 +76,22 @@ class Sentences:
         detail = verdict.detail
         assert isinstance(detail, busy.Busy)
         first, whole = detail.groups[0], sum(each.time for each in detail.groups)
-        if len(detail.groups) > 1 and first.time >= thresholds.MOSTLY_ONE * whole and first.wall:
-            return self.words.sentence(first)
+        is_of_one = first.time >= thresholds.MOSTLY_ONE * whole
+        where = _lost_in(detail.lost_in) if is_of_one and detail.lost_in else ""
+        if len(detail.groups) > 1 and is_of_one and first.wall:
+            return f"{self.words.sentence(first).removesuffix('.')}{where}."
         whom = everyone(detail.everyone)
         if detail.threads != detail.everyone:
             one = detail.everyone - detail.threads == 1
             others = "the other one only waits" if one else "the others only wait"
             whom = f"{detail.threads} of {plural(detail.everyone, 'thread')} ({others})"
-        return f"{on_cores(whom, detail.on_cpu, detail.runnable, detail.wall)}."
+        return f"{on_cores(whom, detail.on_cpu, detail.runnable, detail.wall)}{where}."
+
+    def polling(self, verdict: Verdict) -> str:
+        """``97.3 % of the time of the main thread of app is spent polling in main → wait → sched_yield: …``"""
+        detail, finding = verdict.detail, _finding(verdict)
+        assert isinstance(detail, Polling)
+        return self.words.polling(finding, " → ".join(detail.frames) or detail.call, verdict.cause)
 
     def still(self, verdicts: Sequence[Verdict]) -> str:
         """``2 processes did not move: 2 × app (in main → read).``; "" if there are none."""
@@ -89,6 +111,12 @@ class Sentences:
         texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
         number = sum(map(len, told.values()))
         return f"{plural(number, 'process')} did not move: {listed(texts)}." if number else ""
+
+
+def _lost_in(lost: busy.LostIn) -> str:
+    """``; of 312 times that the core was lost to others, 97.0 % were in main → compute``"""
+    often, where = share(lost.times, lost.all_times), " → ".join(lost.frames)
+    return f"; of {count(lost.all_times)} times that the core was lost to others, {often} were in {where}"
 
 
 def _where(place: Place) -> str:
@@ -134,6 +162,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     gil_main.RULE: _gil,
     **dict.fromkeys((quota.RULE, crowd.RULE, pool_anew.RULE), lambda _, verdict: _of_cores(verdict)),
     herd.RULE: Sentences.herd,
+    polling.RULE: Sentences.polling,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
 }

@@ -85,6 +85,16 @@ class Phrases:
             does = f"{'is' if one else 'are'} blocked for {much}{where}"
         return f"meanwhile {whom} {does}"
 
+    def polling(self, finding: Finding, where: str, meanwhile: Finding | None) -> str:
+        """Threads that run while they wait."""
+        one = len(finding.threads) == 1
+        much = share(finding.time, finding.wall) if finding.wall else duration(finding.time)
+        uses = "it uses a core while it waits" if one else "they use cores while they wait"
+        text = f"{much} of the time of {self.subject(finding.threads)} is spent polling in {where}: {uses}"
+        if not meanwhile:
+            return f"{text}."
+        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}."
+
     def herd(self, finding: Finding, trace: int) -> str:
         """Threads that are woken for nothing."""
         threads = len(finding.threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import number_of
 from ..facts.wait_sums import LOST, Thread
+from ..model.states import PREEMPTED
 from .finding import CPU, Finding, Key, by_time, running
 from .verdict import Verdict
 
@@ -29,6 +30,16 @@ class Busy(NamedTuple):
     """Of ``threads``, as the following."""
     runnable: int
     wall: int
+    lost_in: LostIn | None = None
+    """Of the first group, where it runs, if no samples tell."""
+
+
+class LostIn(NamedTuple):
+    """Where threads mostly were as they lost their cores to others: that comes with the clock, as samples do."""
+
+    frames: tuple[str, ...]
+    times: int
+    all_times: int
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -46,6 +57,7 @@ def find(facts: Facts) -> list[Verdict]:
         sum(times.on_cpu for times in active),
         sum(times.runnable for times in active),
         sum(times.wall for times in active),
+        None if facts.runs else lost_in(facts, groups[0]),
     )
     return [Verdict(RULE, CPU, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
@@ -62,8 +74,24 @@ def busy(facts: Facts) -> list[Finding]:
 
 def confidence(facts: Facts, groups: Sequence[Finding], explained: frozenset[int] = frozenset()) -> float:
     """Of their time, without processes that are explained already."""
-    on_core = thresholds.SAMPLED_SAVES if facts.has_samples else thresholds.RUNNING_SAVES
+    on_core = thresholds.SAMPLED_SAVES if facts.runs else thresholds.RUNNING_SAVES
     left = [each for each in groups if not each.pids <= explained]
     saved = sum(on_core * (each.time - each.runnable) + thresholds.QUEUED_SAVES * each.runnable for each in left)
     whole = sum(each.time for each in groups)
     return saved / whole if whole else 0.0
+
+
+def lost_in(facts: Facts, finding: Finding) -> LostIn | None:
+    """None if no place stands out."""
+    times: Counter[tuple[str, ...]] = Counter()
+    everywhere = 0
+    for thread in finding.threads:
+        for place, total in facts.waits_of(thread).items():
+            if place.state == PREEMPTED:
+                everywhere += total.count
+                if not place.wait.nowhere:
+                    times[place.site.frames] += total.count
+    frames, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+    if not frames or everywhere < thresholds.POLLS_SEEN or most < thresholds.PREEMPTED_IN * everywhere:
+        return None
+    return LostIn(frames, most, everywhere)

@@ -17,7 +17,7 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
     asked = _asked(facts, effect)
     if asked is None:
         return None
-    found = _stragglers(facts, effect) or _causes(facts, asked, own_kinds(effect.kind))
+    found = _stragglers(facts, effect) or causes_among(facts, asked, own_kinds(effect.kind))
     # The cause of a wait is occupied for a good part of that time.
     each = effect.time / len(effect.threads)
     found = [cause for cause in found if cause.time >= thresholds.CAUSE * each]
@@ -65,7 +65,7 @@ def _stragglers(facts: Facts, effect: Finding) -> list[Finding]:
     mine = facts.process_of(victim)
     alike = [each for each in facts.own if each[0] == each[1] and facts.process_of(each) == mine]
     late = last_of_all(facts, effect, alike if victim in alike else [])
-    return _causes(facts, late, own_kinds(PEER))
+    return causes_among(facts, late, own_kinds(PEER))
 
 
 def last_of_all(facts: Facts, effect: Finding, alike: Sequence[Thread]) -> list[Thread]:
@@ -95,7 +95,8 @@ def _own_share(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> float:
     return (times.on_cpu + waits) / times.wall if times.wall else 0
 
 
-def _causes(facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...]) -> list[Finding]:
+def causes_among(facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...]) -> list[Finding]:
+    """What these threads do most, by name, if it is enough to keep others waiting."""
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
     runs: dict[Key, list[Thread]] = defaultdict(list)
     for thread in asked:

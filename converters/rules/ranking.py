@@ -10,7 +10,7 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_functions import TAKE_GIL
 from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, THREAD
-from . import busy, crowd, deadlock, for_others, gil_main, held_up, longest, pool_anew, quota, still, workers
+from . import busy, crowd, deadlock, for_others, gil_main, held_up, longest, polling, pool_anew, quota, still, workers
 from .finding import CPU, Finding
 from .registry import RULES
 from .verdict import Verdict
@@ -180,6 +180,21 @@ def _told_with_its_effect(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     return [each for each in verdicts if each.rule != busy.RULE] if told else verdicts
 
 
+def _polling_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
+    """Running threads that poll are told as such."""
+    told = {thread for each in _of(verdicts, polling.RULE) if each.finding for thread in each.finding.threads}
+    for runs in _of(verdicts, busy.RULE):
+        assert isinstance(runs.detail, busy.Busy)
+        groups = tuple(group for group in runs.detail.groups if not told.issuperset(group.threads))
+        left = sum(group.time for group in groups)
+        if told and left < thresholds.SIGNIFICANT * facts.active_wall:
+            verdicts = _replaced(verdicts, runs, None)
+        elif len(groups) < len(runs.detail.groups):
+            saved = busy.confidence(facts, groups)
+            verdicts = _replaced(verdicts, runs, replace(runs, time=left, confidence=saved))
+    return verdicts
+
+
 def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     """Processes of which a deadlock, or the most important verdict, tells already."""
     told = {pid for each in _of(verdicts, deadlock.RULE) for pid in each.pids}
@@ -194,6 +209,7 @@ DOMINANCE = (
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
+    Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
     Dominance(
         "quota, crowd, pool-anew, herd", (for_others.RULE,), "they explain what others wait for", _troubles_over_effects
     ),
@@ -224,4 +240,4 @@ def _second(first: Verdict, others: Sequence[Verdict]) -> Verdict | None:
 
 
 def _is_busy(verdict: Verdict) -> bool:
-    return verdict.wait_kind == CPU
+    return verdict.rule == busy.RULE

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..facts.facts import Facts
-from . import busy, crowd, deadlock, for_others, gil_main, held_up, herd, pool_anew, quota, still, workers
+from . import busy, crowd, deadlock, for_others, gil_main, held_up, herd, polling, pool_anew, quota, still, workers
 from .verdict import Verdict
 
 Find = Callable[[Facts], list[Verdict]]
 RULES: dict[str, Find] = {
     module.RULE: module.find
-    for module in (deadlock, gil_main, quota, crowd, pool_anew, herd, held_up, for_others, workers, busy, still)
+    for module in (
+        deadlock,
+        gil_main,
+        quota,
+        crowd,
+        pool_anew,
+        herd,
+        polling,
+        held_up,
+        for_others,
+        workers,
+        busy,
+        still,
+    )
 }
 """By their ids. Of verdicts with the same score, those of an earlier rule come first."""

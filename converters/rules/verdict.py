@@ -12,6 +12,7 @@ from .finding import CPU, Finding
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
 DRIVER, IO, MEMORY = "driver", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
+POLLING = "polling"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -33,6 +34,7 @@ KINDS = {
     POOL_ANEW: "threads are created and end all the time",
     HERD: "threads are woken in vain",
     CPU: "runs on a core",
+    POLLING: "burns a core while it waits",
     STILL: "did not move",
 }
 """What a verdict says, by its kind."""

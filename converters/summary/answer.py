@@ -13,8 +13,8 @@ from ..facts.wait_kinds import LOCK
 from ..phrases.gil import gil_sentence
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
-from ..rules import deadlock, gil_main
-from ..rules.finding import CPU, Finding
+from ..rules import busy, deadlock, gil_main
+from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
 from .few_samples import few_of_work, hidden_part
 from .figures import Running, Summary
@@ -54,12 +54,12 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     first = judgement.first
     if not first:
         return Answer((still or _nothing(summary),))
-    second = words.of(judgement.second) if judgement.second else ""
+    said, second = words.of(first), words.of(judgement.second) if judgement.second else ""
     if not second and first.finding and not (is_of_gil(first, first.pids) and gil_sentence(summary.gil)):
         second = beside_lock(first.finding, facts)
-    if summary.weight and first.wait_kind == CPU and (work := _work_sentence(summary)):
-        second = work
-    sentences = tuple(filter(None, (words.of(first), second, still)))
+    if summary.weight and first.rule == busy.RULE and (work := _work_sentence(summary)):
+        said, second = work, said
+    sentences = tuple(filter(None, (said, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
         sentences,

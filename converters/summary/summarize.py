@@ -18,6 +18,7 @@ from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of, with_own_ids
 from ..facts.idle_evidence import for_work, idle_by_evidence, with_evidence
+from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
 from ..facts.standing import Standing, standing
 from ..facts.thread_names import thread_pattern
@@ -63,7 +64,7 @@ from .next_command import (
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .people import who_of
-from .running import ON_CPU, add_up_running
+from .running import ON_CPU, running_of
 from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
 from .verdicts import Judged
@@ -100,13 +101,14 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     profile, before = with_scripts(with_own_ids(profile))
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
-    running = add_up_running(profile, threads) if names >= ON_CPU else ()
+    runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
+    running = running_of(runs, threads)
     blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
     evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
     stands = with_evidence(standing(sums, threads), evidence)
     contention = contention_of(profile)
     gil = gil_shares(profile.gil, profile.threads)
-    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), names >= ON_CPU)
+    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), runs)
     facts = Facts(sums, threads, stands, profile.duration_ns, beside)
     judgement = judge(facts)
     # Kernel threads are only traced with the whole host.

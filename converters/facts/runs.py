@@ -1,0 +1,68 @@
+"""Adds up on-CPU samples: per thread and place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..model import Profile, Stack, ThreadTimes
+from ..model.states import PREEMPTED, RUNNING
+from .hot_sites import HotSite, hot_site
+from .wait_sites import Sites
+from .wait_sums import Thread
+from .waits import Waits
+
+
+class Run(NamedTuple):
+    """Where a thread runs."""
+
+    site: HotSite
+    call: str
+    """The system call that it is in, or the function of the C library that it called; "" if there is none."""
+
+
+@dataclass(slots=True)
+class RunSum:
+    """Sums of samples. ``weight`` is the profile's first value."""
+
+    weight: int = 0
+    samples: int = 0
+
+
+Runs = dict[Thread, dict[Run, RunSum]]
+
+
+def add_up_runs(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Runs:
+    """Sums of samples in state "running"; threads missing from ``threads`` are added, without times."""
+    found: Runs = defaultdict(lambda: defaultdict(RunSum))
+    runs_of = _Places()
+    samples = profile.index("samples")
+    for sample in profile.samples:
+        labels = dict(sample.labels)
+        if labels.get("state") != RUNNING:
+            continue
+        pid, tid = (number if isinstance(number := labels.get(key), int) else 0 for key in ("pid", "tid"))
+        if (pid, tid) not in threads:
+            process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
+            threads[pid, tid] = ThreadTimes(pid, process, tid, name, 0, 0, 0, {})
+        total = found[pid, tid][runs_of.of(sample.stack)]
+        total.weight += sample.values[0]
+        total.samples += sample.values[samples]
+    return found
+
+
+class _Places:
+    """Cached by identity: samples share their stacks."""
+
+    def __init__(self) -> None:
+        self._sites, self._waits = Sites(), Waits()
+        self._known: dict[int, Run] = {}
+
+    def of(self, stack: Stack) -> Run:
+        found = self._known.get(id(stack))
+        if found is None:
+            # What a preempted thread was in is what it ran.
+            call = self._waits.of(stack, PREEMPTED).call
+            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), call)
+        return found

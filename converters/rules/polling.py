@@ -1,0 +1,81 @@
+"""Threads burn cores while they wait: they ask again and again whether something has happened."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.call_kinds import ASKING
+from ..facts.facts import Facts
+from ..facts.wait_kinds import THREAD
+from ..facts.wait_sums import Thread
+from ..model.states import PREEMPTED
+from .causes import causes_among, own_kinds
+from .finding import Finding, Key, by_time, running
+from .verdict import POLLING, Verdict
+
+RULE = "polling"
+_Times = Counter[tuple[tuple[str, ...], str]]
+"""Samples, or preemptions, by place and call."""
+
+
+class Polling(NamedTuple):
+    """The detail of such a verdict."""
+
+    frames: tuple[str, ...]
+    """Where they ask most often."""
+    call: str
+    share: float
+    """Of their time on cores."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for threads of one name, longest first."""
+    groups: dict[Key, dict[Thread, _Times]] = defaultdict(dict)
+    for thread in facts.own:
+        times = facts.threads[thread]
+        if times.on_cpu + times.runnable >= thresholds.POLLS_RUN * times.wall > 0:
+            seen = _seen(facts, thread)
+            asking = sum(number for (_, call), number in seen.items() if call in ASKING)
+            if seen.total() >= thresholds.POLLS_SEEN and asking >= thresholds.POLLS_IN * seen.total():
+                groups[facts.process_of(thread), facts.name_of(thread)][thread] = seen
+    polling = {thread for members in groups.values() for thread in members}
+    found = [_verdict(facts, members, polling) for members in groups.values()]
+    return sorted(found, key=lambda verdict: by_time(verdict.finding) if verdict.finding else (0, ()))
+
+
+def _seen(facts: Facts, thread: Thread) -> _Times:
+    """Where a thread runs: by samples, or by its preemptions."""
+    times: _Times = Counter()
+    if facts.runs:
+        for run, total in facts.runs.get(thread, {}).items():
+            times[run.site.frames, run.call] += total.samples
+        return times
+    for place, of in facts.waits_of(thread).items():
+        if place.state == PREEMPTED:
+            times[place.site.frames, place.wait.call] += of.count
+    return times
+
+
+def _verdict(facts: Facts, members: dict[Thread, _Times], polling: set[Thread]) -> Verdict:
+    finding = running(facts, members)
+    seen = sum(members.values(), _Times())
+    asking = _Times({place: number for place, number in seen.items() if place[1] in ASKING})
+    (frames, call), _ = max(asking.items(), key=lambda entry: (entry[1], entry[0]))
+    detail = Polling(frames, call, asking.total() / seen.total())
+    cause = _cause(facts, finding, polling)
+    return Verdict(RULE, POLLING, finding.time, 1, finding.pids, finding, cause, detail=detail)
+
+
+def _cause(facts: Facts, finding: Finding, polling: set[Thread]) -> Finding | None:
+    """What others of these processes, and main threads of similar ones, do meanwhile, if they do not poll, too."""
+    names = {facts.process_of(thread) for thread in finding.threads}
+    asked = [
+        thread
+        for thread in facts.own
+        if thread not in polling
+        and (thread[0] in finding.pids or (thread[0] == thread[1] and facts.process_of(thread) in names))
+    ]
+    found = causes_among(facts, asked, own_kinds(THREAD))
+    return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
