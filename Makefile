@@ -118,7 +118,7 @@ types: dev ## mypy --strict
 	@ln -sfn ../../../converters build/types/stallscope/converters
 	@ln -sfn ../../../tracers build/types/stallscope/tracers
 	MYPYPATH=build/types $(BIN)/mypy -p stallscope.converters -p stallscope.tracers
-	$(BIN)/mypy scripts
+	MYPYPATH=build/types $(BIN)/mypy scripts
 
 bench: build dev workloads | packages-bench ## what tracing costs, beside other tools
 	@for bench in $(sort $(wildcard tests/bench/*.py)); do echo "== $$bench"; $(SUDO) $(BIN)/python "$$bench"; done

@@ -18,10 +18,10 @@ _HEAD = "\n\n".join(
         "# Verdicts",
         "What is judged of a trace, by which rules and numbers. `--json` has each verdict as data: `verdicts`. "
         "`scripts/verdicts_doc.py` writes this page from the code: do not edit it.",
-        "A verdict has a rule, a kind, a subject (threads), the time that would be saved at most, a confidence, places, "
-        "and often a cause: what those do who keep the subject waiting. Its score is time × confidence. The first "
-        "sentence of an answer is the verdict with the highest score of those that no other one dominates; a second one "
-        "follows if it is worth it.\n",
+        "A verdict has a rule, a kind, a subject (threads), the time that would be saved at most, a confidence, "
+        "places, and often a cause: what those do who keep the subject waiting. Its score is time × confidence. The "
+        "first sentence of an answer is the verdict with the highest score of those that no other one dominates; a "
+        "second one follows if it is worth it.\n",
     ]
 )
 
