@@ -39,6 +39,8 @@ class Answer:
     explained: bool = False
     """It also says who is waited for."""
     deadlock: bool = False
+    judged: str = ""
+    """The kind of the first verdict."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
 
@@ -66,6 +68,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         LOCK if is_gil else first.wait_kind or NO_WAIT,
         explained=is_gil or bool(first.cause or first.effect),
         deadlock=first.rule == deadlock.RULE,
+        judged=first.kind,
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
     )
 

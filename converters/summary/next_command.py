@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from ..facts.identity import kernel_ids
-from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..model.next_step import NextStep, Whom
 from ..rules.finding import CPU
+from ..rules.verdict import DRIVER
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, Process, Wait
 
@@ -23,6 +24,7 @@ _MUCH = 0.1
 _MUCH_BESIDE_RUNNING = 0.3
 """The same if the threads mostly run, and nobody knows in which functions."""
 _WHO_WAKES = "who wakes whom, and when"
+_ALL_THAT_RUNS = "all that runs, as a flame graph"
 WHO_ENDS = "who ends these waits"
 WHEN = ("-d", "2", "-o", "when.pftrace")
 """What asks for a timeline."""
@@ -47,19 +49,34 @@ def next_command(
     theirs. ``chosen``: the user's own choice of these processes, if there is one that chooses them again."""
     if not processes or told.kind == HALTED:
         return None
-    whom = scope_of(processes, chosen)
-    if told.deadlock:
-        return NextStep("trace-offcpu", whom, ("-d", "1", "--per-thread", "-o", "stacks.html"), "whole stacks")
+    if not told.deadlock and (others := _who_has_the_cores(told, has_samples, waits)):
+        return others
+    tool, options, tells = _shows(told, has_samples, waits)
+    return NextStep(tool, scope_of(processes, chosen), options, tells)
+
+
+def _who_has_the_cores(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> NextStep | None:
+    """A trace of the whole host, if others had the cores for which the threads wait."""
     much = _MUCH_BESIDE_RUNNING if told.kind == CPU and not has_samples else _MUCH
-    if told.kind in _RUNS_OR_WAITS_FOR_IT and _others_had_the_cores(waits, much):
-        return NextStep(
-            "trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, "what else has the cores"
-        )
-    if told.kind in (CPU, NO_WAIT) and not has_samples:
-        return NextStep("trace-wall", whom, _A_WHILE, "what runs on the cores, too")
-    if told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits)):
-        return NextStep("trace-wakeup", whom, _A_WHILE, WHO_ENDS)
-    return NextStep("trace-offcpu", whom, WHEN, _WHO_WAKES)
+    if told.kind not in _RUNS_OR_WAITS_FOR_IT or not _others_had_the_cores(waits, much):
+        return None
+    return NextStep("trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, "what else has the cores")
+
+
+def _shows(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> tuple[str, tuple[str, ...], str]:
+    """The command that shows more, its options, and what it tells."""
+    if told.deadlock:
+        return "trace-offcpu", ("-d", "1", "--per-thread", "-o", "stacks.html"), "whole stacks"
+    asks_who = told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits))
+    if not asks_who and told.kind in (CPU, NO_WAIT, SLEEP) and not has_samples:
+        return "trace-wall", _A_WHILE, "what runs on the cores, too"
+    if told.judged == DRIVER:
+        return "trace-ioctl", _A_WHILE, "which ioctls take so long, and on which devices"
+    if asks_who or told.kind == HELD:
+        return "trace-wakeup", _A_WHILE, WHO_ENDS
+    if told.kind in (CPU, NO_WAIT):
+        return "trace-oncpu", (*_A_WHILE, "-o", "cpu.html"), _ALL_THAT_RUNS
+    return "trace-offcpu", WHEN, _WHO_WAKES
 
 
 def after_wakers(
@@ -87,7 +104,7 @@ def after_samples(
 ) -> NextStep | None:
     """What to recommend instead of ``step`` if it is known what runs. ``target``: the function that most of the running
     time is in (`hot_function.hot_function`); "" if there is none."""
-    if not step or not target or told.kind not in (CPU, "") or step.tells != _WHO_WAKES:
+    if not step or not target or told.kind not in (CPU, "") or step.tells not in (_WHO_WAKES, _ALL_THAT_RUNS):
         return step
     whom = scope_of(processes, chosen)
     tells = "how often it is called, and how long each call takes"

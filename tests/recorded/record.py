@@ -35,7 +35,8 @@ def neutral(profile: Profile) -> Profile:
     changed = {name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES}
     host = "host" if profile.host else ""
     comments = [_elsewhere(comment) for comment in profile.comments]
-    return replace(profile, samples=samples, host=host, start_ns=BEGIN, comments=comments, **changed)
+    # Without what the trace has recommended: that is judged again, too.
+    return replace(profile, samples=samples, host=host, start_ns=BEGIN, comments=comments, display=None, **changed)
 
 
 def _elsewhere(text: str) -> str:

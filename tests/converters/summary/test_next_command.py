@@ -27,8 +27,11 @@ RANKS = [Process("train", tuple(range(10, 18)))]
     [
         (Answer((), "cpu"), False, ONE, "trace-wall -p 7 -d 5"),
         (Answer((), NO_WAIT), False, ONE, "trace-wall -p 7 -d 5"),
-        (Answer((), "cpu"), True, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
-        (Answer((), "held"), False, RANKS, "trace-offcpu -n '^train$' -d 2 -o when.pftrace"),
+        (Answer((), "cpu"), True, ONE, "trace-oncpu -p 7 -d 5 -o cpu.html"),
+        (Answer((), "held", judged="io"), False, RANKS, "trace-wakeup -n '^train$' -d 5"),
+        (Answer((), "held", judged="driver"), False, RANKS, "trace-ioctl -n '^train$' -d 5"),
+        (Answer((), "sleep"), False, ONE, "trace-wall -p 7 -d 5"),
+        (Answer((), "sleep"), True, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
         (Answer((), "lock"), False, RANKS, "trace-wakeup -n '^train$' -d 5"),
         (Answer((), "thread"), True, ONE, "trace-wakeup -p 7 -d 5"),
         (Answer((), "peer"), False, ONE, "trace-wakeup -p 7 -d 5"),
@@ -48,7 +51,7 @@ def test_command(told: Answer, has_samples: bool, processes: list[Process], comm
 def test_a_name_that_needs_care_is_not_put_into_a_command(name: str) -> None:
     step = next_command(Answer((), "held"), False, [Process(name, tuple(range(10, 18)))])
     assert step
-    assert step.command == "trace-offcpu -a -d 2 -o when.pftrace"
+    assert step.command == "trace-wakeup -a -d 5"
 
 
 def test_the_users_own_choice_is_repeated() -> None:
@@ -159,7 +162,7 @@ def test_who_ends_much_of_the_waits_is_asked_beside_a_sleep() -> None:
     assert step == step_of("trace-wakeup -p 7 -d 5", "who ends these waits")
     for other in (waiting("peer", 10), waiting("peer", 40, idle=True), waiting("events", 40)):
         step = next_command(sleep, False, ONE, [waiting("sleep", 50), other])
-        assert step and step.command.startswith("trace-offcpu")
+        assert step and step.command.startswith("trace-wall")
 
 
 def test_the_function_that_most_time_is_in_is_timed_next() -> None:

@@ -240,7 +240,7 @@ def test_the_command_that_was_just_run_is_not_recommended(tmp_path: Path, capsys
     told.samples[0] = told.samples[0]._replace(
         labels=(("pid", 7), ("process", "demo"), ("state", "uninterruptible"), ("thread", "demo"), ("tid", 7))
     )
-    for stem, is_told in (("wall", True), ("offcpu", False)):
+    for stem, is_told in (("wall", True), ("wakeup", False)):
         results = Results.plan(stem, {**given(str(tmp_path / "x.pftrace")), "pids": (7,)})
         replace(results, paths=(str(tmp_path / f"{stem}.svg"),)).write(told)
-        assert ("Next: trace-offcpu -p 7 -d 2 -o when.pftrace" in capsys.readouterr().out) == is_told
+        assert ("Next: trace-wakeup -p 7 -d 5" in capsys.readouterr().out) == is_told
