@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model import ThreadTimes
+from ..model.neighbours import Neighbour
 from . import thresholds
 from .contention import Contention
 from .coordinators import coordinators
@@ -30,6 +31,7 @@ class Beside(NamedTuple):
     gil: Sequence[GilShare] = ()
     pools: Callable[[], Collection[int]] | None = None
     """Finds the processes with libraries whose number of threads variables set, which takes long; None: not known."""
+    neighbours: Sequence[Neighbour] = ()
     runs: Runs = {}  # noqa: RUF012 (it never changes)
     """Where threads run; empty: not known."""
 
@@ -49,7 +51,7 @@ class Facts:
         self.sums, self.threads, self.standing, self.duration = sums, threads, standing, duration
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
-        self.runs = beside.runs
+        self.runs, self.neighbours = beside.runs, beside.neighbours
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""

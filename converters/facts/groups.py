@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from ..model import ThreadTimes
+from ..model.neighbours import Neighbour
 from .contention import Contention, together
 from .thread_names import thread_pattern
 
@@ -27,3 +28,16 @@ def by_name(processes: Iterable[Contention]) -> list[Contention]:
         together(members, members[0].process if len({member.process for member in members}) == 1 else pattern)
         for pattern, members in groups.items()
     ]
+
+
+def users_of_cores(neighbours: Iterable[Neighbour], duration: int) -> list[tuple[str, float]]:
+    """Names of processes that were not traced (``2 × gzip``), and the cores that they used; most first."""
+    groups: dict[str, list[Neighbour]] = defaultdict(list)
+    for each in neighbours:
+        groups[thread_pattern(each.process, main=False)].append(each)
+    found = []
+    for pattern, members in groups.items():
+        name = members[0].process if len({each.process for each in members}) == 1 else pattern
+        used = sum(each.on_cpu for each in members) / duration if duration else 0.0
+        found.append((f"{len(members)} × {name}" if len(members) > 1 else name, used))
+    return sorted(found, key=lambda each: (-each[1], each[0]))

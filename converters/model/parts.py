@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes")
+OF_THREADS = ("threads", "processes", "neighbours")
 """Accounts: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
 """What was measured beside the samples: of no use without all of them."""
@@ -27,6 +27,7 @@ TEXTS: dict[tuple[str, str], str] = {
         (
             ("ThreadTimes", "process"),
             ("ProcessTimes", "process"),
+            ("Neighbour", "process"),
             ("CallTimes", "process"),
             ("CallIoctls", "process"),
             ("Copies", "process"),

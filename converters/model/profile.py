@@ -14,6 +14,7 @@ from .details import Details
 from .display import Display
 from .gil import GilTimes
 from .locks import LockTimes
+from .neighbours import Neighbour
 from .processes import ProcessTimes
 from .samples import Sample, ValueType
 from .sharing import SharedCall
@@ -95,6 +96,8 @@ class Profile:
     """Of one thread, through those of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
+    neighbours: list[Neighbour] = field(default_factory=list)
+    """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     display: Display | None = None
     """How the answer was shown; dropped when samples are left out or compared."""
 

@@ -32,8 +32,10 @@ def crowd(found: Crowd) -> str:
     names = [*found.names, *(["others"] if found.more else [])]
     whom = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     if found.others_have_cores:
+        takers = ", ".join(f"{name} {used:.1f}" for name, used in found.takers)
+        others = f"Others have most of the cores{f' ({takers})' if takers else ''}"
         return (
-            f"Others have most of the cores: the threads of {whom} want {group.wanted:.1f} on average, and get "
+            f"{others}: the threads of {whom} want {group.wanted:.1f} on average, and get "
             f"{group.on_cpu / group.span:.1f} of the {_cores(group.allowed)} that they may use; "
             f"{share(group.runnable, group.wall)} of their time they wait for one."
         )

@@ -3,12 +3,12 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``gil`` and ``steps`` (those of CallIoctls, Copies, Answer, LockTimes, GilTimes and
-Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
-threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
-has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
-key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again) and ``foreign``
-(whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies, Answer,
+LockTimes, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
+omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
+that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
+``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
+which load() removes again) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -24,6 +24,7 @@ from ..model.answers import Answer
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
+from ..model.neighbours import Neighbour
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -81,7 +82,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         meta["lives"] = lives
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil"):
+    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil", "neighbours"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
     if profile.display:
@@ -152,6 +153,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
+    profile.neighbours = [_flat(Neighbour, entry) for entry in _list(meta.get("neighbours", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.facts import Facts
-from ..facts.groups import by_name
+from ..facts.groups import by_name, users_of_cores
 from ..model import Profile
 from .verdict import CORES, Verdict
 
@@ -19,6 +19,8 @@ _ANYWHERE = ("numexpr", "rayon")
 """Names of files that read `THREAD_VARIABLES`: after ``lib`` at their beginning; anywhere."""
 
 
+_NAMED = 3
+"""Names of those who have the cores."""
 _Found = tuple[Contention, tuple[str, ...], bool]
 """All of them together, their names, and whether there are more."""
 
@@ -35,6 +37,8 @@ class Crowd(NamedTuple):
     """They get much less than the cores that they may use."""
     has_variables: bool
     """The variables that set numbers of threads are a hint."""
+    takers: tuple[tuple[str, float], ...] = ()
+    """Who has them: names of processes that were not traced, and the number of cores that they used."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -56,7 +60,9 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     by_quota = group.allowed < len(group.cpus)
     taken = not by_quota and group.on_cpu < thresholds.CORES_TAKEN * group.allowed * group.span
     hint = not taken and _has_hint(facts, group)
-    detail = Crowd(group, names, more, taken, hint)
+    takers = users_of_cores(facts.neighbours, facts.duration) if taken else []
+    named = tuple(each for each in takers[:_NAMED] if each[1] >= thresholds.CROWD_CORE * group.allowed)
+    detail = Crowd(group, names, more, taken, hint, named)
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..facts.contention import Contention
-from ..facts.groups import by_name
+from ..facts.groups import by_name, users_of_cores
+from ..model.neighbours import Neighbour
 from ..rules.quota import throttles
 from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
 
@@ -21,10 +22,13 @@ share of the cores, and got less than that."""
 class Cores:
     """Knows which processes used the cores."""
 
-    def __init__(self, processes: Sequence[Contention], *, whole_host: bool) -> None:
+    def __init__(
+        self, processes: Sequence[Contention], neighbours: Sequence[Neighbour] = (), *, whole_host: bool
+    ) -> None:
         self._processes = processes
         self._by_pid = {pid: process for process in processes for pid in process.pids}
         self._groups = by_name(processes)
+        self._neighbours = neighbours
         self._whole_host = whole_host
 
     def takers(self, pids: Collection[int], time: int, wall: int, threads: int) -> Takers | None:
@@ -47,7 +51,9 @@ class Cores:
         wanted = sum(process.on_cpu + process.runnable for process in waiting) / duration
         alone = threads <= len(cores) and total < _HAVE * len(cores)
         crowded = wanted >= _WANTED * len(cores) and total < _HAVE * len(cores)
-        return Takers(OTHERS if alone or crowded else UNCLEAR, cores=len(cores))
+        others = users_of_cores(self._neighbours, duration)
+        named = tuple((name, used) for name, used in others[:_MOST] if used >= _SHOWN * len(cores))
+        return Takers(OTHERS if alone or crowded else UNCLEAR, named, len(cores))
 
 
 def _used(group: Contention, cores: frozenset[int]) -> float:
@@ -66,6 +72,10 @@ def sentence(takers: Takers) -> str:
     if takers.kind == TRACED:
         named = ", ".join(f"{name} {used:.2f}" for name, used in takers.names)
         return f"cores had by {named} of {takers.cores}"
+    if takers.names:
+        named = ", ".join(f"{name} {used:.2f}" for name, used in takers.names)
+        traced = "" if takers.kind == OTHERS else "by those that were traced and "
+        return f"cores had {traced}by {named} of {takers.cores}, not traced"
     if takers.kind == OTHERS:
         return "cores had by processes that were not traced (top shows them)"
     return "cores had by others at a time, traced or not (top shows all)"

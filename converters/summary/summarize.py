@@ -108,11 +108,11 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     stands = with_evidence(standing(sums, threads), evidence)
     contention = contention_of(profile)
     gil = gil_shares(profile.gil, profile.threads)
-    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), runs)
+    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), profile.neighbours, runs)
     facts = Facts(sums, threads, stands, profile.duration_ns, beside)
     judgement = judge(facts)
     # Kernel threads are only traced with the whole host.
-    cores = Cores(contention, whole_host=bool(stands.kernel))
+    cores = Cores(contention, profile.neighbours, whole_host=bool(stands.kernel))
     waits = _group(sums, threads, stands, facts.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not facts.is_quiet(thread)]

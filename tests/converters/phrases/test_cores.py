@@ -11,11 +11,13 @@ from stallscope.converters.facts.facts import Beside, Facts
 from stallscope.converters.facts.standing import standing
 from stallscope.converters.facts.wait_sums import merged_threads
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.sentences import all_of_cores
 from stallscope.converters.rules.crowd import pools_of_libraries
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import Verdict
+from stallscope.converters.summary.summarize import summarize
 
 
 def verdicts(made: Profile, pools_in: Callable[[], Collection[int]] | None = None) -> list[Verdict]:
@@ -57,6 +59,17 @@ def test_others_have_the_cores() -> None:
     assert told(made) == (
         "Others have most of the cores: the threads of train want 5.4 on average, and get 0.6 of the 4 cores that they "
         "may use; 80.0 % of their time they wait for one.",
+    )
+
+
+def test_who_has_the_cores() -> None:
+    made = profile()
+    process(made, 7, "train", cpus="0-3")
+    threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
+    made.neighbours = [Neighbour("gzip", 9, 9 * SECOND), Neighbour("train", 8, 13 * SECOND)]
+    made.neighbours += [Neighbour("train", 10, 12 * SECOND), Neighbour("sshd", 11, SECOND)]
+    assert (
+        summarize(made).answer[0].startswith("Others have most of the cores (2 × train 2.5, gzip 0.9): the threads of")
     )
 
 

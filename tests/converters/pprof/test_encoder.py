@@ -16,6 +16,7 @@ from stallscope.converters.model.answers import Answer
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -92,6 +93,7 @@ ANSWERS = st.builds(
     UINT64,
 )
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
+NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64)
 
 
 @st.composite
@@ -114,6 +116,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
         answers=draw(st.lists(ANSWERS, max_size=2)),
         copies=draw(st.lists(COPIES, max_size=2)),
+        neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

@@ -26,6 +26,7 @@ from .remarks import comments, completeness, losses, missed_switches
 from .stacks import Stacks
 
 if TYPE_CHECKING:
+    from ....converters.model.neighbours import Neighbour
     from ....converters.model.scheduling import Scheduling
     from ....converters.model.steps import Steps
 
@@ -106,7 +107,13 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         locks=locks,
         gil=gil,
         steps=_steps(scheduling),
+        neighbours=_neighbours(capture),
     )
+
+
+def _neighbours(capture: Capture) -> list[Neighbour]:
+    traced = {record.thread.key.tgid for record in capture.threads}
+    return capture.neighbours.found(traced, capture.stopped - capture.began) if capture.neighbours else []
 
 
 def _steps(scheduling: Scheduling | None) -> list[Steps]:

@@ -12,6 +12,7 @@ from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
+from ...base.neighbours import Neighbours
 from ...cpython.functions import Function
 from ...kernel.records import Origin, ThreadRecord
 from ...measures.protocol import LockRows, Recorded, Row, Timed
@@ -69,6 +70,8 @@ class Capture:
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
     answers: list[Answer] = field(default_factory=list)
+    neighbours: Neighbours | None = None
+    """What was not traced; None if the whole host was."""
 
 
 @dataclass(frozen=True)

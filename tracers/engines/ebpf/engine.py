@@ -13,6 +13,7 @@ from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
+from ...base.neighbours import Neighbours
 from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
 from ...measures.gil import with_gil
@@ -118,7 +119,11 @@ class Ebpf(Engine):
                     else:
                         progress.update(threads=threads, stacks=stacks, lost=lost)
 
+                neighbours = None if scope.everything else Neighbours()
                 capture = session.run(sink, show, interrupts, progress, wait=request.wait)
+                if neighbours:
+                    neighbours.end()
+                    capture.neighbours = neighbours
                 return capture, session.intervals.failed if session.intervals else 0
         finally:
             probes.close()

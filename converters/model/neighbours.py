@@ -1,0 +1,16 @@
+"""Processes that were not traced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """A process that used cores during the trace, and was not traced."""
+
+    process: str
+    """Its name (hostile)."""
+    pid: int
+    on_cpu: int
+    """ns on cores during the trace, by the ticks of the kernel's clock."""

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from stallscope.tracers.base import neighbours
+from stallscope.tracers.base.neighbours import Neighbours, _read
+
+BURN = "import os, time\nwhile time.process_time() < 0.5: pass\nprint(os.getpid(), flush=True)\ninput()"
+SECOND = 1_000_000_000
+
+
+def test_who_used_cores_and_was_not_traced() -> None:
+    look = Neighbours()
+    alone = ["setsid", "-f", sys.executable, "-c", BURN]  # no child of ours
+    with subprocess.Popen(alone, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdin and one.stdout
+        pid = int(one.stdout.readline())
+        look.end()
+        (found,) = [each for each in look.found((), SECOND) if each.pid == pid]
+        assert found.process.startswith("python")
+        assert 0 < found.on_cpu <= SECOND
+        assert pid not in {each.pid for each in look.found({pid}, SECOND)}
+        assert os.getpid() not in {each.pid for each in look.found((), SECOND)}
+        one.stdin.close()
+
+
+def test_a_name_with_any_character() -> None:
+    code = "import ctypes; ctypes.CDLL(None).prctl(15, b') R 1 (', 0, 0, 0); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdin and one.stdout
+        one.stdout.readline()
+        used = _read(one.pid)
+        one.stdin.close()
+    assert used and used.name == ") R 1 ("
+    assert used.ticks >= 0
+    assert used.began > 0
+
+
+def test_who_has_ended() -> None:
+    assert neighbours._read(1 << 30) is None
