@@ -34,7 +34,7 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 

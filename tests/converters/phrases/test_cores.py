@@ -69,7 +69,7 @@ def test_who_has_the_cores() -> None:
     made.neighbours = [Neighbour("gzip", 9, 9 * SECOND), Neighbour("train", 8, 13 * SECOND)]
     made.neighbours += [Neighbour("train", 10, 12 * SECOND), Neighbour("sshd", 11, SECOND)]
     assert (
-        summarize(made).answer[0].startswith("Others have most of the cores (2 × train 2.5, gzip 0.9): the threads of")
+        summarize(made).answer[0].startswith("Others have most of the cores (2 × train 2.5, gzip 0.9): the ")
     )
 
 
