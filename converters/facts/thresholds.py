@@ -31,6 +31,10 @@ TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 
+UNCLEAR = Threshold(
+    0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
+)
+
 # Who is at work.
 AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sleeps until something happens.")
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")

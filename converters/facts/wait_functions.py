@@ -91,5 +91,6 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 
-NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"))
+HELD_BY_ENGINE = "[stopped by eu-stack]"
+NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", HELD_BY_ENGINE))
 """What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

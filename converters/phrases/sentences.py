@@ -23,6 +23,7 @@ from ..rules import (
     polling,
     pool_anew,
     quota,
+    unclear,
     workers,
 )
 from ..rules.crowd import Crowd
@@ -30,6 +31,7 @@ from ..rules.finding import Finding
 from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
+from ..rules.unclear import Unclear
 from ..rules.verdict import Verdict
 from . import cores, gil
 from .words import Phrases, listed, on_cores
@@ -92,6 +94,16 @@ class Sentences:
         detail, finding = verdict.detail, _finding(verdict)
         assert isinstance(detail, Polling)
         return self.words.polling(finding, " → ".join(detail.frames) or detail.call, verdict.cause)
+
+    def unclear(self, verdict: Verdict) -> str:
+        """``For 62.0 % of the time of the threads it is not known where they were ([lost]): …``"""
+        detail = verdict.detail
+        assert isinstance(detail, Unclear)
+        why = f" ({listed(detail.why)})" if detail.why else ""
+        return (
+            f"For {share(round(1000 * detail.share), 1000)} of the threads' time it is not known where they were{why}: "
+            "trace fewer processes, or for a shorter time; what was lost is told below."
+        )
 
     def still(self, verdicts: Sequence[Verdict]) -> str:
         """``2 processes did not move: 2 × app (in main → read).``; "" if there are none."""
@@ -165,4 +177,5 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     polling.RULE: Sentences.polling,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
+    unclear.RULE: Sentences.unclear,
 }

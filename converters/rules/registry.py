@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..facts.facts import Facts
-from . import busy, crowd, deadlock, for_others, gil_main, held_up, herd, polling, pool_anew, quota, still, workers
+from . import (
+    busy,
+    crowd,
+    deadlock,
+    for_others,
+    gil_main,
+    held_up,
+    herd,
+    polling,
+    pool_anew,
+    quota,
+    still,
+    workers,
+)
 from .verdict import Verdict
 
 Find = Callable[[Facts], list[Verdict]]

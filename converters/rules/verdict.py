@@ -12,7 +12,7 @@ from .finding import CPU, Finding
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
 DRIVER, IO, MEMORY = "driver", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
-POLLING = "polling"
+POLLING, UNCLEAR = "polling", "unclear"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -36,6 +36,7 @@ KINDS = {
     CPU: "runs on a core",
     POLLING: "burns a core while it waits",
     STILL: "did not move",
+    UNCLEAR: "it is not known where threads were",
 }
 """What a verdict says, by its kind."""
 _DATABASES = frozenset((*LOCKS_BY_TIMER, "ProcSleep"))

@@ -68,9 +68,7 @@ def test_who_has_the_cores() -> None:
     threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
     made.neighbours = [Neighbour("gzip", 9, 9 * SECOND), Neighbour("train", 8, 13 * SECOND)]
     made.neighbours += [Neighbour("train", 10, 12 * SECOND), Neighbour("sshd", 11, SECOND)]
-    assert (
-        summarize(made).answer[0].startswith("Others have most of the cores (2 × train 2.5, gzip 0.9): the ")
-    )
+    assert summarize(made).answer[0].startswith("Others have most of the cores (2 × train 2.5, gzip 0.9): the ")
 
 
 def test_numbers_of_threads_are_no_hint_where_each_process_has_one() -> None:
