@@ -20,6 +20,8 @@ class Run(NamedTuple):
     site: HotSite
     call: str
     """The system call that it is in, or the function of the C library that it called; "" if there is none."""
+    gpu: str = ""
+    """As in `waits.Wait`."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,6 @@ class _Places:
         found = self._known.get(id(stack))
         if found is None:
             # What a preempted thread was in is what it ran.
-            call = self._waits.of(stack, PREEMPTED).call
-            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), call)
+            wait = self._waits.of(stack, PREEMPTED)
+            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), wait.call, wait.gpu)
         return found

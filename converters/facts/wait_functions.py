@@ -91,6 +91,15 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 
+GPU_CALLS = re.compile(
+    r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
+    r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"
+)
+"""Functions of CUDA's runtime and driver that return when the GPU has done what was asked (CUDA Runtime API and Driver
+API, "API synchronization behavior"): they sleep, or run while they wait."""
+GPU_FILES = re.compile(r"(.*/)?libcuda(rt)?(-[0-9a-f]+)?\.so(\.[\d.]+)?")
+"""The files that have them."""
+
 HELD_BY_ENGINE = "[stopped by eu-stack]"
 NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", HELD_BY_ENGINE))
 """What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

@@ -25,6 +25,8 @@ from .wait_functions import (
     EVENT_WAITS,
     FEW_EVENTS,
     FUTEX_WAITS,
+    GPU_CALLS,
+    GPU_FILES,
     JOINS,
     KERNEL_LOCKS,
     LINKED_LOCKS,
@@ -60,6 +62,8 @@ class Wait(NamedTuple):
     """The innermost function of the kernel that is not the scheduler's; "" if it is not known."""
     lock: str = ""
     """The function that waits for a lock of the program; "" if there is none."""
+    gpu: str = ""
+    """The function of CUDA that waits until the GPU has done something; "" if there is none."""
     join: bool = False
     """It is for the end of another thread."""
     few: bool = False
@@ -117,12 +121,12 @@ class _Below:
         nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
         if state.startswith(RUNNABLE):
             # It waits no longer for what the kernel's functions show.
-            return Wait(CORE, self.call, nowhere=nowhere, has_user_frames=not self._only_placeholders)
+            return Wait(CORE, self.call, gpu=self._gpu(), nowhere=nowhere, has_user_frames=not self._only_placeholders)
         lock = self._lock()
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
         kind = self._kind(state, lock, few)
         join = kind == THREAD and self._is_for_an_end()
-        return Wait(kind, self.call, self.kernel, lock, join, few, nowhere, not self._only_placeholders)
+        return Wait(kind, self.call, self.kernel, lock, self._gpu(), join, few, nowhere, not self._only_placeholders)
 
     def _kind(self, state: str, lock: str, few: bool) -> str:
         if self._is_unknown(state):
@@ -143,6 +147,12 @@ class _Below:
         # An interruptible wait without a stack is, as a rule, that of an idle thread.
         is_told = state in _BY_STATE or state == INTERRUPTIBLE or not (self._has_user_frames or state == OTHER)
         return not is_told and self._only_placeholders
+
+    def _gpu(self) -> str:
+        """See `Wait.gpu`."""
+        inner = (*reversed(self._library), *self._own[-_INNERMOST:])
+        found = (name for frame in inner if _is_of_gpu(frame) and GPU_CALLS.fullmatch(name := label(frame)))
+        return next(found, "")
 
     def _lock(self) -> str:
         """See `Wait.lock`."""
@@ -237,6 +247,10 @@ def _split(user: Sequence[Frame], system_call: str) -> tuple[str, list[Frame], S
     while first and end - first < _LIBRARY_DEPTH and not is_own(user[first - 1]):
         first -= 1
     return called, list(reversed(user[first:end])), user[max(first - _LIBRARY_DEPTH, 0) : first]
+
+
+def _is_of_gpu(frame: Frame) -> bool:
+    return frame.module is not None and GPU_FILES.fullmatch(frame.module.path) is not None
 
 
 def _is_placeholder(frame: Frame) -> bool:

@@ -32,7 +32,7 @@ from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.unclear import Unclear
-from ..rules.verdict import Verdict
+from ..rules.verdict import GPU, Verdict
 from . import cores, gil
 from .words import Phrases, listed, on_cores
 
@@ -93,7 +93,8 @@ class Sentences:
         """``97.3 % of the time of the main thread of app is spent polling in main → wait → sched_yield: …``"""
         detail, finding = verdict.detail, _finding(verdict)
         assert isinstance(detail, Polling)
-        return self.words.polling(finding, " → ".join(detail.frames) or detail.call, verdict.cause)
+        where = " → ".join(detail.frames) or detail.call
+        return self.words.polling(finding, where, verdict.cause, of_gpu=verdict.kind == GPU)
 
     def unclear(self, verdict: Verdict) -> str:
         """``For 62.0 % of the time of the threads it is not known where they were ([lost]): …``"""

@@ -85,12 +85,13 @@ class Phrases:
             does = f"{'is' if one else 'are'} blocked for {much}{where}"
         return f"meanwhile {whom} {does}"
 
-    def polling(self, finding: Finding, where: str, meanwhile: Finding | None) -> str:
+    def polling(self, finding: Finding, where: str, meanwhile: Finding | None, *, of_gpu: bool = False) -> str:
         """Threads that run while they wait."""
         one = len(finding.threads) == 1
         much = share(finding.time, finding.wall) if finding.wall else duration(finding.time)
         uses = "it uses a core while it waits" if one else "they use cores while they wait"
-        text = f"{much} of the time of {self.subject(finding.threads)} is spent polling in {where}: {uses}"
+        what = "waiting for the GPU" if of_gpu else "polling"
+        text = f"{much} of the time of {self.subject(finding.threads)} is spent {what} in {where}: {uses}"
         if not meanwhile:
             return f"{text}."
         return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}."
@@ -161,6 +162,8 @@ def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _spent(finding: Finding) -> str:
     first = finding.places[0].site
     where = f" in {chain(finding)}" if first.frames else ""
+    if finding.places[0].wait.gpu:
+        return f"spent waiting for the GPU{where}"
     if finding.kind == SLEEP:
         return f"spent sleeping{where}"
     if finding.kind in _FOR_WHOM:

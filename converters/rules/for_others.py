@@ -11,7 +11,7 @@ from ..facts.wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
 from .causes import cause_of, without
 from .finding import Finding, Key, by_time, findings
-from .verdict import Verdict
+from .verdict import Verdict, kind_of
 
 RULE = "for-others"
 KINDS = (SLEEP, THREAD, PEER, CHILD, EVENTS)
@@ -27,7 +27,7 @@ def find(facts: Facts) -> list[Verdict]:
     if cause:
         effect = without(facts, effect, cause)
     confidence = _confidence(effect, cause, facts)
-    return [Verdict(RULE, effect.kind, effect.time, confidence, effect.pids, effect, cause, is_effect=True)]
+    return [Verdict(RULE, kind_of(effect), effect.time, confidence, effect.pids, effect, cause, is_effect=True)]
 
 
 def effects(facts: Facts) -> list[Finding]:

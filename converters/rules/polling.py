@@ -13,11 +13,11 @@ from ..facts.wait_sums import Thread
 from ..model.states import PREEMPTED
 from .causes import causes_among, own_kinds
 from .finding import Finding, Key, by_time, running
-from .verdict import POLLING, Verdict
+from .verdict import GPU, POLLING, Verdict
 
 RULE = "polling"
-_Times = Counter[tuple[tuple[str, ...], str]]
-"""Samples, or preemptions, by place and call."""
+_Times = Counter[tuple[tuple[str, ...], str, bool]]
+"""Samples, or preemptions, by place and call, and whether it waits for a GPU."""
 
 
 class Polling(NamedTuple):
@@ -26,6 +26,7 @@ class Polling(NamedTuple):
     frames: tuple[str, ...]
     """Where they ask most often."""
     call: str
+    """The function of CUDA for which it waits, or the system call."""
     share: float
     """Of their time on cores."""
 
@@ -37,7 +38,7 @@ def find(facts: Facts) -> list[Verdict]:
         times = facts.threads[thread]
         if times.on_cpu + times.runnable >= thresholds.POLLS_RUN * times.wall > 0:
             seen = _seen(facts, thread)
-            asking = sum(number for (_, call), number in seen.items() if call in ASKING)
+            asking = sum(number for place, number in seen.items() if _asks(place))
             if seen.total() >= thresholds.POLLS_SEEN and asking >= thresholds.POLLS_IN * seen.total():
                 groups[facts.process_of(thread), facts.name_of(thread)][thread] = seen
     polling = {thread for members in groups.values() for thread in members}
@@ -50,22 +51,27 @@ def _seen(facts: Facts, thread: Thread) -> _Times:
     times: _Times = Counter()
     if facts.runs:
         for run, total in facts.runs.get(thread, {}).items():
-            times[run.site.frames, run.call] += total.samples
+            times[run.site.frames, run.gpu or run.call, bool(run.gpu)] += total.samples
         return times
     for place, of in facts.waits_of(thread).items():
         if place.state == PREEMPTED:
-            times[place.site.frames, place.wait.call] += of.count
+            times[place.site.frames, place.wait.gpu or place.wait.call, bool(place.wait.gpu)] += of.count
     return times
+
+
+def _asks(place: tuple[tuple[str, ...], str, bool]) -> bool:
+    _, call, of_gpu = place
+    return of_gpu or call in ASKING
 
 
 def _verdict(facts: Facts, members: dict[Thread, _Times], polling: set[Thread]) -> Verdict:
     finding = running(facts, members)
     seen = sum(members.values(), _Times())
-    asking = _Times({place: number for place, number in seen.items() if place[1] in ASKING})
-    (frames, call), _ = max(asking.items(), key=lambda entry: (entry[1], entry[0]))
+    asking = _Times({place: number for place, number in seen.items() if _asks(place)})
+    (frames, call, of_gpu), _ = max(asking.items(), key=lambda entry: (entry[1], entry[0]))
     detail = Polling(frames, call, asking.total() / seen.total())
     cause = _cause(facts, finding, polling)
-    return Verdict(RULE, POLLING, finding.time, 1, finding.pids, finding, cause, detail=detail)
+    return Verdict(RULE, GPU if of_gpu else POLLING, finding.time, 1, finding.pids, finding, cause, detail=detail)
 
 
 def _cause(facts: Facts, finding: Finding, polling: set[Thread]) -> Finding | None:

@@ -10,7 +10,7 @@ from ..facts.wait_sums import Place
 from .finding import CPU, Finding
 
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
-DRIVER, IO, MEMORY = "driver", "io", "memory"
+DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
 POLLING, UNCLEAR = "polling", "unclear"
 KINDS = {
@@ -20,6 +20,7 @@ KINDS = {
     FILE_LOCK: "waits for a lock on a file",
     GIL: "waits for Python's interpreter lock",
     DRIVER: "blocked in an ioctl of a driver",
+    GPU: "waits until the GPU has done something",
     IO: "blocked in a file system or on a disk",
     MEMORY: "blocked in page faults, or while memory is reclaimed",
     HELD: "blocked in the kernel elsewhere",
@@ -86,6 +87,8 @@ class Verdict:
 
 def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
+    if finding.places and finding.places[0].wait.gpu:
+        return GPU
     if finding.kind not in (LOCK, HELD) or not finding.places:
         return finding.kind
     place = finding.places[0]

@@ -10,7 +10,7 @@ from ..facts.wait_causes import effect_cause
 from ..facts.wait_sums import Place, Thread
 from .finding import Key, by_time, findings
 from .for_others import KINDS, saves
-from .verdict import Verdict
+from .verdict import Verdict, kind_of
 
 RULE = "workers"
 
@@ -30,4 +30,4 @@ def find(facts: Facts) -> list[Verdict]:
     if longest is None:
         return []
     confidence = thresholds.ASIDE_SAVES * saves(longest.kind)
-    return [Verdict(RULE, longest.kind, longest.time, confidence, longest.pids, longest, is_effect=True)]
+    return [Verdict(RULE, kind_of(longest), longest.time, confidence, longest.pids, longest, is_effect=True)]

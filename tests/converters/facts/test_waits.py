@@ -243,3 +243,19 @@ def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: M
     for below, kind in ((poll, "events"), (lock, "thread")):
         found = wait_of((*user(EXE, "main"), *own, *below), "interruptible")
         assert (found.kind, found.lock) == (kind, "")
+
+
+@pytest.mark.parametrize(
+    ("function", "path", "gpu"),
+    [
+        ("cudaStreamSynchronize", "/usr/local/cuda/lib64/libcudart.so.12", True),
+        ("cudaMemcpy2D", "/opt/venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib/libcudart.so.12", True),
+        ("cuCtxSynchronize", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", True),
+        ("cuMemcpyDtoHAsync_v2", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", False),
+        ("cudaGetDeviceProperties", "/usr/local/cuda/lib64/libcudart.so.12", False),
+        ("cudaStreamSynchronize", "/srv/app/app", False),
+    ],
+)
+def test_waits_for_a_gpu(function: str, path: str, gpu: bool) -> None:
+    stack = (*user(EXE, "main", "step"), *user(Module(path), function), *user(LIBC, "poll"), *EPOLL)
+    assert wait_of(stack, "interruptible").gpu == (function if gpu else "")

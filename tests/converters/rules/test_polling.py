@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
+from stallscope.converters.phrases.sentences import Sentences
+from stallscope.converters.rules.polling import find
+from stallscope.converters.summary.summarize import summarize
+from summary_profiles import EXE, LIBC, MS, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
+
+YIELD = (*user(EXE, "main", "wait_for_flag"), *user(LIBC, "sched_yield"), *kernel("__x64_sys_sched_yield"))
+WORK = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interrupt"))
+CUDART = Module("/usr/local/cuda/lib64/libcudart-9335f6a2.so.12")
+SYNC = (*user(EXE, "main", "step"), *user(CUDART, "cudaStreamSynchronize", "[libcuda.so.1]"))
+
+
+def yielding(asks: int, works: int) -> Profile:
+    """A thread that runs all the time, and loses its core so often in these places."""
+    profile = empty()
+    tracee = Tracee(profile, 1, "app", 1, "app").run(9 * SECOND)
+    for stack, times in ((YIELD, asks), (WORK, works)):
+        if times:
+            tracee.wait(stack, "runnable-preempted", times * MS, times)
+    return profile
+
+
+def test_a_thread_that_yields_its_core_again_and_again() -> None:
+    facts = facts_of(yielding(80, 20))
+    (verdict,) = find(facts)
+    assert (verdict.rule, verdict.kind, verdict.pids, verdict.time) == ("polling", "polling", {1}, 9_100 * MS)
+    assert Sentences(facts).of(verdict) == (
+        "100.0 % of the time of the main thread of app is spent polling in main → wait_for_flag → sched_yield: it uses "
+        "a core while it waits."
+    )
+    assert summarize(yielding(80, 20)).answer[0] == Sentences(facts).of(verdict)
+
+
+@pytest.mark.parametrize(("asks", "works"), [(49, 51), (9, 0), (0, 100)])
+def test_one_that_mostly_works_or_of_which_little_is_seen(asks: int, works: int) -> None:
+    assert find(facts_of(yielding(asks, works))) == []
+
+
+def test_one_that_mostly_sleeps_does_not_poll() -> None:
+    profile = empty()
+    tracee = Tracee(profile, 1, "app", 1, "app").run(4 * SECOND).wait(SLEEP, "interruptible", 5 * SECOND, 90)
+    tracee.wait(YIELD, "runnable-preempted", 100 * MS, 90)
+    assert find(facts_of(profile)) == []
+
+
+def test_what_the_others_do_meanwhile() -> None:
+    """Ranks of one program: one sleeps, the others poll."""
+    profile = yielding(80, 0)
+    Tracee(profile, 2, "app", 2, "app").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 90)
+    (verdict,) = find(facts_of(profile))
+    assert verdict.cause
+    assert (verdict.cause.kind, verdict.cause.threads) == ("sleep", ((2, 2),))
+    assert (
+        "; meanwhile the main thread of app (pid 2) sleeps for 90.0 % of its time in main → nap → clock_nanosleep."
+        in (summarize(profile).answer[0])
+    )
+
+
+def sampled(*stacks: Stack) -> Profile:
+    columns = [ValueType("wall", "nanoseconds"), ValueType("count", "count"), ValueType("min", "nanoseconds", "min")]
+    columns += [ValueType("max", "nanoseconds", "max"), ValueType("samples", "count")]
+    profile = Profile(columns, duration_ns=10 * SECOND)
+    labels = ("pid", 7), ("process", "train"), ("state", "running"), ("thread", "train"), ("tid", 7)
+    profile.samples = [Sample(stack, (SECOND, 0, 0, 0, 100), labels) for stack in stacks]
+    time = len(stacks) * SECOND
+    profile.threads = [ThreadTimes(7, "train", 7, "train", time, time, 0, {})]
+    return profile
+
+
+def test_waiting_for_a_gpu_with_a_core() -> None:
+    (first, *_) = summarize(sampled(SYNC, WORK[:2])).answer
+    assert first.startswith(
+        "100.0 % of the time of the main thread of train is spent waiting for the GPU in main → step"
+    )
+
+
+def test_a_function_of_the_program_with_such_a_name() -> None:
+    own = user(EXE, "main", "cudaStreamSynchronize")
+    assert not any("GPU" in sentence for sentence in summarize(sampled(own, (Frame("x"),))).answer)
