@@ -13,6 +13,7 @@ from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from ..facts.contention import Contention
 from ..facts.identity import shown_id
+from ..model.losses import TIME, divided
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
 from .blocking_table import blocking_blocks
@@ -55,10 +56,6 @@ _PIDS = 32
 _RANGES = 8
 """How many ranges of process ids per name are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
-_INCOMPLETE = re.compile(r"stacks (not complete|cut)|frames without|user stacks that could not")
-"""Kinds of losses that lose no time, only details of its stack."""
-_TIME = "ns of "
-"""Begin of a kind that is the time of another one."""
 _NAMELESS = "frames without a name"
 """A note lists the files that have them."""
 _TRAILING = re.compile(r" +(?=\n)")
@@ -105,7 +102,7 @@ def render_interval(summary: Summary, file: TextIO) -> None:
         blocks = [head, calls_table(summary.calls, console.width, TOP, summary.view)]
     else:
         blocks = [head.append(": nothing was seen", style="not bold")]
-    if any(number for kind, number in summary.lost.items() if not _INCOMPLETE.match(kind)):
+    if divided(summary.lost)[0]:
         blocks.append(_lost_line(summary))
     for block in [*blocks, Text()]:
         console.print(block)
@@ -362,19 +359,16 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
         lost.pop(_NAMELESS, None)
     if not summary.lost:
         return Text("Lost: unknown, nothing was counted")
-    times = {kind: number for kind, number in lost.items() if kind.startswith(_TIME)}
-    lost = {kind: number for kind, number in lost.items() if kind not in times}
-    missing = [(kind, number) for kind, number in lost.items() if number and not _INCOMPLETE.match(kind)]
-    cut = [(kind, number) for kind, number in lost.items() if number and _INCOMPLETE.match(kind)]
+    missing, cut = divided(lost)
     if in_short and len(cut) > 1:
-        cut = [("stacks and frames not complete", sum(number for _, number in cut))]
+        cut = {"stacks and frames not complete": sum(cut.values())}
     text = Text("Lost: " if missing else "Nothing lost")
-    for i, (kind, number) in enumerate(missing):
+    for i, (kind, number) in enumerate(missing.items()):
         text.append(", " if i else "")
         text.append(counted(number, printable(kind)), style="bold red")
-        if time := times.get(f"{_TIME}{kind}"):
+        if time := lost.get(f"{TIME}{kind}"):
             text.append(f" ({duration(time)})")
-    for i, (kind, number) in enumerate(cut):
+    for i, (kind, number) in enumerate(cut.items()):
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))
     text.append(".")

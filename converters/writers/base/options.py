@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import StallscopeError
 from ...base.safefile import PRIVATE
+from ...base.units import counted
+from ...model.losses import divided
 
 if TYPE_CHECKING:
     from ...model import Kind, Profile
@@ -109,3 +111,14 @@ def missing(profile: Profile, options: WriteOptions) -> dict[str, int]:
     column = value_index(profile, options)
     negative = sum(sample.values[column] < 0 for sample in profile.samples)
     return {**profile.lost, NEGATIVE: negative} if negative else profile.lost
+
+
+def said_to_be_missing(profile: Profile, options: WriteOptions) -> tuple[str, bool]:
+    """``lost: 12 events``, and whether it is a warning: stacks that are not complete lose no time."""
+    lost = missing(profile, options)
+    gone, incomplete = ([counted(number, kind) for kind, number in each.items()] for each in divided(lost))
+    if gone:
+        return f"lost: {', '.join(gone + incomplete)}", True
+    if incomplete:
+        return f"lost: 0; {', '.join(incomplete)}", False
+    return ("lost: 0" if lost else "lost: not recorded"), False

@@ -29,7 +29,7 @@ from ...flame.gone import undrawn
 from ...flame.tree import Key, Node, Tree, roots
 from ...model import Frame, Profile, Sample
 from ...transforms.diff import is_differential
-from ..base.options import WriteOptions, missing, value_index
+from ..base.options import WriteOptions, said_to_be_missing, value_index
 from ..colors.hues import LABELS
 from ..colors.palette import Palette
 from ..svg.text import human
@@ -96,6 +96,7 @@ def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[
     unit = options.unit or profile.value_types[value_index(profile, options)].unit
     without_width = undrawn(profile, options, lambda value: human(value, unit))
     notes = [without_width, *options.notes, *profile.comments]
+    lost, is_warning = said_to_be_missing(profile, options)
     return {
         "title": printable(options.title or profile.title or "Flame graph"),
         "subtitle": printable(options.subtitle),
@@ -103,7 +104,7 @@ def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[
         "start": profile.start_ns // 1_000_000,
         "duration": profile.duration_ns,
         "samples": len(profile.samples),
-        "lost": [[printable(kind), count] for kind, count in missing(profile, options).items()],
+        "lost": [printable(lost), is_warning],
         "notes": [printable(note) for note in notes if note],
         "values": [[printable(name), printable(unit)] for name, unit in _values(profile, options, columns)],
         "differential": is_differential(profile),

@@ -76,10 +76,8 @@ function paintLegend() {
 }
 
 function notes() {
-    const lost = about.lost.filter((entry) => entry[1] > 0);
-    const text = lost.map(([kind, number]) => counted(number, kind)).join(", ");
-    const line = text ? "lost: " + text : about.lost.length ? "lost: 0" : "lost: not recorded";
-    byId("notes").append(element("p", line, text ? "warning" : ""), ...about.notes.map((each) => element("p", each)));
+    const [lost, isWarning] = about.lost;
+    byId("notes").append(element("p", lost, isWarning ? "warning" : ""), ...about.notes.map((each) => element("p", each)));
 }
 
 function values() {

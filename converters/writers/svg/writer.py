@@ -29,7 +29,7 @@ from ...flame import tree as flame
 from ...flame.gone import undrawn
 from ...model import Profile
 from .. import base
-from ..base.options import WriteOptions, missing, value_index
+from ..base.options import WriteOptions, said_to_be_missing, value_index
 from ..colors import background as backgrounds
 from ..colors import palette as palettes
 from .axis import axis
@@ -232,11 +232,8 @@ def _nothing(profile: Profile) -> str:
 def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
     """Class and text of the lines below the graph, beginning with what is missing from it."""
     profile, tree, options = graph.profile, graph.tree, graph.options
-    lost = [counted(number, kind) for kind, number in missing(profile, options).items() if number]
-    if lost:
-        yield "warning", f"lost: {', '.join(lost)}"
-    else:
-        yield "line", "lost: 0" if profile.lost else "lost: not recorded"
+    text, is_warning = said_to_be_missing(profile, options)
+    yield "warning" if is_warning else "line", text
     if tree.hidden:
         gone = f", or with nothing {tree.value_type.name}" if tree.differential else ""
         limit = f"{options.min_width:g} px" + (f" or {100 * options.min_share:g} %" if options.min_share else "")

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from ...base.errors import StallscopeError
 from ...base.text import printable
-from ...base.units import BILLIONTHS, counted, plural, share, time_scale
+from ...base.units import BILLIONTHS, plural, share, time_scale
 from ...flame.tree import Key, Node, Tree, build
 from ...model import Frame, Labels, Profile
 from ...transforms.diff import is_differential
 from ...transforms.labels import root_name
-from ..base.options import WriteOptions, missing, value_index
+from ..base.options import WriteOptions, said_to_be_missing, value_index
 from ..colors.hues import LABELS
 from ..svg.text import human
 
@@ -295,7 +295,7 @@ def _origin(key: Key) -> str:
 
 
 def summary(profile: Profile, options: WriteOptions) -> list[str]:
-    """Lines above the tables: the amount, what is missing, and notes."""
+    """Lines above the tables: the amount, what is said_to_be_missing, and notes."""
     column = value_index(profile, options)
     value_type = profile.value_types[column]
     unit = options.unit or value_type.unit
@@ -308,6 +308,5 @@ def summary(profile: Profile, options: WriteOptions) -> list[str]:
         lines.append(f"{human(_total(profile, 1), unit)} before, {human(_total(profile, 0), unit)} after")
     else:
         lines.append(f"{human(_total(profile, column), unit)} {value_type.name}".strip())
-    lost = ", ".join(counted(number, kind) for kind, number in missing(profile, options).items() if number)
-    lines.append(f"lost: {lost or ('0' if profile.lost else 'not recorded')}")
+    lines.append(said_to_be_missing(profile, options)[0])
     return [printable(line) for line in (*lines, *options.notes, *profile.comments) if line]

@@ -151,7 +151,7 @@ def test_hostile_text_is_printable_and_losses_are_told() -> None:
     shown = printable(HOSTILE)
     assert about["title"] == about["host"] == about["values"][0][0] == about["values"][0][1] == shown
     assert (about["names"], about["paths"], about["notes"]) == ([shown], [shown], [shown])
-    assert about["lost"] == [[shown, 3]]
+    assert about["lost"] == [f"lost: 3 {shown}", True]
 
 
 def test_an_empty_profile_and_empty_stacks() -> None:
