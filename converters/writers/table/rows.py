@@ -295,7 +295,7 @@ def _origin(key: Key) -> str:
 
 
 def summary(profile: Profile, options: WriteOptions) -> list[str]:
-    """Lines above the tables: the amount, what is said_to_be_missing, and notes."""
+    """Lines above the tables: the amount, what is missing, and notes."""
     column = value_index(profile, options)
     value_type = profile.value_types[column]
     unit = options.unit or value_type.unit
