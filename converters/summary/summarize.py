@@ -11,20 +11,15 @@ from typing import NamedTuple
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
-from ..facts.contention import contention_of
-from ..facts.facts import Beside, Facts
-from ..facts.gil import gil_shares
 from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
-from ..facts.identity import is_sum, number_of, processes_of, with_own_ids
-from ..facts.idle_evidence import for_work, idle_by_evidence, with_evidence
-from ..facts.runs import add_up_runs
-from ..facts.scripts import with_scripts
-from ..facts.standing import Standing, standing
+from ..facts.identity import is_sum, number_of, processes_of
+from ..facts.idle_evidence import for_work
+from ..facts.standing import Standing
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
-from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread, add_up_waits, merged_threads
+from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
 from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
@@ -33,14 +28,11 @@ from ..model.locks import GIL, LockTimes
 from ..model.next_step import Whom
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
-from ..model.waits_for import has_wakers
 from ..phrases.gil import gil_sentence
 from ..phrases.sentences import all_of_cores
 from ..rules import gil_main
-from ..rules.crowd import pools_of_libraries
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
-from .blockers import Blockers
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
@@ -50,6 +42,7 @@ from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .joined import answer_of_joined
+from .judging import OFF_CPU, read
 from .locks import holder_sentence
 from .next_command import (
     MINOR_CALLS,
@@ -69,8 +62,6 @@ from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
 from .verdicts import Judged
 
-_OFF_CPU = {"count", "min", "max"}
-"""Columns of waits other than their time."""
 _MOSTLY = 90
 """Waits for a core are shown with a place that has at least this percentage of their time."""
 _NOWHERE = Site((), "")
@@ -92,24 +83,16 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
 @no_collection()
 def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     names = {value_type.name for value_type in profile.value_types}
-    if not (names >= _OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
+    if not (names >= OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
         raise StallscopeError(
             "the profile is neither of off-CPU time nor of on-CPU samples, nor of calls",
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
     given = profile
-    profile, before = with_scripts(with_own_ids(profile))
-    threads = merged_threads(profile.threads)
-    sums: Sums = add_up_waits(profile, threads) if names >= _OFF_CPU else {}
-    runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
-    running = running_of(runs, threads)
-    blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
-    evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
-    stands = with_evidence(standing(sums, threads), evidence)
-    contention = contention_of(profile)
-    gil = gil_shares(profile.gil, profile.threads)
-    beside = Beside(profile.threads, contention, gil, lambda: pools_of_libraries(profile), profile.neighbours, runs)
-    facts = Facts(sums, threads, stands, profile.duration_ns, beside)
+    profile, before, blockers, facts = read(given)
+    sums, threads, stands = facts.sums, facts.threads, facts.standing
+    running = running_of(facts.runs, threads)
+    contention, gil = tuple(facts.contention), tuple(facts.gil)
     judgement = judge(facts)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, profile.neighbours, whole_host=bool(stands.kernel))
@@ -149,7 +132,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     if EVENTS in names:
         events = counted_events(profile)
         return replace(summary, calls=(), events=events, answer=answer_of_events(events, profile.duration_ns))
-    if names >= CALLS and not names & (_OFF_CPU | ON_CPU):
+    if names >= CALLS and not names & (OFF_CPU | ON_CPU):
         return _of_calls(_joined(summary, profile) if is_joined(profile) else summary, own, chosen, profile)
     told = answer(summary, facts, judgement)
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None

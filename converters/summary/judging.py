@@ -1,0 +1,58 @@
+"""From a profile to what is judged of it."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from ..facts.contention import contention_of
+from ..facts.facts import Beside, Facts
+from ..facts.gil import gil_shares
+from ..facts.identity import with_own_ids
+from ..facts.idle_evidence import idle_by_evidence, with_evidence
+from ..facts.runs import add_up_runs
+from ..facts.scripts import with_scripts
+from ..facts.standing import standing
+from ..facts.wait_sums import Sums, add_up_waits, merged_threads
+from ..model import Profile
+from ..model.waits_for import has_wakers
+from ..rules.crowd import pools_of_libraries
+from ..rules.ranking import Judgement, judge
+from .blockers import Blockers
+from .running import ON_CPU
+
+OFF_CPU = {"count", "min", "max"}
+"""Columns of waits other than their time."""
+
+
+class Read(NamedTuple):
+    """A profile, and what is found in it."""
+
+    profile: Profile
+    """With own ids, and with names that tell scripts."""
+    before: dict[str, str]
+    """The names that processes with scripts had, by those that they have now."""
+    blockers: Blockers | None
+    facts: Facts
+
+
+def read(given: Profile) -> Read:
+    """What the summary, and all rules, look at."""
+    names = {value_type.name for value_type in given.value_types}
+    profile, before = with_scripts(with_own_ids(given))
+    threads = merged_threads(profile.threads)
+    sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
+    runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
+    blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
+    evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
+    stands = with_evidence(standing(sums, threads), evidence)
+    gil = gil_shares(profile.gil, profile.threads)
+    pools = functools.partial(pools_of_libraries, profile)
+    beside = Beside(profile.threads, contention_of(profile), gil, pools, profile.neighbours, runs)
+    return Read(profile, before, blockers, Facts(sums, threads, stands, profile.duration_ns, beside))
+
+
+def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:
+    """What is judged of a profile, and by which facts."""
+    facts = read(profile).facts
+    return facts, judge(facts)
