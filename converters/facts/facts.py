@@ -14,7 +14,7 @@ from .coordinators import coordinators
 from .gil import GilShare
 from .runs import Runs
 from .standing import Standing, only_waits
-from .thread_names import thread_pattern
+from .thread_names import name_pattern, thread_pattern
 from .wait_kinds import HALTED
 from .wait_sums import Place, Sum, Sums, Thread
 
@@ -57,7 +57,7 @@ class Facts:
         """Processes in which no thread moved."""
         self.own = [thread for thread in threads if thread not in standing.kernel]
         """Threads of user space; all, if only kernel threads were traced."""
-        self._processes = {thread: thread_pattern(times.process, main=False) for thread, times in threads.items()}
+        self._processes = {thread: name_pattern(times.process) for thread, times in threads.items()}
         self.process_names = {self.process_of(thread) for thread in self.own}
         self.at_work = self._pids_at_work()
         """Processes that do something."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ..model import ThreadTimes
 from ..model.neighbours import Neighbour
 from .contention import Contention, together
-from .thread_names import thread_pattern
+from .thread_names import name_pattern, thread_pattern
 
 
 def alike_of(threads: Iterable[ThreadTimes]) -> Counter[tuple[str, str]]:
@@ -23,7 +23,7 @@ def by_name(processes: Iterable[Contention]) -> list[Contention]:
     """Merges processes whose names differ only in a final number, in order of first occurrence."""
     groups: dict[str, list[Contention]] = defaultdict(list)
     for process in processes:
-        groups[thread_pattern(process.process, main=False)].append(process)
+        groups[name_pattern(process.process)].append(process)
     return [
         together(members, members[0].process if len({member.process for member in members}) == 1 else pattern)
         for pattern, members in groups.items()

@@ -10,7 +10,7 @@ from .frame_names import function_name, is_named
 from .runtimes import of_go_library
 
 _LIBRARIES = re.compile(
-    r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s)[-.]|ld-|ld\.so|\[?(linux-)?vdso|\[vsyscall\]"
+    r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s|ld)[-.](.*\.)?so(?!\w)|\[?(linux-)?vdso|\[vsyscall\]"
 )
 """Libraries through which every program waits: only their outermost frame, the called function, is informative."""
 
@@ -42,7 +42,7 @@ ONLY_CALL = (
 )
 """Prefixes of functions in the program's own files that only call what matters."""
 
-_PYTHON = re.compile(r"/(lib)?python3[^/]*$")
+_PYTHON = re.compile(r"/(lib)?python3(\.\d+[a-z]*)?(\.so[\w.]*)?$")
 
 
 def called_by(name: str, caller: Frame | None) -> str:

@@ -57,14 +57,15 @@ USER_LOCKS = (
 """Begins of functions of libraries whose futex wait is for a lock with a holder."""
 JOINS = re.compile(r"_*pthread_(clock|timed|try)?join(_np|_ex)?(_common)?|thrd_join|std::thread::join")
 """Functions of libraries that wait for the end of a thread: glibc's nptl/, libstdc++."""
-SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
+SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
 """The same of scripts (``file:function``) and of compiled code: Python's and Java's."""
 
 PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
 """Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library
 takes such locks to wait for a signal, too: `SIGNALS`."""
 SIGNALS = re.compile(
-    r"(^|.*/)(threading\.py:(wait|_wait_for_tstate_lock)|queue\.py:.*|(concurrent/futures|asyncio|multiprocessing)/.*)"
+    r"(^|.*/)(threading\.py:(\w+\.)?(wait|_wait_for_tstate_lock)|queue\.py:.*|"
+    r"(concurrent/futures|asyncio|multiprocessing)/.*)"
 )
 """Functions of Python's library (``file:function``) that take a lock to wait until another thread frees it."""
 QUEUES = ("simplequeue_", "_queue_SimpleQueue_")

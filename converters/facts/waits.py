@@ -178,9 +178,13 @@ class _Below:
         return "" if not found or any(name.startswith(QUEUES) for name in names) or self._is_for_signal() else found
 
     def _is_for_signal(self) -> bool:
-        """Whether the innermost function of a script takes locks to wait for signals; or none is known."""
+        """Whether the innermost function of a script is one of Python's library that takes locks to wait for signals;
+        or none is known."""
         script = next((frame for frame in reversed(self._user) if frame.kind == "python"), None)
-        return script is None or SIGNALS.match(f"{script.file}:{script.name}") is not None
+        if script is None:
+            return True
+        is_programs = script.file.startswith("/") and is_own(script)
+        return not is_programs and SIGNALS.match(f"{script.file}:{script.name}") is not None
 
     def _is_for_an_end(self) -> bool:
         """See `Wait.join`."""

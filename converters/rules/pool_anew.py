@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..facts import thresholds
 from ..facts.contention import SECOND
 from ..facts.facts import Facts
-from ..facts.thread_names import thread_pattern
+from ..facts.thread_names import name_pattern, thread_pattern
 from ..model import ThreadTimes
 from ..model.processes import OTHER_NAMES
 from .verdict import POOL_ANEW, Verdict
@@ -53,7 +53,7 @@ def find(facts: Facts) -> list[Verdict]:
     pools: dict[tuple[str, str], Pool] = {}
     for times in facts.accounts:
         if times.creator and times.exited and times.tid != times.pid and times.thread != OTHER_NAMES:
-            key = thread_pattern(times.process, main=False), thread_pattern(times.thread, main=False)
+            key = name_pattern(times.process), thread_pattern(times.thread, main=False)
             pool = pools.setdefault(key, Pool(*key, trace))
             pool.add(times, names.get((times.pid, times.creator), ""))
     most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..base.units import count, duration, share
-from ..facts.thread_names import thread_pattern
+from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_kinds import LOCK
 from ..facts.waits import Waits
 from ..facts.wakers import Wakers
@@ -105,7 +105,7 @@ class Blame:
     def _group(self, node: Node) -> _Group:
         process, thread = self._graph.names[node]
         if self._several:
-            return _Group(thread_pattern(process, main=False), "")
+            return _Group(name_pattern(process), "")
         return _Group(process, thread_pattern(thread, node.pid == node.tid))
 
     def _wall(self, group: _Group) -> int:
@@ -151,7 +151,7 @@ class Blame:
             return _Culprit(thread or process, end.pid, end.tid) if end.tid != end.pid else None
         if end.pid in self._pids[group]:
             return _Culprit(process, end.pid)
-        return _Culprit(thread_pattern(process, main=False))
+        return _Culprit(name_pattern(process))
 
     def _samples(self, profile: Profile, case: _Case) -> Iterator[tuple[Sample, int]]:
         column = profile.index(COLUMN)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
-from ..facts.thread_names import thread_pattern
+from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
 from ..facts.wait_sites import Sites
 from ..facts.waits import wait_of
@@ -103,7 +103,7 @@ def critical_of(profile: Profile) -> Critical | None:
 def _kind(scheduling: Scheduling, row: int) -> str:
     """``cc1plus`` for main threads, ``train (loader-*)`` for others."""
     thread = scheduling.threads[row]
-    process = thread_pattern(scheduling.names[thread["process"]], main=False)
+    process = name_pattern(scheduling.names[thread["process"]])
     if thread["tid"] == thread["tgid"]:
         return process
     return f"{process} ({thread_pattern(scheduling.names[thread['name']], main=False)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+from ..facts.accounts import with_one_account_each
 from ..facts.contention import contention_of
 from ..facts.facts import Beside, Facts
 from ..facts.gil import gil_shares
@@ -29,7 +30,7 @@ class Read(NamedTuple):
     """A profile, and what is found in it."""
 
     profile: Profile
-    """With own ids, and with names that tell scripts."""
+    """With own ids, one account of each, and names that tell scripts."""
     before: dict[str, str]
     """The names that processes with scripts had, by those that they have now."""
     blockers: Blockers | None
@@ -39,7 +40,7 @@ class Read(NamedTuple):
 def read(given: Profile) -> Read:
     """What the summary, and all rules, look at."""
     names = {value_type.name for value_type in given.value_types}
-    profile, before = with_scripts(with_own_ids(given))
+    profile, before = with_scripts(with_one_account_each(with_own_ids(given)))
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}

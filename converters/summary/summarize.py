@@ -16,7 +16,7 @@ from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of
 from ..facts.idle_evidence import for_work
 from ..facts.standing import Standing
-from ..facts.thread_names import thread_pattern
+from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
@@ -217,7 +217,7 @@ def _group(
     for thread, places in sums.items():
         times = threads[thread]
         is_kernel, is_still = thread in stands.kernel, thread[0] in still
-        name = thread_pattern(times.process, main=False), thread_pattern(times.thread, times.pid == times.tid)
+        name = name_pattern(times.process), thread_pattern(times.thread, times.pid == times.tid)
         for_a_core = (CORE, *((is_kernel,) if is_kernel else name))
         idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():

@@ -30,6 +30,8 @@ class Changed:
     profile: Profile
     ids: dict[int, int] = field(default_factory=dict)
     names: dict[Names, Names] = field(default_factory=dict)
+    without_row: frozenset[object] = frozenset()
+    """Threads of which a whole row was dropped."""
 
 
 def _by(profile: Profile, by: Rewriting) -> Changed:
@@ -192,29 +194,36 @@ def _halved(part: Any, half: int) -> Any:
 
 
 def with_events_dropped(profile: Profile, seed: int) -> Changed:
-    """Without one of `ONE_OF` events, each as long as the others of its row. The accounts of threads stay, which are
-    no sums of events, and so do waits that had not ended: a thread that never moves makes no event."""
-    rest = random.Random(seed).randrange(ONE_OF)
-    samples = []
-    counts = [i for i, kind in enumerate(profile.value_types) if kind.name in ("count", "samples")]
-    order = random.Random(seed).sample(range(len(profile.samples)), len(profile.samples))
-    lost = {}
-    for i in order:
-        sample = profile.samples[i]
-        if sample.label("open") != "yes":
-            rest += max((sample.values[column] for column in counts), default=0)
-            lost[i], rest = divmod(rest, ONE_OF)
-    for i, sample in enumerate(profile.samples):
-        number = max((sample.values[column] for column in counts), default=0)
-        if not lost.get(i):
-            samples.append(sample)
-        elif lost[i] < number:
-            values = tuple(
-                value - value * lost[i] // number if kind.aggregate == "sum" else value
-                for value, kind in zip(sample.values, profile.value_types, strict=True)
-            )
-            samples.append(Sample(sample.stack, values, sample.labels))
-    return Changed(replace(profile, samples=samples))
+    """Without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a whole one.
+    The accounts of threads stay, which are no sums of events, and so do waits that had not ended: a thread that never
+    moves makes no event."""
+    events = [_events(profile, sample) for sample in profile.samples]
+    few = [i for i, number in enumerate(events) if 0 < number < ONE_OF]
+    lost = {*random.Random(seed).sample(few, len(few) // ONE_OF)}
+    samples = [
+        _without(profile, sample, number // ONE_OF / number if number else 0)
+        for i, (sample, number) in enumerate(zip(profile.samples, events, strict=True))
+        if i not in lost
+    ]
+    whose = (dict(profile.samples[i].labels) for i in lost)
+    made = replace(profile, samples=samples)
+    return Changed(made, without_row=frozenset((labels["pid"], labels["tid"]) for labels in whose))
+
+
+def _events(profile: Profile, sample: Sample) -> int:
+    """Waits or samples of a row that may be dropped."""
+    if sample.label("open") == "yes":
+        return 0
+    counts = (i for i, kind in enumerate(profile.value_types) if kind.name in ("count", "samples"))
+    return max((sample.values[i] for i in counts), default=0)
+
+
+def _without(profile: Profile, sample: Sample, part: float) -> Sample:
+    values = (
+        value - int(value * part) if kind.aggregate == "sum" else value
+        for value, kind in zip(sample.values, profile.value_types, strict=True)
+    )
+    return sample._replace(values=tuple(values))
 
 
 SEEDS = (1, 2)
