@@ -10,7 +10,8 @@ from .frame_names import function_name, is_named
 from .runtimes import of_go_library
 
 _LIBRARIES = re.compile(
-    r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s|ld)[-.](.*\.)?so(?!\w)|\[?(linux-)?vdso|\[vsyscall\]"
+    r"(libc|libpthread|librt|libstdc\+\+|libc\+\+|libgcc_s|ld)[-.](.*\.)?so(\.\d[\w.]*)?( |$)|"
+    r"\[?(linux-)?vdso(32|64)?(\.so[\w.]*)?\]?$|\[vsyscall\]"
 )
 """Libraries through which every program waits: only their outermost frame, the called function, is informative."""
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..model import Stack
+from ..model import Frame, Stack
+from .ownership import is_own
 
-_PARKED = frozenset(
+_OF_GO = frozenset(
     (
-        # Go: a thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals.
         *("runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.sysmon"),
         *("runtime.templateThread", "os/signal.signal_recv"),
-        # HotSpot: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc).
+    )
+)
+"""A thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals. Programs in C++ and Rust have
+no such names."""
+_OF_HOTSPOT = frozenset(
+    (
         *("CallJavaMainInNewThread", "GangWorker::loop", "WorkerThread::run", "ConcurrentGCThread::run"),
         *("CompileQueue::get", "VMThread::wait_for_operation", "WatcherThread::sleep", "NMethodSweeper::sweeper_loop"),
         *("ServiceThread::service_thread_entry", "NotificationThread::notification_thread_entry"),
@@ -20,7 +25,7 @@ _PARKED = frozenset(
         *("JVM_WaitForReferencePendingList",),
     )
 )
-"""Functions in which a thread waits until its runtime has work for it."""
+"""In libraries: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc)."""
 
 _GO = re.compile(
     r"(runtime|syscall)(/[\w/]+)?\.\w|internal/[\w/.]+\.[\w(]|"
@@ -42,7 +47,7 @@ class Parked:
         """The function of a runtime in which the thread waits for work; "" if there is none."""
         if not self._known.issuperset(map(id, stack)):
             self._known.update(map(id, stack))
-            self._names |= {id(frame): name for frame in stack if (name := _function(frame.name)) in _PARKED}
+            self._names |= {id(frame): name for frame in stack if (name := _parks(frame))}
         if not self._names or self._names.keys().isdisjoint(map(id, stack)):
             return ""
         return next(self._names[id(frame)] for frame in stack if id(frame) in self._names)
@@ -50,13 +55,19 @@ class Parked:
 
 def is_parked(function: str) -> bool:
     """Whether a name is one of those that `Parked` finds."""
-    return function in _PARKED
+    return function in _OF_GO or function in _OF_HOTSPOT
 
 
 @lru_cache(maxsize=1 << 14)
 def of_go_library(name: str) -> bool:
     """Whether a function is one of Go's standard library."""
     return "." in name and "::" not in name and _GO.match(name) is not None
+
+
+def _parks(frame: Frame) -> str:
+    """The function, if a thread waits in it until its runtime has work for it; else ""."""
+    name = _function(frame.name)
+    return name if name in _OF_GO or (name in _OF_HOTSPOT and not is_own(frame)) else ""
 
 
 def _function(name: str) -> str:

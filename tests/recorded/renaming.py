@@ -14,7 +14,6 @@ from rewriting import Rewriting
 from stallscope.converters.facts.frame_names import function_name, is_named, label, located, script_of
 from stallscope.converters.facts.ownership import is_own
 from stallscope.converters.facts.plumbing import is_plumbing
-from stallscope.converters.facts.runtimes import is_parked
 from stallscope.converters.facts.thread_names import thread_pattern
 from stallscope.converters.facts.wait_functions import LINKED_LOCKS, LOCKS_BY_TIMER
 from stallscope.converters.model import Frame, Profile, ThreadTimes
@@ -40,9 +39,19 @@ NEUTRAL = Names(("fn",), ("/opt/app/program",), ("/opt/app/script",), ("program"
 HOSTILE = Names(
     functions=(
         *("cache_read", "recv", "sleep", "pthread_mutex_lock_stats", "wait_for_all", "my_fsync", "take_gil_helper"),
-        *("poll_loop", "futex_wait", "join", "wait", "read", "PyThread_acquire_lock_timed_out", "ProcSleep"),
+        *(
+            "poll_loop",
+            "futex_wait",
+            "WorkerThread::run",
+            "take_gil",
+            "read",
+            "pthread_mutex_lock",
+            "ProcSleep",
+            "join",
+        ),
+        *("PyThread_acquire_lock_timed", "CompileQueue::get", "pthread_join", "recvmsg", "queue.get", "nanosleep"),
     ),
-    executables=("/srv/threading_helper", "/srv/ld-train", "/srv/python3-train", "/srv/libc-bench", "/srv/java_jobs"),
+    executables=("/srv/threading_helper", "/srv/ld-train", "/srv/python3-train", "/srv/libc-bench", "/srv/vdso_jobs"),
     scripts=(
         *("/srv/queue", "/srv/threading_helper", "/srv/asyncio/tasks", "/srv/selectors", "/srv/threading"),
         *("/srv/multiprocessing/connection", "/srv/concurrent/futures/thread"),
@@ -103,7 +112,7 @@ def is_programs(frame: Frame) -> bool:
     if frame.kind in ("python", "jit"):
         return True
     assert frame.module
-    linked = is_plumbing(frame) or is_parked(function_name(frame.name)) or frame.name in LOCKS_BY_TIMER
+    linked = is_plumbing(frame) or frame.name in LOCKS_BY_TIMER
     return not (frame.module.path.startswith(_SYSTEM) or linked or LINKED_LOCKS.match(label(frame)))
 
 

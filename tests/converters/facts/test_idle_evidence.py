@@ -147,7 +147,8 @@ def test_in_the_graph_and_among_the_idle() -> None:
 
 
 def test_threads_of_a_runtime_that_wait_for_its_work() -> None:
-    """As HotSpot's compilers, also if they work in between."""
-    work, lock = (place_of((name, "pthread_cond_wait"), "futex_wait") for name in ("CompileQueue::get", "lock"))
+    """Also if they work in between."""
+    work = place_of(("runtime.stopm", "runtime.futex"), "futex_wait")
+    lock = place_of(("lock", "pthread_cond_wait"), "futex_wait")
     sums = {(1, 2): {work: Sum(60), lock: Sum(40)}, (1, 3): {work: Sum(50), lock: Sum(50)}, (1, 4): {}}
     assert for_work(sums) == {(1, 2)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.facts.runtimes import Parked, is_parked, of_go_library
-from stallscope.converters.facts.wait_kinds import LOCK, WORK
+from stallscope.converters.facts.wait_kinds import LOCK, THREAD, WORK
 from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
@@ -64,7 +64,7 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
         (("runtime.mcall", "runtime.schedule", "runtime.findRunnable", "runtime.stopm"), "runtime.findRunnable"),
         (("runtime.mstart1", "runtime.sysmon", "runtime.usleep"), "runtime.sysmon"),
         (("clone3", "WatcherThread::run()", "WatcherThread::sleep() const"), ""),
-        (("clone3", "GangWorker::run()", "GangWorker::loop()", "PosixSemaphore::wait()"), "GangWorker::loop"),
+        (("clone3", "GangWorker::run()", "GangWorker::loop()", "PosixSemaphore::wait()"), ""),
         (("main.main", "main.findRunnable"), ""),
         ((), ""),
     ],
@@ -72,6 +72,14 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
 def test_threads_that_are_parked(names: tuple[str, ...], expected: str) -> None:
     assert Parked().of(go(*names)) == expected
     assert is_parked(expected) is bool(expected)
+
+
+def test_a_class_of_a_program_may_be_called_as_one_of_hotspot() -> None:
+    for name in ("WorkerThread::run()", "GangWorker::loop()", "CompileQueue::get()"):
+        assert Parked().of(user(JVM, name)) == name.removesuffix("()")
+        assert is_parked(name.removesuffix("()"))
+        assert not Parked().of(user(PROGRAM, name))
+        assert wait_of((*user(PROGRAM, name), *user(LIBC, "pthread_cond_wait"), *FUTEX), "interruptible").kind == THREAD
 
 
 def test_a_parked_thread_waits_for_work_unless_it_waits_for_a_lock() -> None:

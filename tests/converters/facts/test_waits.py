@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.plumbing import in_library
 from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS
+from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from summary_profiles import EPOLL, EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
@@ -168,6 +170,12 @@ TIMER = (*user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_clock_nano
         (f"{STDLIB}/threading.py", "__enter__", "lock"),
         (f"{STDLIB}/threading.py", "wait", "thread"),
         (f"{STDLIB}/threading.py", "_wait_for_tstate_lock", "thread"),
+        (f"{STDLIB}/threading.py", "Condition.wait", "thread"),
+        (f"{STDLIB}/threading.py", "Thread._wait_for_tstate_lock", "thread"),
+        (f"{STDLIB}/queue.py", "Queue.get", "thread"),
+        ("/srv/job/queue.py", "Queue.get", "lock"),
+        ("/srv/job/threading.py", "wait", "lock"),
+        ("/srv/asyncio/tasks.py", "save", "lock"),
         (f"{STDLIB}/concurrent/futures/thread.py", "_worker", "thread"),
         (f"{STDLIB}/multiprocessing/pool.py", "wait", "thread"),
     ],
@@ -180,6 +188,40 @@ def test_a_lock_of_a_script(taken: str, file: str, function: str, kind: str, bel
     stack = (*user(PYTHON, "Py_BytesMain"), *scripts, *native, *user(LIBC, "sem_clockwait"), *below)
     found = wait_of(stack, "interruptible")
     assert (found.kind, found.lock) == (kind, taken if kind == "lock" else "")
+
+
+@pytest.mark.parametrize("function", ["join", "Thread.join", "Thread._wait_for_tstate_lock"])
+@pytest.mark.parametrize("folder", [STDLIB, "/srv/job"])
+def test_a_join_of_python(folder: str, function: str) -> None:
+    script = Frame(function, "python", file=f"{folder}/threading.py", line=7)
+    stack = (*user(PYTHON, "Py_BytesMain"), script, *user(LIBC, "sem_clockwait"), *FUTEX)
+    assert wait_of(stack, "interruptible").join is (folder == STDLIB)
+
+
+@pytest.mark.parametrize("name", ["ld-train", "libc-bench", "vdso_jobs", "python3-train", "java", "ld.so.py"])
+def test_a_program_with_the_name_of_a_library_is_none(name: str) -> None:
+    program = Module(f"/srv/job/{name}")
+    for call, lock in (("pthread_cond_timedwait", ""), ("pthread_mutex_lock", "pthread_mutex_lock")):
+        stack = (*user(program, "main", "take"), *user(LIBC, call), *FUTEX)
+        assert (wait_of(stack, "interruptible").lock, site(stack).frames) == (lock, ("main", "take", call))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/usr/lib/libc.so.6", "/lib/libc-2.31.so", "/lib/ld-musl-x86_64.so.1", "/lib/libc.musl-x86_64.so.1"),
+        *("/lib64/ld-linux-x86-64.so.2", "/libexec/ld.so.1", "/usr/lib/libstdc++.so.6.0.30", "/lib/libpthread-2.31.so"),
+        *("[vdso]", "linux-vdso.so.1", "[vsyscall]", "/usr/lib/libgcc_s.so.1", "/usr/lib/libc++.so.1"),
+    ],
+)
+def test_libraries_through_which_every_program_waits(path: str) -> None:
+    assert in_library(Frame("read", module=Module(path)))
+
+
+@pytest.mark.parametrize("name", ["python3", "python3.11", "python3.13t", "libpython3.11.so.1.0", "libpython3.so"])
+def test_python_s_own_lock_by_the_only_call_of_a_function(name: str) -> None:
+    stack = (*user(Module(f"/opt/{name}"), f"[{name}+0x1]"), *user(LIBC, "pthread_cond_timedwait"), *FUTEX)
+    assert wait_of(stack, "interruptible").lock == "take_gil"
 
 
 def test_a_queue_of_python_is_no_lock() -> None:
