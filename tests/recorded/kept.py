@@ -1,7 +1,8 @@
-"""The captures in captures/, each loaded once, and what is judged of them first."""
+"""The captures in captures/, each loaded once, and what is judged of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,33 +28,36 @@ def capture(name: str) -> Profile:
 
 
 class Said(NamedTuple):
-    """What is judged of a profile first."""
+    """A verdict, as the same in a changed profile has it."""
 
     rule: str
     kind: str
     subject: frozenset[object]
     """Threads by their ids, or by their names if they are added up; of some verdicts, all threads of its processes."""
-    cause: tuple[str, frozenset[object]] | None
-    """What those do who keep them waiting, and who they are."""
+    others: tuple[tuple[str, frozenset[object]], ...]
+    """What those do who keep them waiting, or who wait for them, and who they are."""
     share: float
     """Of the time of those threads."""
 
 
-def said_of(profile: Profile) -> Said | None:
-    """None: nothing is wrong, as far as known."""
+def said_of(profile: Profile) -> tuple[Said, ...]:
+    """All verdicts, that of the first sentence first."""
     facts, judgement = judgement_of(profile)
-    first = judgement.first
-    if first is None:
-        return None
-    threads = first.finding.threads if first.finding else [each for each in facts.threads if each[0] in first.pids]
-    cause = first.cause and (first.cause.kind, _who(facts, first.cause.threads))
-    return Said(first.rule, first.kind, _who(facts, threads), cause, first.time / (_wall(facts, first) or 1))
+    assert judgement.first is (judgement.verdicts[0] if judgement.verdicts else None)
+    return tuple(_said(facts, verdict) for verdict in judgement.verdicts)
 
 
 @cache
-def said_of_capture(name: str) -> Said | None:
+def said_of_capture(name: str) -> tuple[Said, ...]:
     """What is said of it as it was recorded."""
     return said_of(capture(name))
+
+
+def _said(facts: Facts, verdict: Verdict) -> Said:
+    mine = verdict.finding.threads if verdict.finding else [each for each in facts.threads if each[0] in verdict.pids]
+    others = [(each.kind, _who(facts, each.threads)) for each in (verdict.cause, verdict.effect) if each]
+    share = verdict.time / (_wall(facts, verdict) or 1)
+    return Said(verdict.rule, verdict.kind, _who(facts, mine), tuple(others), share)
 
 
 def _wall(facts: Facts, verdict: Verdict) -> int:
@@ -64,6 +68,6 @@ def _wall(facts: Facts, verdict: Verdict) -> int:
     return sum(times.wall for (pid, _), times in facts.threads.items() if pid in verdict.pids)
 
 
-def _who(facts: Facts, threads: tuple[Thread, ...] | list[Thread]) -> frozenset[object]:
+def _who(facts: Facts, threads: Iterable[Thread]) -> frozenset[object]:
     times = facts.threads
     return frozenset((times[each].process, times[each].thread) if is_sum(each[1]) else each for each in threads)

@@ -14,7 +14,7 @@ from rewriting import Rewriting
 from stallscope.converters.facts.frame_names import function_name, is_named, label, located, script_of
 from stallscope.converters.facts.ownership import is_own
 from stallscope.converters.facts.plumbing import is_plumbing
-from stallscope.converters.facts.thread_names import thread_pattern
+from stallscope.converters.facts.thread_names import name_pattern
 from stallscope.converters.facts.wait_functions import LINKED_LOCKS, LOCKS_BY_TIMER
 from stallscope.converters.model import Frame, Profile, ThreadTimes
 
@@ -60,6 +60,9 @@ HOSTILE = Names(
     threads=("main", "python3", "kworker", "pool-1", "ksoftirqd"),
     families=("python3-", "kworker/", "main-", "Thread-"),
 )
+
+
+Rename = Callable[[Profile, Names], Rewriting]
 
 
 def functions(profile: Profile, names: Names, first: int = 0) -> Rewriting:
@@ -191,7 +194,7 @@ def _families(given: Iterable[str], single: Sequence[str], numbered: Sequence[st
     begins: dict[str, str] = {}
     found: dict[str, str] = {}
     for name in dict.fromkeys(given):
-        pattern = thread_pattern(name, main=False)
+        pattern = name_pattern(name)
         if name[:1] == "[":
             continue
         if pattern == name:
