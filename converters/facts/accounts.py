@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ..model import Profile, ThreadTimes
 from ..model.gil import GilThread, GilTimes
+from ..model.neighbours import Neighbour
 from ..model.processes import CpuLimit, ProcessTimes
 
 _Part = TypeVar("_Part")
@@ -21,6 +22,7 @@ def with_one_account_each(profile: Profile) -> Profile:
         profile,
         threads=_added(profile.threads, lambda times: (times.pid, times.tid), _thread),
         processes=_added(profile.processes, lambda process: process.pid, _process),
+        neighbours=_added(profile.neighbours, lambda neighbour: (neighbour.pid, neighbour.process), _neighbour),
         gil=_added(profile.gil, lambda gil: gil.pid, _gil),
     )
 
@@ -71,6 +73,10 @@ def _limit(old: CpuLimit, new: CpuLimit) -> CpuLimit:
         throttled_periods=old.throttled_periods + new.throttled_periods,
         throttled_ns=old.throttled_ns + new.throttled_ns,
     )
+
+
+def _neighbour(old: Neighbour, new: Neighbour) -> Neighbour:
+    return replace(new, on_cpu=old.on_cpu + new.on_cpu)
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

@@ -34,7 +34,7 @@ def users_of_cores(neighbours: Iterable[Neighbour], duration: int) -> list[tuple
     """Names of processes that were not traced (``2 × gzip``), and the cores that they used; most first."""
     groups: dict[str, list[Neighbour]] = defaultdict(list)
     for each in neighbours:
-        groups[thread_pattern(each.process, main=False)].append(each)
+        groups[name_pattern(each.process)].append(each)
     found = []
     for pattern, members in groups.items():
         name = members[0].process if len({each.process for each in members}) == 1 else pattern

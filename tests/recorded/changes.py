@@ -14,6 +14,7 @@ from rewriting import Rewriting, rewritten
 from stallscope.converters.model import Profile, Sample, ThreadTimes
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import LockPlace, LockThread, LockTimes
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.converters.readers.merging import merge
 
@@ -52,7 +53,7 @@ def shuffled(profile: Profile, seed: int) -> Changed:
     order = random.Random(seed)
     rows: dict[str, Any] = {
         name: order.sample(rows, len(rows))
-        for name in ("samples", "threads", "processes", "gil")
+        for name in ("samples", "threads", "processes", "neighbours", "gil")
         if (rows := getattr(profile, name))
     }
     return Changed(replace(profile, **rows))
@@ -68,6 +69,7 @@ def with_other_ids(profile: Profile, seed: int | None) -> Changed:
 
 _TIMES: dict[type, tuple[str, ...]] = {
     ThreadTimes: ("wall", "on_cpu", "runnable"),
+    Neighbour: ("on_cpu",),
     CpuLimit: ("quota_us", "period_us", "throttled_ns"),
     GilTimes: ("time", "max", "unknown"),
     GilThread: ("time",),
@@ -94,6 +96,7 @@ def doubled(profile: Profile) -> Changed:
             for times in profile.threads
         ],
         processes=[_slower(process) for process in profile.processes],
+        neighbours=[_twice(neighbour) for neighbour in profile.neighbours],
         gil=[_with_inner(_twice(gil), _twice) for gil in profile.gil],
         locks=[_with_inner(_twice(lock), _twice) for lock in profile.locks],
     )
@@ -154,6 +157,7 @@ def _half(profile: Profile, half: int, places: dict[tuple[int, int], int]) -> Pr
         threads=threads,
         duration_ns=_part(profile.duration_ns, half),
         processes=[_half_process(process, half) for process in profile.processes if process.pid in pids],
+        neighbours=[replace(each, on_cpu=_part(each.on_cpu, half)) for each in profile.neighbours],
         gil=[_with_inner(_halved(gil, half), functools.partial(_halved, half=half)) for gil in profile.gil],
     )
 

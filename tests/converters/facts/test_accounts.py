@@ -9,6 +9,7 @@ from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.gil import GilThread, GilTimes
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.converters.readers.merging import merge
 from summary_profiles import MS, SECOND, empty
@@ -30,6 +31,7 @@ def recorded() -> Profile:
         start_ns=SECOND,
         threads=[thread(7), thread(8)],
         processes=[ProcessTimes(7, "app", (1, 2, 3), "0-3", (QUOTA,))],
+        neighbours=[Neighbour("gzip", 5, SECOND)],
         gil=[GilTimes("app", 7, 300 * MS, 5, 90 * MS, 1, 10 * MS, waiters, 0, holders)],
     )
 
@@ -44,6 +46,7 @@ def test_two_halves_are_as_the_whole() -> None:
     assert (found.wanted, found.latencies) == (alone.wanted, (2, 4, 6))
     assert found.limits == (replace(QUOTA, periods=200, throttled_periods=100, throttled_ns=2 * SECOND),)
     assert made.threads[0].blocked == {"interruptible": 1200 * MS}
+    assert made.neighbours == [Neighbour("gzip", 5, 2 * SECOND)]
     (gil,) = gil_shares(made.gil, made.threads)
     assert (gil.threads, gil.wall, gil.main) == (2, 8 * SECOND, 4 * SECOND)
     assert (gil.gil.time, gil.gil.waits, gil.gil.max, gil.gil.open_count, gil.gil.unknown) == (
