@@ -14,8 +14,10 @@ from .frame_names import script_of
 
 _SHARED_OBJECT = re.compile(r"\.so(\.\d[\w.]*)?$")
 """An executable has no such name."""
-_SYSTEM = re.compile(r"/(usr|lib|lib32|lib64|libx32|bin|sbin|nix|gnu|snap)/|.*/cuda[^/]*/")
-"""Begins of paths of libraries that belong to the system."""
+_SYSTEM = re.compile(
+    r"/(usr|lib|lib32|lib64|libx32|bin|sbin|nix|gnu|snap)/|.*/cuda(-[\d.]+)?/(lib|lib64|targets|extras|nvvm)/"
+)
+"""Begins of paths of libraries that belong to the system, or to CUDA's toolkit."""
 _PACKAGES = re.compile(r"/(site-packages|dist-packages|node_modules|lib-dynload|lib(32|64)?/python\d[\d.]*)(/|$)")
 """Folders of packages that interpreters install."""
 _INTERPRETERS = re.compile(

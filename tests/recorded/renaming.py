@@ -28,6 +28,7 @@ class Names(NamedTuple):
 
     functions: Sequence[str]
     executables: Sequence[str]
+    libraries: Sequence[str]
     scripts: Sequence[str]
     processes: Sequence[str]
     threads: Sequence[str]
@@ -35,23 +36,18 @@ class Names(NamedTuple):
     """Before the number of numbered processes and threads."""
 
 
-NEUTRAL = Names(("fn",), ("/opt/app/program",), ("/opt/app/script",), ("program",), ("thread",), ("group-",))
+NEUTRAL = Names(
+    ("fn",), ("/opt/app/program",), ("/opt/app/library",), ("/opt/app/script",), ("program",), ("thread",), ("group-",)
+)
 HOSTILE = Names(
     functions=(
         *("cache_read", "recv", "sleep", "pthread_mutex_lock_stats", "wait_for_all", "my_fsync", "take_gil_helper"),
-        *(
-            "poll_loop",
-            "futex_wait",
-            "WorkerThread::run",
-            "take_gil",
-            "read",
-            "pthread_mutex_lock",
-            "ProcSleep",
-            "join",
-        ),
-        *("PyThread_acquire_lock_timed", "CompileQueue::get", "pthread_join", "recvmsg", "queue.get", "nanosleep"),
+        *("poll_loop", "futex_wait", "WorkerThread::run", "take_gil", "read", "pthread_mutex_lock", "ProcSleep"),
+        *("join", "nanosleep", "recvmsg", "queue.get"),
+        *("PyThread_acquire_lock_timed", "CompileQueue::get", "pthread_join"),
     ),
     executables=("/srv/threading_helper", "/srv/ld-train", "/srv/python3-train", "/srv/libc-bench", "/srv/vdso_jobs"),
+    libraries=("/srv/cuda-train/libqueue", "/srv/libpthread_pool", "/srv/libthreading", "/srv/cuda/libwait"),
     scripts=(
         *("/srv/queue", "/srv/threading_helper", "/srv/asyncio/tasks", "/srv/selectors", "/srv/threading"),
         *("/srv/multiprocessing/connection", "/srv/concurrent/futures/thread"),
@@ -121,7 +117,8 @@ def is_programs(frame: Frame) -> bool:
 
 def files(profile: Profile, names: Names, first: int = 0) -> Rewriting:
     """Of the program's executables, libraries and scripts."""
-    executables, scripts = _fresh(names.executables, first), _fresh(names.scripts, first)
+    executables, libraries = _fresh(names.executables, first), _fresh(names.libraries, first)
+    scripts = _fresh(names.scripts, first)
     paths: dict[str, str] = {}
     shown: dict[str, str] = {}
 
@@ -150,7 +147,7 @@ def files(profile: Profile, names: Names, first: int = 0) -> Rewriting:
             return frame
         if path not in paths:
             library = re.search(r"\.so(\.\d[\w.]*)?$", path)
-            paths[path] = f"{next(executables)}{library.group() if library else ''}"
+            paths[path] = f"{next(libraries)}{library.group()}" if library else next(executables)
         old, new = path.rpartition("/")[2], paths[path].rpartition("/")[2]
         name = frame.name if is_named(frame) else frame.name.replace(old, new)
         return frame._replace(name=name, module=frame.module._replace(path=paths[path]))

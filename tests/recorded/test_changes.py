@@ -94,7 +94,7 @@ def test_only_files_of_the_program_are_renamed() -> None:
     assert made.gil[0].holders[0].frames == ("Thread.run", "script.py:7 load")
     library = Profile(VALUE_TYPES, [Sample(user(Module("/srv/libjob.so.2"), "f"), (1, 1, 1, 1))])
     (frame,) = rewritten(library, renaming.files(library, NEUTRAL)).samples[0].stack
-    assert frame.module == Module("/opt/app/program.so.2")
+    assert frame.module == Module("/opt/app/library.so.2")
 
 
 def test_processes_and_threads_are_renamed_in_all_parts() -> None:
