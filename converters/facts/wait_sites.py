@@ -127,8 +127,9 @@ class Sites:
         hidden = [GAP] if self._has_names(between) else []
         if hidden and system_call in FEW_EVENTS_CALLS:
             hidden += filter(None, [peer_function(between[::-1])])
-        names = [*_with_gaps(self._located(chosen, user)), *hidden, *call]
-        return tuple(name for i, name in enumerate(names) if not i or name != names[i - 1])
+        own = _with_gaps(self._located(chosen, user))
+        # A function may be called as what it calls; recursion is one name.
+        return (*(name for i, name in enumerate(own) if not i or name != own[i - 1]), *hidden, *call)
 
     def _located(self, chosen: list[_Name], user: Stack) -> list[_Name]:
         """The names, that of the program's innermost function with the line that waits, if it is Python's."""

@@ -243,7 +243,7 @@ def all_renamed(profile: Profile, names: renaming.Names, first: int = 0) -> Chan
 SEEDS = (1, 2)
 SAME: dict[str, Callable[[Profile], Changed]] = {
     "functions renamed": _renamed(renaming.functions, NEUTRAL),
-    **{f"functions with hostile names {i}": _renamed(renaming.functions, HOSTILE, i) for i in (0, 5, 10, 15)},
+    **{f"functions with hostile names {i}": _renamed(renaming.functions, HOSTILE, i) for i in (0, 6, 12)},
     "files renamed": _renamed(renaming.files, NEUTRAL),
     **{f"files with hostile names {i}": _renamed(renaming.files, HOSTILE, i) for i in (0, 1, 2)},
     "processes renamed": _renamed(renaming.processes, NEUTRAL),

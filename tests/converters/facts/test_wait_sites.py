@@ -87,6 +87,13 @@ def test_wrapper_of_the_system_call_inside_the_library_or_the_program_is_the_cal
     assert text((*frames(EXE, "__ioctl"), *MUTEX)) == "main > step > ioctl | __mutex_lock"
 
 
+def test_a_function_may_be_called_as_the_library_s_that_it_calls() -> None:
+    """Otherwise its waits would be those of its caller."""
+    sleep = (*user(LIBC, "nanosleep", "clock_nanosleep"), *SLEEP)
+    assert text((*frames(EXE, "nanosleep"), *sleep)) == "step > nanosleep > nanosleep | do_nanosleep"
+    assert text((*frames(EXE, "walk", "walk", "walk"), *sleep)).startswith("step > walk > nanosleep")
+
+
 def test_python_frames_count_and_its_evaluator_does_not() -> None:
     python = Module("/usr/bin/python3.11")
     stack = (
