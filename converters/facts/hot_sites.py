@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..model import Stack
 from .frame_names import function_name
-from .plumbing import ONLY_CALL
+from .plumbing import only_calls
 from .wait_sites import Sites
 
 
@@ -27,6 +27,6 @@ def hot_site(stack: Stack, sites: Sites | None = None) -> HotSite:
         return HotSite(frames, in_kernel)
     leaf = stack[-1].name if stack[-1].kind == "python" else function_name(stack[-1].name)
     # As the innermost frame, an interpreter is itself what runs.
-    if not frames or leaf.startswith(ONLY_CALL):
+    if not frames or only_calls(leaf):
         frames = (*frames, leaf)
     return HotSite(frames, in_kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ..model import Frame
@@ -15,7 +16,7 @@ _LIBRARIES = re.compile(
 )
 """Libraries through which every program waits: only their outermost frame, the called function, is informative."""
 
-ONLY_CALL = (
+_ONLY_CALL = (
     # Thread starts and std::function.
     "_start",
     "std::thread::",
@@ -24,17 +25,13 @@ ONLY_CALL = (
     "std::function::",
     "std::_Function_handler::",
     "pybind11::",
-    # Python's evaluator and its calls.
+    # Python's evaluator and its calls; see `_PYTHON_CALLS`.
     "_PyEval_",
     "PyEval_",
     "_PyObject_",
     "PyObject_",
     "_PyFunction_Vectorcall",
     "PyVectorcall_",
-    "cfunction_",
-    "method_vectorcall",
-    "slot_tp_",
-    "type_call",
     # HotSpot's calls of Java's methods.
     "JavaCalls::",
     # V8's entries, and its calls of native functions.
@@ -42,8 +39,21 @@ ONLY_CALL = (
     "v8::",
 )
 """Prefixes of functions in the program's own files that only call what matters."""
+_PYTHON_CALLS = re.compile(r"(cfunction|method)_(call|vectorcall)(_[A-Z_]+)?|slot_tp_[a-z]+|type_call")
+"""The same of CPython that have no prefix (Objects/methodobject.c, descrobject.c, typeobject.c)."""
 
 _PYTHON = re.compile(r"/(lib)?python3(\.\d+[a-z]*)?(\.so[\w.]*)?$")
+
+
+def library_call(names: Sequence[str], has_caller: bool) -> str:
+    """The function that was called of those that are innermost on a stack, innermost first: "" stands for one that is
+    no library's. ``has_caller``: a function of the program comes before them. "" if there is none."""
+    called = [i for i, name in enumerate(names) if name]
+    if not called or has_caller:
+        return names[called[-1]] if called else ""
+    # The outermost ones start the thread. What the program calls may have been put into a function of C++'s library.
+    end = next((i for i in range(called[0], len(names)) if not names[i]), None)
+    return names[called[0] if end is None else end - 1]
 
 
 def called_by(name: str, caller: Frame | None) -> str:
@@ -72,4 +82,9 @@ def is_plumbing(frame: Frame) -> bool:
         return False
     if not is_named(frame) and frame.module is None:
         return True
-    return in_library(frame) or function_name(frame.name).startswith(ONLY_CALL)
+    return in_library(frame) or only_calls(function_name(frame.name))
+
+
+def only_calls(function: str) -> bool:
+    """Whether a function of a program's own file only calls what matters."""
+    return function.startswith(_ONLY_CALL) or _PYTHON_CALLS.fullmatch(function) is not None

@@ -17,7 +17,7 @@ from .call_kinds import FEW_EVENTS_CALLS
 from .frame_names import bare, is_named, label, located
 from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
-from .plumbing import called_by, in_library, is_plumbing
+from .plumbing import called_by, in_library, is_plumbing, library_call
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
 from .waits import peer_function
 
@@ -105,16 +105,14 @@ class Sites:
 
     def _user_chain(self, user: Stack, system_call: str) -> tuple[str, ...]:
         end = len(user)
-        library: list[str] = []
+        names: list[str] = []
         while end:
             told = self._tell(user[end - 1])
             if not told.is_plumbing and told.bare != system_call:
                 break
-            if told.is_library:
-                library.append(told.bare)
+            names.append(told.bare if told.is_library else "")
             end -= 1
-        # The outermost one; but without frames of the program that one starts the thread.
-        called = called_by(library[-1 if end else 0], user[end - 1] if end else None) if library else ""
+        called = called_by(library_call(names, has_caller=end > 0), user[end - 1] if end else None)
         chosen, call = _own_chain(self._own(user, end)), _call(called, system_call)
         if (
             chosen

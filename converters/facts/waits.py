@@ -16,7 +16,7 @@ from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALL
 from .frame_names import bare, is_named, label
 from .kernel_sites import kernel_wait_of, system_call_of
 from .ownership import is_own
-from .plumbing import called_by, in_library, is_plumbing
+from .plumbing import called_by, in_library, is_plumbing, library_call
 from .runtimes import Parked
 from .wait_functions import (
     BY_CALL,
@@ -240,13 +240,11 @@ def peer_function(library: Sequence[Frame]) -> str:
 def _split(user: Sequence[Frame], system_call: str) -> tuple[str, list[Frame], Sequence[Frame]]:
     """The function of the C library that was called; the frames of libraries that called it, innermost first; and
     the innermost frames of the program."""
-    end, inner = len(user), []
+    end = len(user)
     while end and (is_plumbing(user[end - 1]) or bare(user[end - 1].name) == system_call):
         end -= 1
-        if is_named(user[end]) and in_library(user[end]):
-            inner.append(bare(user[end].name))
-    # The outermost one; but without frames of the program that one starts the thread.
-    called = called_by(inner[-1 if end else 0], user[end - 1] if end else None) if inner else ""
+    names = [bare(frame.name) if is_named(frame) and in_library(frame) else "" for frame in reversed(user[end:])]
+    called = called_by(library_call(names, has_caller=end > 0), user[end - 1] if end else None)
     first = end
     while first and end - first < _LIBRARY_DEPTH and not is_own(user[first - 1]):
         first -= 1

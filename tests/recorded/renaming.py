@@ -43,7 +43,7 @@ HOSTILE = Names(
     functions=(
         *("cache_read", "recv", "sleep", "pthread_mutex_lock_stats", "wait_for_all", "my_fsync", "take_gil_helper"),
         *("poll_loop", "futex_wait", "WorkerThread::run", "take_gil", "read", "pthread_mutex_lock", "ProcSleep"),
-        *("join", "nanosleep", "recvmsg", "queue.get"),
+        *("join", "nanosleep", "recvmsg", "queue.get", "type_call_handlers", "cfunction_registry"),
         *("PyThread_acquire_lock_timed", "CompileQueue::get", "pthread_join"),
     ),
     executables=("/srv/threading_helper", "/srv/ld-train", "/srv/python3-train", "/srv/libc-bench", "/srv/vdso_jobs"),

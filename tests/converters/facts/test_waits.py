@@ -206,6 +206,20 @@ def test_a_program_with_the_name_of_a_library_is_none(name: str) -> None:
         assert (wait_of(stack, "interruptible").lock, site(stack).frames) == (lock, ("main", "take", call))
 
 
+@pytest.mark.parametrize("name", ["type_call_handlers", "cfunction_registry", "method_vectorcalls", "slot_tp_9"])
+def test_functions_of_a_program_with_names_like_python_s_are_its_own(name: str) -> None:
+    stack = (*user(LIBC, "clone3", "start_thread"), *user(EXE, name), *user(LIBC, "pthread_rwlock_rdlock"), *FUTEX)
+    assert site(stack).frames == (name, "pthread_rwlock_rdlock")
+
+
+def test_a_lock_in_a_lambda_that_is_a_part_of_std_thread() -> None:
+    thread = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()"
+    lock = user(LIBC, "pthread_rwlock_rdlock", "__futex_abstimed_wait_common64")
+    for below in (FUTEX, ()):
+        stack = (*user(LIBC, "clone3", "start_thread"), *user(EXE, thread), *lock, *below)
+        assert wait_of(stack, "interruptible").lock == site(stack).frames[-1] == "pthread_rwlock_rdlock"
+
+
 @pytest.mark.parametrize(
     "path",
     [
