@@ -10,7 +10,6 @@ from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
-from .runtimes import Parked
 from .shared_frames import Shared, shared_frames
 from .wait_sites import Sites
 from .waits import Wait, Waits
@@ -196,7 +195,6 @@ class _Places:
 
     def __init__(self, shared: Shared) -> None:
         self._sites = Sites(shared)
-        self._parked = Parked()
         self._waits = Waits()
         self._known: dict[int, Site] = {}
         self._places: dict[str, dict[tuple[Site, Wait], Place]] = defaultdict(dict)
@@ -205,7 +203,7 @@ class _Places:
         found = self._known.get(id(stack))
         if found is None:
             found = self._sites.of(stack)
-            if parked := self._parked.of(stack):
+            if parked := self._waits.parked_in(stack):
                 found = Site((parked,), found.kernel)
             self._known[id(stack)] = found
         # A runnable thread no longer waits for what the kernel stack shows.

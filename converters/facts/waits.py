@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
@@ -45,6 +46,7 @@ from .wait_functions import (
 from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
+_KIND_OF = attrgetter("kind")
 _INNERMOST = 4
 """A function that waits for a peer is one of so many innermost ones: ``sock_recv → sock_call → sock_call_ex``."""
 _LIBRARY_DEPTH = 64
@@ -75,12 +77,15 @@ class Wait(NamedTuple):
 
 
 class Waits:
-    """The waits of many stacks. Cached by the identity of stacks, which have to live as long as this object."""
+    """The waits of many stacks. Cached by the identity of stacks and frames, which have to live as long as this
+    object: readers share equal ones, and most frames are in many stacks."""
 
     def __init__(self) -> None:
         self._parked = Parked()
         self._known: dict[tuple[int, str], Wait] = {}
         self._below: dict[int, _Below] = {}
+        self._frames: dict[int, _Frame] = {}
+        self._kernels: dict[tuple[int, ...], tuple[str, str]] = {}
 
     def of(self, stack: Stack, state: str) -> Wait:
         """What a thread waits for in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
@@ -89,9 +94,60 @@ class Waits:
         if found is None:
             below = self._below.get(id(stack))
             if below is None:
-                below = self._below[id(stack)] = _Below(stack, bool(self._parked.of(stack)))
+                below = self._below[id(stack)] = self._look(stack)
             found = self._known[key] = below.wait(state)
         return found
+
+    def parked_in(self, stack: Stack) -> str:
+        """The function of a runtime in which a thread waits for work; "" if there is none."""
+        below = self._below.get(id(stack))
+        if below is None:
+            below = self._below[id(stack)] = self._look(stack)
+        return below.parked
+
+    def _look(self, stack: Stack) -> _Below:
+        end = len(stack)
+        while end and stack[end - 1].kind == "kernel":
+            end -= 1
+        user, kernel = stack[:end], stack[end:]
+        if "kernel" in map(_KIND_OF, user):
+            user = tuple(frame for frame in stack if frame.kind != "kernel")
+            kernel = tuple(frame for frame in stack if frame.kind == "kernel")
+        below = tuple(map(id, kernel))
+        known = self._kernels.get(below)
+        if known is None:
+            known = self._kernels[below] = kernel_wait_of(kernel), system_call_of(kernel)
+        frames = self._frames
+        told = [frames.get(id(frame)) or self._tell(frame) for frame in (user if kernel else stack)]
+        return _Below(told, *known, self._parked.of(stack))
+
+    def _tell(self, frame: Frame) -> _Frame:
+        found = self._frames[id(frame)] = _Frame(frame)
+        return found
+
+
+class _Frame:
+    """What one frame tells."""
+
+    __slots__ = (
+        *("bare", "frame", "gpu", "has_name", "in_brackets", "is_library", "is_linked_lock", "is_own"),
+        *("is_placeholder", "is_plumbing", "label", "lock_by_events", "lock_by_timer", "user_lock"),
+    )
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.label = label(frame)
+        self.bare = bare(frame.name)
+        self.is_plumbing = is_plumbing(frame)
+        self.is_library = is_named(frame) and in_library(frame)
+        self.is_own = is_own(frame)
+        self.is_placeholder = _is_placeholder(frame)
+        self.in_brackets = self.label.startswith("[")
+        self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
+        self.lock_by_events = _lock_by_events(frame)
+        self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else ""
+        self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
+        self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
 
 
 def wait_of(stack: Stack, state: str) -> Wait:
@@ -102,18 +158,15 @@ def wait_of(stack: Stack, state: str) -> Wait:
 class _Below:
     """What is below the innermost function of the program: libraries, the system call, the kernel."""
 
-    def __init__(self, stack: Stack, is_parked: bool) -> None:
-        kernel = [frame for frame in stack if frame.kind == "kernel"]
-        user = [frame for frame in stack if frame.kind != "kernel"] if kernel else stack
-        self.kernel = kernel_wait_of(kernel)
+    def __init__(self, user: Sequence[_Frame], kernel: str, system_call: str, parked: str) -> None:
+        self.kernel = kernel
         self._user = user
-        self._is_parked = is_parked
-        self._placeholders = [frame.name for frame in user if _is_placeholder(frame)]
+        self.parked = parked
+        self._placeholders = [each.frame.name for each in user if each.is_placeholder]
         self._only_placeholders = len(self._placeholders) == len(user)
         self._has_user_frames = bool(user)
-        self._is_told = any(not label(frame).startswith("[") for frame in user)
-        called, self._library, self._own = _split(user, system_call_of(kernel))
-        self.call = system_call_of(kernel) or called
+        called, self._library, self._own = _split(user, system_call)
+        self.call = system_call or called
         self._called = called
 
     def wait(self, state: str) -> Wait:
@@ -150,41 +203,44 @@ class _Below:
 
     def _gpu(self) -> str:
         """See `Wait.gpu`."""
-        inner = (*reversed(self._library), *self._own[-_INNERMOST:])
-        found = (name for frame in inner if _is_of_gpu(frame) and GPU_CALLS.fullmatch(name := label(frame)))
-        return next(found, "")
+        for each in self._library:
+            if each.gpu:
+                return each.gpu
+        return next((each.gpu for each in self._own[-_INNERMOST:] if each.gpu), "")
 
     def _lock(self) -> str:
         """See `Wait.lock`."""
         by = ended_by(self.call) if not self.kernel else ""
         if self.kernel in EVENT_WAITS or by == BY_EVENTS:
-            return next((name for frame in self._own if (name := _lock_by_events(frame))), "")
+            return next((each.lock_by_events for each in self._own if each.lock_by_events), "")
         if BY_KERNEL.get(self.kernel) == SLEEP or by == BY_TIMER:
-            names = (label(frame) for frame in (*self._library, *reversed(self._own[-_INNERMOST:])))
-            return next((name for name in names if name in LOCKS_BY_TIMER), "")
+            inner = (*self._library, *reversed(self._own[-_INNERMOST:]))
+            return next((each.lock_by_timer for each in inner if each.lock_by_timer), "")
         if by not in ("", BY_THREAD) or (self.kernel and self.kernel not in FUTEX_WAITS):
             return ""
         return self._lock_by_thread()
 
     def _lock_by_thread(self) -> str:
         """The lock that another thread of the process frees."""
-        names = [self._called, *(label(frame) for frame in reversed(self._library))]
-        if found := next((name for name in names if name.startswith(USER_LOCKS)), ""):
+        if self._called.startswith(USER_LOCKS):
+            return self._called
+        if found := next((each.user_lock for each in reversed(self._library) if each.user_lock), ""):
             return found
-        linked = (name for frame in self._own[-_INNERMOST:] if LINKED_LOCKS.match(name := label(frame)))
-        if found := next(linked, ""):
+        if found := next((each.label for each in self._own[-_INNERMOST:] if each.is_linked_lock), ""):
             return found
+        names = [self._called, *(each.label for each in reversed(self._library))]
         found = next((name for name in names if name.startswith(PYTHON_LOCKS)), "")
         return "" if not found or any(name.startswith(QUEUES) for name in names) or self._is_for_signal() else found
 
     def _is_for_signal(self) -> bool:
         """Whether the innermost function of a script is one of Python's library that takes locks to wait for signals;
         or none is known."""
-        script = next((frame for frame in reversed(self._user) if frame.kind == "python"), None)
+        script = next((each for each in reversed(self._user) if each.frame.kind == "python"), None)
         if script is None:
             return True
-        is_programs = script.file.startswith("/") and is_own(script)
-        return not is_programs and SIGNALS.match(f"{script.file}:{script.name}") is not None
+        frame = script.frame
+        is_programs = frame.file.startswith("/") and script.is_own
+        return not is_programs and SIGNALS.match(f"{frame.file}:{frame.name}") is not None
 
     def _is_for_an_end(self) -> bool:
         """See `Wait.join`."""
@@ -193,18 +249,19 @@ class _Below:
         return any(
             SCRIPT_JOINS.fullmatch(f"{frame.file}:{frame.name}" if frame.kind == "python" else frame.name)
             if frame.kind in ("python", "jit")
-            else JOINS.fullmatch(label(frame))
-            for frame in self._library
+            else JOINS.fullmatch(each.label)
+            for each in self._library
+            for frame in (each.frame,)
         )
 
     def _shows_who_ends_it(self) -> bool:
         """Whether the place alone shows that a wait, whose state is not known, is not for a disk."""
         if self.kernel:
             return self.kernel in BY_KERNEL
-        return self._is_parked or ended_by(self.call) not in ("", BY_FILE)
+        return bool(self.parked) or ended_by(self.call) not in ("", BY_FILE)
 
     def _ended_by_others(self, few: bool) -> str:
-        if self._is_parked:
+        if self.parked:
             return WORK
         if self.call in CONNECTIONS:
             return EVENTS
@@ -214,12 +271,12 @@ class _Below:
             return kind
         if not self.kernel and (by := ended_by(self.call)):
             return BY_CALL[by]
-        return HELD if self._is_told else WORK
+        return HELD if any(not each.in_brackets for each in self._user) else WORK
 
     def _is_for_peer(self) -> bool:
         """Whether one of the innermost functions of libraries waits for one other end: ``sock_recv_into`` of
         ``Session.get → … → SocketIO.readinto → sock_recv_into``. None outside of a script's."""
-        return bool(peer_function(self._library))
+        return bool(peer_function([each.frame for each in self._library]))
 
 
 def peer_function(library: Sequence[Frame]) -> str:
@@ -237,18 +294,19 @@ def peer_function(library: Sequence[Frame]) -> str:
     return ""
 
 
-def _split(user: Sequence[Frame], system_call: str) -> tuple[str, list[Frame], Sequence[Frame]]:
+def _split(user: Sequence[_Frame], system_call: str) -> tuple[str, Sequence[_Frame], Sequence[_Frame]]:
     """The function of the C library that was called; the frames of libraries that called it, innermost first; and
     the innermost frames of the program."""
     end = len(user)
-    while end and (is_plumbing(user[end - 1]) or bare(user[end - 1].name) == system_call):
+    while end and (user[end - 1].is_plumbing or user[end - 1].bare == system_call):
         end -= 1
-    names = [bare(frame.name) if is_named(frame) and in_library(frame) else "" for frame in reversed(user[end:])]
-    called = called_by(library_call(names, has_caller=end > 0), user[end - 1] if end else None)
+    names = [each.bare if each.is_library else "" for each in reversed(user[end:])]
+    called = called_by(library_call(names, has_caller=end > 0), user[end - 1].frame if end else None)
     first = end
-    while first and end - first < _LIBRARY_DEPTH and not is_own(user[first - 1]):
+    while first and end - first < _LIBRARY_DEPTH and not user[first - 1].is_own:
         first -= 1
-    return called, list(reversed(user[first:end])), user[max(first - _LIBRARY_DEPTH, 0) : first]
+    library = user[first:end]
+    return called, library[::-1], user[max(first - _LIBRARY_DEPTH, 0) : first]
 
 
 def _is_of_gpu(frame: Frame) -> bool:
