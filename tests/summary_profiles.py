@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.facts.standing import standing
 from stallscope.converters.facts.wait_sums import Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
@@ -186,9 +189,10 @@ def waiting(stack: Stack, *others: tuple[int, int, str, Stack, int]) -> Profile:
     return profile
 
 
-def facts_of(profile: Profile) -> Facts:
-    """What rules look at, of a profile with waits."""
+def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = None, has_samples: bool = False) -> Facts:
+    """What rules look at, of a profile with waits. ``pools``, ``has_samples``: see `Beside`."""
     threads = merged_threads(profile.threads)
     sums = add_up_waits(profile, threads)
-    beside = Beside(profile.threads, contention_of(profile))
+    gil = gil_shares(profile.gil, profile.threads)
+    beside = Beside(profile.threads, contention_of(profile), gil, pools, has_samples)
     return Facts(sums, threads, standing(sums, threads), profile.duration_ns, beside)

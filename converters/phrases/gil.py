@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.units import plural, share
+from ..facts import thresholds
 from ..facts.frame_names import without_line
 from ..facts.gil import GilShare
 from ..facts.thread_names import thread_pattern
-from ..facts.thresholds import GIL_HOLDER, GIL_MATTERS
 from ..model.gil import GilThread, GilTimes
 from ..rules.gil_main import main_of
 
@@ -18,7 +18,7 @@ _MOST = 2
 
 def gil_sentence(shares: Sequence[GilShare]) -> str:
     """About the process whose threads wait for it most, if that matters; else ""."""
-    mattering = [each for each in shares if each.wall and each.gil.time >= GIL_MATTERS * each.wall]
+    mattering = [each for each in shares if each.wall and each.gil.time >= thresholds.GIL_MATTERS * each.wall]
     if not mattering:
         return ""
     first, others = mattering[0], len(mattering) - 1
@@ -66,7 +66,7 @@ def _holders(gil: GilTimes) -> list[tuple[str, str]]:
     told = []
     for entries in groups.values():
         time = sum(entry.time for entry in entries)
-        if time >= GIL_HOLDER * gil.time:
+        if time >= thresholds.GIL_HOLDER * gil.time:
             told.append((time, share(time, gil.time), f"while {_whose(entries, gil.pid)}{_where(entries, time)}"))
     told.sort(key=lambda each: -each[0])
     return [(much, text) for _, much, text in told[:_MOST]]
@@ -92,7 +92,7 @@ def _mostly(entries: Sequence[GilThread]) -> tuple[tuple[str, ...], int]:
 
 def _where(entries: Sequence[GilThread], time: int) -> str:
     functions, most = _mostly(entries)
-    if not functions or most < GIL_HOLDER * time:
+    if not functions or most < thresholds.GIL_HOLDER * time:
         return ""
     lines = {entry.frames for entry in entries if tuple(map(without_line, entry.frames)) == functions}
     return f", most often in {' → '.join(lines.pop() if len(lines) == 1 else functions)}"

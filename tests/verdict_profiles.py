@@ -1,0 +1,123 @@
+"""For each rule a profile in which it finds something: minimal, its numbers are known. Times in ns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from processes import crowd, pools
+from processes import process as add_process
+from processes import threads as add_threads
+from stallscope.converters.model import Frame, Module, Profile, Stack
+from stallscope.converters.model.gil import GilThread, GilTimes
+from stallscope.converters.model.processes import CpuLimit
+from summary_profiles import (
+    EXE,
+    FUTEX,
+    LIBC,
+    MS,
+    POLL,
+    POOL,
+    READ,
+    SECOND,
+    SLEEP,
+    Tracee,
+    empty,
+    kernel,
+    user,
+    waiting,
+)
+
+FSYNC = (*user(EXE, "main", "save"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit"))
+LOCK = (*user(EXE, "work", "take"), *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"), *FUTEX)
+GIL = (*user(EXE, "main"), Frame("take_gil", module=Module("/usr/bin/python3")), *FUTEX)
+IDLE_KERNEL = (Frame("ret_from_fork", "kernel"), Frame("kthread", "kernel"), Frame("worker_thread", "kernel"))
+"""Of a thread of the kernel, which makes the profile one of a whole host."""
+
+
+def one(stack: Stack, time: int, *, runs: int = 0, state: str = "interruptible", count: int = 500) -> Profile:
+    """The main thread of app (pid 1) waits in one place, and runs."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(runs).wait(stack, state, time, count)
+    return profile
+
+
+def blocked(time: int, runs: int = 0) -> Profile:
+    """It is blocked in fsync."""
+    return one(FSYNC, time, runs=runs, state="uninterruptible")
+
+
+def whole_host(profile: Profile) -> Profile:
+    """The same with a thread of the kernel."""
+    Tracee(profile, 2, "kworker", 2, "kworker").wait(IDLE_KERNEL, "idle", 10 * SECOND)
+    return profile
+
+
+def with_quota(profile: Profile, stopped: int, pid: int = 99) -> Profile:
+    """The same with a process that a quota stopped for so long; ``pid`` may be one of those that are there. It does
+    nothing else, so that its verdict is a rival whose score is known."""
+    if all(times.pid != pid for times in profile.threads):
+        add_threads(profile, pid, "stopped", "stopped", wall=0)
+    name = next(times.process for times in profile.threads if times.pid == pid)
+    add_process(profile, pid, name, limits=(CpuLimit("/stopped", 50_000, 100_000, 100, 98, stopped),))
+    return profile
+
+
+def deadlocked(
+    pid: int = 1, stacks: tuple[Stack, ...] = (LOCK, LOCK), moves: int = 0, to: Profile | None = None
+) -> Profile:
+    """A process whose threads all wait for locks, and never move; but the last one may."""
+    profile = to or empty()
+    for tid, stack in enumerate(stacks, pid):
+        Tracee(profile, pid, "app", tid, "app").wait(stack, "interruptible", 10 * SECOND)
+    profile.threads[-1].on_cpu = moves
+    return profile
+
+
+def held_by_gil(main: int = 6 * SECOND, to: Profile | None = None) -> Profile:
+    """The main thread of train.py (pid 7) waits for Python's interpreter lock for so long of 10 s."""
+    profile = to or empty()
+    add_threads(profile, 7, "train.py", "python3", 2)
+    having = [GilThread("loader", 8, main, 4, ("main", "hog"))]
+    profile.gil.append(GilTimes("train.py", 7, main, 9, waiters=[GilThread("python3", 7, main, 9)], holders=having))
+    return profile
+
+
+def herd(threads: int = 8, often: float = 1000, runs: float = 10_000, last: float = 1) -> Profile:
+    """Workers that are woken so many times a second; each time they run for so many ns. ``last``: how often the last
+    one is woken, in terms of the others."""
+    profile = empty()
+    for tid in range(2, threads + 2):
+        wakeups = round(often * 10 * (last if tid == threads + 1 else 1))
+        run = round(runs * wakeups)
+        Tracee(profile, 1, "app", tid, "w").run(run).wait(POOL, "interruptible", 10 * SECOND - run, wakeups)
+    return profile
+
+
+def workers(stack: Stack = READ, *, waits: int = 8 * SECOND, runs: int = 2 * SECOND, count: int = 500) -> Profile:
+    """Two workers wait, while a main thread only waits for events."""
+    profile = waiting(POLL)
+    for tid in (2, 3):
+        Tracee(profile, 1, "app", tid, "w").run(runs).wait(stack, "interruptible", waits, count)
+    return profile
+
+
+def with_stuck(profile: Profile, runs: int = 0) -> Profile:
+    """The same with a process (pid 9) that does not move."""
+    Tracee(profile, 9, "stuck", 9, "stuck").run(runs).wait(POOL, "interruptible", 10 * SECOND - runs)
+    return profile
+
+
+MINIMAL: dict[str, Callable[[], Profile]] = {
+    "deadlock": deadlocked,
+    "gil-main": held_by_gil,
+    "quota": lambda: with_quota(empty(), SECOND),
+    "crowd": crowd,
+    "pool-anew": pools,
+    "herd": herd,
+    "held-up": lambda: blocked(6 * SECOND, 4 * SECOND),
+    "for-others": lambda: waiting(READ),
+    "workers": workers,
+    "busy": lambda: one(SLEEP, SECOND, runs=9 * SECOND),
+    "still": lambda: with_stuck(waiting(READ)),
+}
+"""By the rule that is to be first, or, for `still`, among what did not move."""
