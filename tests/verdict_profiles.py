@@ -14,7 +14,6 @@ from summary_profiles import (
     EXE,
     FUTEX,
     LIBC,
-    MS,
     POLL,
     POOL,
     READ,

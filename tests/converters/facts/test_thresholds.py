@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from processes import crowd, pools
+from processes import pools
 from processes import process as add_process
 from processes import profile as no_waits
 from processes import threads as add_threads

@@ -10,11 +10,10 @@ from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts
 from stallscope.converters.facts.standing import standing
 from stallscope.converters.facts.wait_sums import merged_threads
-from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.model import Profile
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.sentences import all_of_cores
-from stallscope.converters.rules.crowd import pools_of_libraries
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
@@ -275,18 +274,3 @@ def test_variables_that_are_not_set_are_a_hint_only_for_libraries_that_read_them
         each.environment = {"OMP_NUM_THREADS": "8"}
     (told_anyway,) = verdicts(made, tuple)
     assert "OMP_NUM_THREADS=8" in all_of_cores([told_anyway])[0]
-
-
-def test_libraries_with_pools() -> None:
-    def sample(pid: int, path: str) -> Sample:
-        return Sample((Frame("main"), Frame("f", "native", Module(path))), (1,), (("pid", pid),))
-
-    paths = [
-        "/usr/lib/libgomp.so.1",
-        "/opt/libopenblas.so.0",
-        "/x/libtorch_cpu.so",
-        "/usr/lib/libnode.so",
-        "/a/libm.so.6",
-    ]
-    made = Profile([ValueType("off-cpu", "nanoseconds")], [sample(pid, path) for pid, path in enumerate(paths)])
-    assert pools_of_libraries(made) == {0, 1, 2}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gil_profiles import HOG, gil, threads
 from stallscope.converters.facts.facts import Beside, Facts
 from stallscope.converters.facts.gil import GilShare, gil_shares
 from stallscope.converters.facts.standing import standing
@@ -16,19 +16,6 @@ from stallscope.converters.rules.gil_main import find
 from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, SECOND, Tracee, empty, user
-
-HOSTILE = 'x"\x1b[2J\udcff'
-HOG = ("main", "train.py:3 hog")
-
-
-def gil(time: int = 300, pid: int = 7, holders: list[GilThread] | None = None) -> GilTimes:
-    having = [GilThread("loader", 9, 180, 4, HOG), GilThread("loader", 9, 20, 1, ("main", "train.py:5 other"))]
-    waiting = [GilThread("python3", pid, time, 9)]
-    return GilTimes("python3", pid, time, 9, 50, 1, 5, waiting, 0, having if holders is None else holders)
-
-
-def threads(pid: int = 7, wall: int = 500, number: int = 2) -> list[ThreadTimes]:
-    return [ThreadTimes(pid, "train.py", pid + i, "python3", wall, 0, 0, {}) for i in range(number)]
 
 
 def sentence(*gils: GilTimes, wall: int = 500) -> str:
@@ -68,18 +55,6 @@ def test_what_does_not_matter_is_not_told() -> None:
 def test_several_processes() -> None:
     assert sentence(gil(), gil(200, pid=20)).endswith(" 1 other process waits for its own, too.")
     assert sentence(gil(), gil(200, pid=20), gil(200, pid=30)).endswith(" 2 other processes wait for theirs, too.")
-
-
-def test_json() -> None:
-    having = [GilThread(HOSTILE, 9, 180, 4, (HOSTILE,))]
-    (made,) = (each.to_json() for each in gil_shares([gil(holders=having)], threads()))
-    json.dumps(made).encode()
-    assert made["holders"] == [
-        {"thread": 'x"\x1b[2J\\xff', "tid": 9, "time_ns": 180, "waits": 4, "frames": ['x"\x1b[2J\\xff']}
-    ]
-    assert (made["threads"], made["threads_ns"], made["share"]) == (2, 1000, 0.3)
-    (unknown,) = (each.to_json() for each in gil_shares([gil()], ()))
-    assert (unknown["process"], unknown["threads"], unknown["share"]) == ("python3", 0, None)
 
 
 def test_in_a_summary() -> None:

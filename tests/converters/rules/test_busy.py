@@ -1,16 +1,64 @@
 from __future__ import annotations
 
-from stallscope.converters.rules.busy import busy
-from summary_profiles import (
-    READ,
-    SECOND,
-    SLEEP,
-    facts_of,
-    waiting,
-)
+import pytest
+from stallscope.converters.model import Profile
+from stallscope.converters.rules.busy import Busy, busy, confidence, find
+from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, facts_of, waiting
+from verdict_profiles import one, whole_host
 
 
 def test_busy_threads_by_name() -> None:
     profile = waiting(READ, (1, 2, "w-1", SLEEP, 0), (1, 3, "w-2", SLEEP, 0))
     first, *_ = busy(facts_of(profile))
     assert (first.kind, first.threads, first.time) == ("cpu", ((1, 2), (1, 3)), 20 * SECOND)
+
+
+def test_what_is_told_of_it() -> None:
+    profile = waiting(READ, (1, 2, "w-1", SLEEP, 2_000), (1, 3, "w-2", SLEEP, 2_000), (5, 5, "tool", SLEEP, 5_000))
+    profile.threads[-1].runnable, profile.threads[-1].on_cpu = 3 * SECOND, 2 * SECOND
+    (verdict,) = find(facts_of(profile))
+    assert (verdict.rule, verdict.kind, verdict.time, verdict.pids) == ("busy", "cpu", 21 * SECOND, frozenset())
+    assert verdict.finding and isinstance(verdict.detail, Busy)
+    assert (verdict.finding.kind, verdict.finding.threads) == ("cpu", ((1, 2), (1, 3)))
+    assert [(each.threads, each.time, each.runnable) for each in verdict.detail.groups] == [
+        (((1, 2), (1, 3)), 16 * SECOND, 0),
+        (((5, 5),), 5 * SECOND, 3 * SECOND),
+    ]
+    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("has_samples", "runnable", "confidence"), [(False, 0, 0.5), (True, 0, 1), (False, 9, 0.75), (True, 3, 11 / 12)]
+)
+def test_how_much_is_believed(has_samples: bool, runnable: int, confidence: float) -> None:
+    profile = one(SLEEP, SECOND, runs=(9 - runnable) * SECOND)
+    profile.threads[0].runnable = runnable * SECOND
+    (verdict,) = find(facts_of(profile, has_samples=has_samples))
+    assert verdict.confidence == pytest.approx(confidence)
+
+
+def test_what_is_explained_is_not_believed_again() -> None:
+    facts = facts_of(waiting(READ, (1, 2, "w", SLEEP, 4_000), (5, 5, "tool", SLEEP, 8_000)))
+    groups = busy(facts)
+    assert confidence(facts, groups) == 0.5
+    assert confidence(facts, groups, frozenset((5,))) == pytest.approx(0.5 * 6 / 8)
+    assert confidence(facts, groups, frozenset((1, 5))) == 0
+    assert confidence(facts, []) == 0
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        one(MUTEX, 9_510 * MS, runs=490 * MS),  # for too little of its time
+        waiting(READ),  # it only waits
+        whole_host(one(READ, 10 * SECOND)),
+    ],
+)
+def test_nobody_is_busy(profile: Profile) -> None:
+    assert find(facts_of(profile)) == []
+
+
+def test_threads_of_the_kernel_do_not_count() -> None:
+    profile = whole_host(one(MUTEX, 10 * SECOND))
+    profile.threads[-1].on_cpu = 9 * SECOND
+    assert find(facts_of(profile)) == []

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from stallscope.converters.rules.for_others import effects, waits_beside_work
+import pytest
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.rules.for_others import effects, find, waits_beside_work
 from summary_profiles import (
     EXE,
     LIBC,
     MS,
+    MUTEX,
     POLL,
     READ,
     SECOND,
@@ -17,6 +20,7 @@ from summary_profiles import (
     user,
     waiting,
 )
+from verdict_profiles import one, whole_host
 
 
 def test_main_threads_that_wait() -> None:
@@ -71,3 +75,79 @@ def test_sleeps_of_several_callers_are_several_waits() -> None:
         stack = (*user(EXE, "main", function), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
         main.wait(stack, "interruptible", 4 * SECOND, 10)
     assert [effect.time for effect in effects(facts_of(profile))] == [4 * SECOND, 4 * SECOND]
+
+
+def test_what_is_told_of_it() -> None:
+    (verdict,) = find(facts_of(waiting(READ, (5, 5, "server", SLEEP, 6_000))))
+    assert (verdict.rule, verdict.kind, verdict.time, verdict.confidence) == ("for-others", "peer", 9_900 * MS, 1)
+    assert verdict.finding and verdict.cause
+    assert (verdict.finding.threads, verdict.pids, verdict.is_effect) == (((1, 1),), {1}, True)
+    assert (verdict.cause.kind, verdict.cause.threads, verdict.effect) == ("sleep", ((5, 5),), None)
+
+
+def test_threads_that_are_the_cause_are_not_those_that_wait() -> None:
+    profile = empty()
+    for pid, sleeps in ((1, 0), (2, 0), (3, 8 * SECOND)):
+        rank = Tracee(profile, pid, "rank", pid, "rank").run(SECOND)
+        rank.wait(READ, "interruptible", 9 * SECOND - sleeps, 500)
+        if sleeps:
+            rank.wait(SLEEP, "interruptible", sleeps, 500)
+    (verdict,) = find(facts_of(profile))
+    assert verdict.cause and verdict.cause.threads == ((3, 3),)
+    assert (verdict.pids, verdict.time) == ({1, 2}, 18 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("profile", "confidence"),
+    [
+        (waiting(READ), 1),
+        (one(READ, 10 * SECOND), 0.2),  # it never moved, and nobody knows why
+        (waiting(POLL), 0.2),
+        (one(POLL, 9 * SECOND, runs=SECOND), 0.6),
+        (whole_host(waiting(READ)), 0.2),
+        (whole_host(one(READ, 9 * SECOND, runs=SECOND)), 1),
+        (waiting(SLEEP), 1),
+    ],
+)
+def test_how_much_is_believed(profile: Profile, confidence: float) -> None:
+    (verdict,) = find(facts_of(profile))
+    assert verdict.confidence == confidence
+
+
+def test_a_cause_makes_a_wait_without_a_move_certain() -> None:
+    profile = one(READ, 10 * SECOND)
+    Tracee(profile, 5, "server", 5, "server").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 90)
+    assert [verdict.confidence for verdict in find(facts_of(profile))] == [1]
+
+
+def test_nobody_causes_a_sleep_so_that_a_shorter_wait_matters_more() -> None:
+    profile = waiting(SLEEP)
+    Tracee(profile, 5, "client", 5, "client").run(SECOND).wait(READ, "interruptible", 5 * SECOND, 90)
+    assert [verdict.kind for verdict in find(facts_of(profile))] == ["peer"]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        one(READ, 490 * MS, runs=9_510 * MS),  # for too little of its time
+        one(MUTEX, 9 * SECOND, runs=SECOND),  # a lock has a holder
+        one(READ, 9 * SECOND, runs=SECOND, state="uninterruptible"),  # the kernel ends it
+    ],
+)
+def test_nobody_waits_for_others(profile: Profile) -> None:
+    assert find(facts_of(profile)) == []
+
+
+def test_workers_stand_for_their_process_only_where_the_main_thread_waits_for_their_end() -> None:
+    def beside(stack: Stack) -> Profile:
+        profile = one(stack, 10 * SECOND, count=1)
+        for tid in (2, 3):
+            worker = Tracee(profile, 1, "app", tid, "w").run(SECOND)
+            worker.wait(READ, "interruptible", 6 * SECOND, 90).wait(SLEEP, "interruptible", 3 * SECOND, 90)
+        return profile
+
+    join = (*user(EXE, "main"), *user(LIBC, "pthread_join"), *kernel("futex_wait"))
+    (verdict,) = find(facts_of(beside(join)))
+    assert verdict.finding and verdict.finding.threads == ((1, 2), (1, 3))
+    (verdict,) = find(facts_of(beside(READ)))
+    assert verdict.finding and (1, 1) in verdict.finding.threads

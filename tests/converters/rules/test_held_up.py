@@ -1,21 +1,10 @@
 from __future__ import annotations
 
-from stallscope.converters.model import Stack
-from stallscope.converters.rules.held_up import held_up
-from summary_profiles import (
-    EXE,
-    LIBC,
-    MS,
-    MUTEX,
-    SECOND,
-    TOPK,
-    Tracee,
-    empty,
-    facts_of,
-    kernel,
-    model_case,
-    user,
-)
+import pytest
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.rules.held_up import find, held_up
+from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, facts_of, kernel, model_case, user
+from verdict_profiles import FSYNC, LOCK, blocked, one
 
 
 def fsync(function: str, kernel_function: str = "folio_wait_bit") -> Stack:
@@ -62,3 +51,31 @@ def test_different_devices_behind_one_call_are_two_causes() -> None:
         stack = (*user(EXE, "main", "call"), *user(LIBC, "ioctl"), *kernel("__x64_sys_ioctl", function))
         tracee.wait(stack, "uninterruptible", 4 * SECOND, 10)
     assert [held.time for held in held_up(facts_of(profile))] == [4 * SECOND, 4 * SECOND]
+
+
+def test_what_is_told_of_it() -> None:
+    (verdict,) = find(facts_of(blocked(6 * SECOND, 4 * SECOND)))
+    assert (verdict.rule, verdict.kind, verdict.time, verdict.confidence) == ("held-up", "io", 6 * SECOND, 1)
+    assert verdict.finding
+    assert (verdict.finding.kind, verdict.finding.threads, verdict.pids) == ("held", ((1, 1),), {1})
+    assert (verdict.cause, verdict.effect, verdict.detail, verdict.is_effect) == (None, None, None, False)
+
+
+@pytest.mark.parametrize("stack", [LOCK, FSYNC])
+@pytest.mark.parametrize("state", ["uninterruptible", "stopped"])
+def test_who_is_stopped_is_held_up_wherever(stack: Stack, state: str) -> None:
+    (verdict,) = find(facts_of(one(stack, 9 * SECOND, runs=SECOND, state=state)))
+    assert (verdict.wait_kind == "stopped") is (state == "stopped")
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        blocked(490 * MS, 9_510 * MS),  # for too little of its time
+        blocked(10 * SECOND),  # it did not move: `still` tells of it
+        one(POOL, 6 * SECOND, runs=4 * SECOND),  # another thread ends it
+        one(FSYNC, 6 * SECOND, runs=4 * SECOND, state="runnable-woken"),  # for a core
+    ],
+)
+def test_nobody_is_held_up(profile: Profile) -> None:
+    assert find(facts_of(profile)) == []

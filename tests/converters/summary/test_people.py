@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.facts.groups import alike_of
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.summary.figures import Who
 from stallscope.converters.summary.people import people, who_of
@@ -14,13 +13,6 @@ def thread(pid: int, tid: int, name: str) -> ThreadTimes:
 def test_names_and_numbers() -> None:
     threads = [thread(1, 2, "pool-1"), thread(1, 3, "pool-1"), thread(4, 5, "pool-1"), thread(1, 1, "train")]
     assert who_of(threads) == (Who("train", "pool-1", False, 2, 3, (2, 3, 5)), Who("train", "train", True, 1, 1, (1,)))
-
-
-def test_numbered_threads_are_alike() -> None:
-    assert alike_of([thread(1, 2, "pool-1"), thread(1, 3, "pool-2"), thread(1, 1, "x")]) == {
-        ("train", "pool-*"): 2,
-        ("train", "main"): 1,
-    }
 
 
 def test_few_ids_are_told() -> None:

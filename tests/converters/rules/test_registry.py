@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from stallscope.converters.facts.facts import Facts
+from stallscope.converters.rules.ranking import judge
+from stallscope.converters.rules.registry import RULES
+from stallscope.converters.rules.verdict import KINDS, Verdict
+from summary_profiles import facts_of, model_case
+from verdict_profiles import MINIMAL
+
+
+def is_told(rule: str) -> bool:
+    """Whether what a rule finds in its minimal profile comes first, or is among what did not move."""
+    judgement = judge(facts_of(MINIMAL[rule]()))
+    return rule in {each.rule for each in (judgement.first, *judgement.still) if each}
+
+
+def test_each_rule_has_its_profile() -> None:
+    assert set(MINIMAL) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", MINIMAL)
+def test_without_a_rule_something_else_is_told(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_told(rule)
+    monkeypatch.delitem(RULES, rule)
+    assert not is_told(rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_verdicts_have_the_id_of_their_rule_and_a_known_kind(rule: str) -> None:
+    found = RULES[rule](facts_of(MINIMAL[rule]()))
+    assert {verdict.rule for verdict in found} == {rule}
+    assert {verdict.kind for verdict in found} <= KINDS.keys()
+    assert all(0 <= verdict.confidence <= 1 for verdict in found)
+
+
+def test_one_entry_adds_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(facts: Facts) -> list[Verdict]:
+        return [Verdict("toy", "held", facts.active_wall * 2, 1, facts.at_work)]
+
+    monkeypatch.setitem(RULES, "toy", find)
+    judgement = judge(facts_of(model_case()))
+    assert judgement.first
+    assert (judgement.first.rule, judgement.first.pids) == ("toy", set(range(4711, 4719)))
+    assert judgement.second and judgement.second.rule == "held-up"
