@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pytest
+from processes import crowd, pools, profile
+from stallscope.converters.model import Profile
+from stallscope.converters.phrases.sentences import Sentences, all_of_cores, everyone
+from stallscope.converters.rules import longest
+from stallscope.converters.rules.ranking import judge
+from stallscope.converters.rules.registry import RULES
+from stallscope.converters.rules.verdict import Verdict
+from summary_profiles import (
+    EXE,
+    MS,
+    POLL,
+    POOL,
+    READ,
+    SECOND,
+    SLEEP,
+    Tracee,
+    empty,
+    facts_of,
+    model_case,
+    user,
+    waiting,
+)
+from verdict_profiles import FSYNC, LOCK, MINIMAL, blocked, deadlocked, one, with_quota
+
+
+def said(made: Profile, rule: str) -> str:
+    """What is said of the first verdict of a rule."""
+    facts = facts_of(made)
+    return Sentences(facts).of(next(each for each in judge(facts).verdicts if each.rule == rule))
+
+
+@pytest.mark.parametrize(
+    ("rule", "begin"),
+    {
+        "deadlock": "2 threads of app (app, app) did not move at all, each of them waiting for a lock, in work → ",
+        "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",
+        "quota": "A quota throttles stopped: control group /stopped may use 0.5 cores, and used that up in 98.0 % of",
+        "crowd": "The threads of 2 × train outnumber the cores: 28.8 want one on average, 4 cores may be used; 75.3 %",
+        "pool-anew": "serve makes its threads anew all the time: 400 threads named pool-* a second are created by the",
+        "herd": "The 8 w threads of app are woken 1,000 times a second each, and run for 10.0 µs before they wait",
+        "held-up": "60.0 % of the time of the main thread of app is blocked in main → save → fsync, waiting in ",
+        "for-others": "99.0 % of the time of the main thread of app is spent waiting for its peer in main → fetch",
+        "workers": "80.0 % of the time of the 2 w threads of app is spent waiting for their peers in main → fetch",
+        "busy": "90.0 % of the time of the thread is on a core, 0.0 % is waiting for one.",
+    }.items(),
+)
+def test_each_rule_has_a_sentence(rule: str, begin: str) -> None:
+    sentence = said(MINIMAL[rule](), rule)
+    assert sentence.startswith(begin)
+    assert sentence.endswith(".")
+
+
+def test_no_rule_is_without_words() -> None:
+    """What does not move is told in a sentence of its own."""
+    tested = {"deadlock", "gil-main", "quota", "crowd", "pool-anew", "herd", "held-up", "for-others", "workers", "busy"}
+    assert set(RULES) == tested | {"still"}
+
+
+def test_the_longest_wait() -> None:
+    made = blocked(100 * MS, MS)
+    facts = facts_of(made)
+    (verdict,) = longest.find(facts)
+    assert Sentences(facts).of(verdict).startswith("99.0 % of the time of the main thread of app is blocked in main")
+
+
+def test_what_those_do_who_keep_others_waiting_and_those_who_wait() -> None:
+    cause = said(waiting(READ, (5, 5, "server", SLEEP, 6_000)), "for-others")
+    assert "; meanwhile the main thread of server sleeps for 60.0 % of its time in main → nap" in cause
+    assert "; meanwhile the 8 main threads wait for other threads for 97.0 % " in said(model_case(), "held-up")
+
+
+def test_a_deadlock_names_its_threads_and_ways() -> None:
+    made = deadlocked(stacks=(LOCK, LOCK, (*user(EXE, "other"), *LOCK[1:])))
+    for times, name in zip(made.threads, "abc", strict=True):
+        times.thread = name
+    assert said(made, "deadlock").startswith(
+        "3 threads of app (a, b, c) did not move at all, each of them waiting for a lock, in work → … → "
+        "pthread_mutex_lock, other → … → pthread_mutex_lock: a deadlock, if they hold each other's."
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ((8, 2), "80.0 % of the time of the main thread of app is"),
+        ((6, 4), "50.0 % of the time of both threads is"),
+        ((6, 4, 0), "50.0 % of the time of 2 of 3 threads (the other one only waits) is"),
+        ((6, 4, 0, 0), "50.0 % of the time of 2 of 4 threads (the others only wait) is"),
+    ],
+)
+def test_threads_that_run(runs: tuple[int, ...], expected: str) -> None:
+    made = empty()
+    for tid, seconds in enumerate(runs, 1):
+        thread = Tracee(made, 1, "app", tid, f"w{tid:c}").run(seconds * SECOND)
+        thread.wait(SLEEP, "interruptible", (10 - seconds) * SECOND, 9 if seconds else 1)
+    facts = facts_of(made)
+    (verdict,) = RULES["busy"](facts)
+    assert Sentences(facts).of(verdict) == f"{expected} on a core, 0.0 % is waiting for one."
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "the thread"), (2, "both threads"), (3, "all 3 threads")])
+def test_everyone(number: int, words: str) -> None:
+    assert everyone(number) == words
+
+
+# What did not move.
+
+
+def stuck(*processes: tuple[str, str]) -> str:
+    """What is said of processes by their names and states."""
+    made = waiting(READ)
+    for pid, (name, state) in enumerate(processes, 10):
+        Tracee(made, pid, name, pid, name).wait(POLL if name == "poller" else POOL, state, 10 * SECOND)
+    facts = facts_of(made)
+    return Sentences(facts).still(RULES["still"](facts))
+
+
+POOL_MAIN = "in pool_main → std::condition_variable::wait"
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"),
+    [
+        ([], ""),
+        ([("a", "interruptible")], f"1 process did not move: a ({POOL_MAIN})."),
+        ([("a", "stopped")], "1 process did not move: a (stopped)."),
+        (
+            [("poller", "interruptible"), ("rank-1", "interruptible"), ("rank-2", "interruptible")],
+            f"3 processes did not move: 2 × rank-* ({POOL_MAIN}), poller (in main → loop → poll).",
+        ),
+        ([(name, "stopped") for name in "abcabcd"], "7 processes did not move: 2 × a, 2 × b, 2 × c, d."),
+        ([(name, "stopped") for name in "abcdef"], "6 processes did not move: a, b, c and 3 more names."),
+    ],
+)
+def test_processes_that_did_not_move(processes: list[tuple[str, str]], expected: str) -> None:
+    assert stuck(*processes) == expected
+
+
+def test_a_process_of_which_nobody_knows_where_it_is() -> None:
+    made = one(user(None, "[no stack]"), 10 * SECOND)
+    facts = facts_of(made)
+    assert Sentences(facts).still(RULES["still"](facts)) == "1 process did not move: app."
+
+
+def test_a_process_whose_own_functions_are_not_known() -> None:
+    made = one(tuple(frame for frame in FSYNC if frame.kind == "kernel"), 10 * SECOND, state="uninterruptible")
+    facts = facts_of(made)
+    assert Sentences(facts).still(RULES["still"](facts)) == "1 process did not move: app (in fsync)."
+
+
+# Cores.
+
+
+def test_sentences_on_cores_are_in_order_and_two_of_each() -> None:
+    def verdict(rule: str) -> Verdict:
+        made = {"quota": with_quota(profile(), SECOND), "crowd": crowd(), "pool-anew": pools()}[rule]
+        return RULES[rule](facts_of(made))[0]
+
+    rules = ("pool-anew", "crowd", "quota", "quota", "crowd", "quota")
+    held = Verdict("held-up", "io", 1, 1, frozenset())
+    sentences = all_of_cores([*map(verdict, rules), held])
+    assert [sentence.split()[0] for sentence in sentences] == ["A", "A", "The", "The", "serve"]
+    assert all_of_cores([held]) == ()
