@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.standing import standing
-from stallscope.converters.facts.wait_sums import Place, add_up_waits, merged_threads
+from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
@@ -190,9 +191,18 @@ def waiting(stack: Stack, *others: tuple[int, int, str, Stack, int]) -> Profile:
 
 
 def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = None, has_samples: bool = False) -> Facts:
-    """What rules look at, of a profile with waits. ``pools``, ``has_samples``: see `Beside`."""
+    """What rules look at, of a profile with waits. ``pools``: see `Beside`. ``has_samples``: it is known where threads
+    run, but of none of these."""
     threads = merged_threads(profile.threads)
     sums = add_up_waits(profile, threads)
-    gil = gil_shares(profile.gil, profile.threads)
-    beside = Beside(profile.threads, contention_of(profile), gil, pools, has_samples)
-    return Facts(sums, threads, standing(sums, threads), profile.duration_ns, beside)
+    columns = {value_type.name for value_type in profile.value_types}
+    runs = add_up_runs(profile, threads) if "samples" in columns else {}
+    known = Beside(
+        profile.threads,
+        contention_of(profile),
+        gil_shares(profile.gil, profile.threads),
+        pools,
+        profile.neighbours,
+        runs or ({LOST: {}} if has_samples else {}),
+    )
+    return Facts(sums, threads, standing(sums, threads), profile.duration_ns, known)

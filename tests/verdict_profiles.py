@@ -14,6 +14,7 @@ from summary_profiles import (
     EXE,
     FUTEX,
     LIBC,
+    MS,
     POLL,
     POOL,
     READ,
@@ -29,6 +30,8 @@ from summary_profiles import (
 FSYNC = (*user(EXE, "main", "save"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit"))
 LOCK = (*user(EXE, "work", "take"), *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"), *FUTEX)
 GIL = (*user(EXE, "main"), Frame("take_gil", module=Module("/usr/bin/python3")), *FUTEX)
+YIELD = (*user(EXE, "main", "wait_for_flag"), *user(LIBC, "sched_yield"), *kernel("__x64_sys_sched_yield"))
+COMPUTE = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interrupt"))
 IDLE_KERNEL = (Frame("ret_from_fork", "kernel"), Frame("kthread", "kernel"), Frame("worker_thread", "kernel"))
 """Of a thread of the kernel, which makes the profile one of a whole host."""
 
@@ -92,6 +95,16 @@ def herd(threads: int = 8, often: float = 1000, runs: float = 10_000, last: floa
     return profile
 
 
+def yielding(asks: int, works: int) -> Profile:
+    """A thread runs all the time, and loses its core so many times while it yields it, or computes."""
+    profile = empty()
+    thread = Tracee(profile, 1, "app", 1, "app").run(9 * SECOND)
+    for stack, times in ((YIELD, asks), (COMPUTE, works)):
+        if times:
+            thread.wait(stack, "runnable-preempted", times * MS, times)
+    return profile
+
+
 def workers(stack: Stack = READ, *, waits: int = 8 * SECOND, runs: int = 2 * SECOND, count: int = 500) -> Profile:
     """Two workers wait, while a main thread only waits for events."""
     profile = waiting(POLL)
@@ -113,6 +126,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "crowd": crowd,
     "pool-anew": pools,
     "herd": herd,
+    "polling": lambda: yielding(80, 20),
     "held-up": lambda: blocked(6 * SECOND, 4 * SECOND),
     "for-others": lambda: waiting(READ),
     "workers": workers,

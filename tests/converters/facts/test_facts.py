@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.facts import Facts
 from stallscope.converters.facts.standing import standing
 from stallscope.converters.model import Profile, Stack, ThreadTimes
 from summary_profiles import (
@@ -187,5 +187,4 @@ def test_both_lives_of_a_thread_id_are_accounts() -> None:
     threads = {(1, 2): lives[0]}
     made = Facts({}, threads, standing({}, threads), 0)
     assert (made.accounts, made.contention, made.gil) == ((lives[0],), (), ())
-    assert (made.pools, made.has_samples) == (None, False)
-    assert Facts({}, threads, standing({}, threads), 0, Beside(has_samples=True)).has_samples
+    assert (made.pools, made.neighbours, made.runs) == (None, (), {})

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Profile
-from stallscope.converters.rules.busy import Busy, busy, confidence, find
+from stallscope.converters.rules.busy import Busy, LostIn, busy, confidence, find, lost_in
 from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, facts_of, waiting
-from verdict_profiles import one, whole_host
+from verdict_profiles import one, whole_host, yielding
 
 
 def test_busy_threads_by_name() -> None:
@@ -24,7 +24,7 @@ def test_what_is_told_of_it() -> None:
         (((1, 2), (1, 3)), 16 * SECOND, 0),
         (((5, 5),), 5 * SECOND, 3 * SECOND),
     ]
-    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND)
+    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND, None)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,18 @@ def test_threads_of_the_kernel_do_not_count() -> None:
     profile = whole_host(one(MUTEX, 10 * SECOND))
     profile.threads[-1].on_cpu = 9 * SECOND
     assert find(facts_of(profile)) == []
+
+
+def test_where_threads_lose_their_cores() -> None:
+    """It is not needed where samples tell where they run."""
+    made = yielding(5, 15)
+    for has_samples, lost in ((False, LostIn(("main", "compute"), 15, 20)), (True, None)):
+        (verdict,) = find(facts_of(made, has_samples=has_samples))
+        assert isinstance(verdict.detail, Busy)
+        assert verdict.detail.lost_in == lost
+
+
+@pytest.mark.parametrize(("asks", "works"), [(0, 9), (0, 0)])
+def test_no_place_stands_out(asks: int, works: int) -> None:
+    facts = facts_of(yielding(asks, works))
+    assert lost_in(facts, busy(facts)[0]) is None

@@ -5,22 +5,11 @@ from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, T
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.polling import find
 from stallscope.converters.summary.summarize import summarize
-from summary_profiles import EXE, LIBC, MS, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
+from summary_profiles import EXE, MS, SECOND, SLEEP, Tracee, empty, facts_of, user
+from verdict_profiles import COMPUTE, YIELD, yielding
 
-YIELD = (*user(EXE, "main", "wait_for_flag"), *user(LIBC, "sched_yield"), *kernel("__x64_sys_sched_yield"))
-WORK = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interrupt"))
 CUDART = Module("/usr/local/cuda/lib64/libcudart-9335f6a2.so.12")
 SYNC = (*user(EXE, "main", "step"), *user(CUDART, "cudaStreamSynchronize", "[libcuda.so.1]"))
-
-
-def yielding(asks: int, works: int) -> Profile:
-    """A thread that runs all the time, and loses its core so often in these places."""
-    profile = empty()
-    tracee = Tracee(profile, 1, "app", 1, "app").run(9 * SECOND)
-    for stack, times in ((YIELD, asks), (WORK, works)):
-        if times:
-            tracee.wait(stack, "runnable-preempted", times * MS, times)
-    return profile
 
 
 def test_a_thread_that_yields_its_core_again_and_again() -> None:
@@ -71,7 +60,7 @@ def sampled(*stacks: Stack) -> Profile:
 
 
 def test_waiting_for_a_gpu_with_a_core() -> None:
-    (first, *_) = summarize(sampled(SYNC, WORK[:2])).answer
+    (first, *_) = summarize(sampled(SYNC, COMPUTE[:2])).answer
     assert first.startswith(
         "100.0 % of the time of the main thread of train is spent waiting for the GPU in main → step"
     )

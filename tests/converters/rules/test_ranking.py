@@ -24,6 +24,7 @@ from verdict_profiles import (
     with_quota,
     with_stuck,
     workers,
+    yielding,
 )
 
 
@@ -100,6 +101,12 @@ ROWS = {
         ["held-up", "for-others"],
         lambda: beside(one(SLEEP, 5 * SECOND, runs=MS), FSYNC, 5, 5),
     ),
+    "it tells what they run for": Row(
+        lambda: yielding(51, 49),
+        ["polling"],
+        ["polling", "busy"],
+        lambda: yielding(49, 51),
+    ),
     "they explain what others wait for": Row(
         lambda: with_quota(waiting(READ), 5 * SECOND, pid=1),
         ["quota", "for-others"],
@@ -170,6 +177,14 @@ def test_waits_for_the_interpreter_lock_of_other_processes_are_told() -> None:
 
 
 # One detail of a row each.
+
+
+def test_who_runs_beside_those_that_poll_is_told() -> None:
+    made = yielding(80, 20)
+    Tracee(made, 5, "other", 5, "other").run(4 * SECOND).wait(FSYNC, "uninterruptible", 6 * SECOND, 9)
+    found = {each.rule: each for each in judged(made).verdicts}
+    assert list(found) == ["polling", "held-up", "busy"]
+    assert (found["busy"].time, found["busy"].score) == (4 * SECOND, 4 * SECOND)
 
 
 def test_a_wait_beside_a_wait_for_events_is_believed() -> None:
