@@ -57,7 +57,7 @@ def find(facts: Facts) -> list[Verdict]:
         sum(times.on_cpu for times in active),
         sum(times.runnable for times in active),
         sum(times.wall for times in active),
-        None if facts.runs else lost_in(facts, groups[0]),
+        lost_in(facts, groups[0]),
     )
     return [Verdict(RULE, CPU, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
@@ -82,7 +82,9 @@ def confidence(facts: Facts, groups: Sequence[Finding], explained: frozenset[int
 
 
 def lost_in(facts: Facts, finding: Finding) -> LostIn | None:
-    """None if no place stands out."""
+    """None if no place stands out, or samples tell where they run."""
+    if facts.runs:
+        return None
     times: Counter[tuple[str, ...]] = Counter()
     everywhere = 0
     for thread in finding.threads:

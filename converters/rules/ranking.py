@@ -190,8 +190,10 @@ def _polling_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
         if told and left < thresholds.SIGNIFICANT * facts.active_wall:
             verdicts = _replaced(verdicts, runs, None)
         elif len(groups) < len(runs.detail.groups):
-            saved = busy.confidence(facts, groups)
-            verdicts = _replaced(verdicts, runs, replace(runs, time=left, confidence=saved))
+            saved, finding = busy.confidence(facts, groups), replace(groups[0], time=left)
+            detail = runs.detail._replace(groups=groups, lost_in=busy.lost_in(facts, groups[0]))
+            others = replace(runs, time=left, confidence=saved, finding=finding, detail=detail)
+            verdicts = _replaced(verdicts, runs, others)
     return verdicts
 
 

@@ -8,6 +8,7 @@ import pytest
 from processes import crowd, process, profile, threads
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.processes import CpuLimit
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules import ranking
 from stallscope.converters.rules.ranking import DOMINANCE, Judgement, is_of_gil, judge
 from stallscope.converters.rules.registry import RULES
@@ -28,9 +29,9 @@ from verdict_profiles import (
 )
 
 
-def judged(of: Profile) -> Judgement:
+def judged(of: Profile, has_samples: bool = True) -> Judgement:
     """Where it is known in which functions threads run."""
-    return judge(facts_of(of, has_samples=True))
+    return judge(facts_of(of, has_samples=has_samples))
 
 
 def told(judgement: Judgement) -> list[str]:
@@ -74,6 +75,7 @@ class Row(NamedTuple):
     told: list[str]
     without: list[str]
     near_miss: Callable[[], Profile]
+    has_samples: bool = True
 
 
 ROWS = {
@@ -106,6 +108,7 @@ ROWS = {
         ["polling"],
         ["polling", "busy"],
         lambda: yielding(49, 51),
+        has_samples=False,
     ),
     "they explain what others wait for": Row(
         lambda: with_quota(waiting(READ), 5 * SECOND, pid=1),
@@ -155,11 +158,11 @@ def test_all_rows_are_tried() -> None:
 def test_a_row_changes_what_is_told(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row = ROWS[why]
     changed, near_miss = row.changed(), row.near_miss()
-    assert told(judged(changed)) == row.told
-    same = judged(near_miss)
+    assert told(judged(changed, row.has_samples)) == row.told
+    same = judged(near_miss, row.has_samples)
     monkeypatch.setattr(ranking, "DOMINANCE", [each for each in DOMINANCE if each.why != why])
-    assert told(judged(changed)) == row.without
-    assert judged(near_miss) == same
+    assert told(judged(changed, row.has_samples)) == row.without
+    assert judged(near_miss, row.has_samples) == same
 
 
 def test_rows_are_of_rules() -> None:
@@ -180,11 +183,16 @@ def test_waits_for_the_interpreter_lock_of_other_processes_are_told() -> None:
 
 
 def test_who_runs_beside_those_that_poll_is_told() -> None:
+    """And not those again."""
     made = yielding(80, 20)
-    Tracee(made, 5, "other", 5, "other").run(4 * SECOND).wait(FSYNC, "uninterruptible", 6 * SECOND, 9)
-    found = {each.rule: each for each in judged(made).verdicts}
+    Tracee(made, 5, "other", 5, "other").run(3 * SECOND).wait(FSYNC, "uninterruptible", 7 * SECOND, 9)
+    facts = facts_of(made)
+    found = {each.rule: each for each in judge(facts).verdicts}
     assert list(found) == ["polling", "held-up", "busy"]
-    assert (found["busy"].time, found["busy"].score) == (4 * SECOND, 4 * SECOND)
+    busy = found["busy"]
+    assert (busy.time, busy.score) == (3 * SECOND, 1.5 * SECOND)
+    assert busy.finding and busy.finding.threads == ((5, 5),)
+    assert "app" not in Sentences(facts).of(busy)
 
 
 def test_a_wait_beside_a_wait_for_events_is_believed() -> None:
