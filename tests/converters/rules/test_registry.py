@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
+from stallscope.converters import rules
 from stallscope.converters.facts.facts import Facts
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.registry import RULES
@@ -13,6 +17,16 @@ def is_told(rule: str) -> bool:
     """Whether what a rule finds in its minimal profile comes first, or is among what did not move."""
     judgement = judge(facts_of(MINIMAL[rule]()))
     return rule in {each.rule for each in (judgement.first, *judgement.still) if each}
+
+
+FALLBACKS = {"longest", "unclear"}
+"""Rules that `judge` asks if the others find nothing."""
+
+
+def test_each_module_with_a_rule_is_registered() -> None:
+    names = [module.name for module in pkgutil.iter_modules(rules.__path__)]
+    modules = (importlib.import_module(f"{rules.__name__}.{name}") for name in names)
+    assert {module.RULE for module in modules if hasattr(module, "RULE")} == RULES.keys() | FALLBACKS
 
 
 def test_each_rule_has_its_profile() -> None:

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+
+from stallscope.converters.facts.wait_sums import Thread
+from stallscope.converters.model import Profile, ThreadTimes
+from stallscope.converters.rules.finding import CPU, Finding
+from stallscope.converters.rules.ranking import judge
+from stallscope.converters.rules.verdict import Verdict
+from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, thresholds_json
+from summary_profiles import MS, READ, SECOND, SLEEP, facts_of, hostile, waiting
+from verdict_profiles import MINIMAL, with_quota, with_stuck
+
+
+def in_json(profile: Profile) -> list[dict[str, object]]:
+    facts = facts_of(profile)
+    judgement = judge(facts)
+    return Judged((*judgement.verdicts, *judgement.still), facts.threads).to_json()
+
+
+def test_all_of_a_verdict() -> None:
+    verdict, _ = in_json(waiting(READ, (5, 5, "server", SLEEP, 6_000)))
+    subject, cause = verdict.pop("subject"), verdict.pop("cause")
+    assert verdict == {
+        "rule": "for-others",
+        "kind": "peer",
+        "time_ns": 9_900 * MS,
+        "confidence": 1,
+        "score_ns": 9_900 * MS,
+        "pids": [1],
+        "effect": None,
+    }
+    assert subject == {
+        "does": "peer",
+        "time_ns": 9_900 * MS,
+        "share": 0.99,
+        "runnable_ns": 0,
+        "waits": 500,
+        "max_ns": 9_900 * MS,
+        "samples": 0,
+        "threads": [{"process": "app", "thread": "app", "pid": 1, "tid": 1}],
+        "more_threads": 0,
+        "places": [
+            {
+                "state": "interruptible",
+                "frames": ["main", "fetch", "read"],
+                "kernel_wait": "pipe_read",
+                "call": "read",
+                "lock": "",
+            }
+        ],
+    }
+    assert isinstance(cause, dict)
+    assert (cause["does"], [each["pid"] for each in cause["threads"]]) == ("sleep", [5])
+
+
+def test_verdicts_are_in_the_order_in_which_they_matter() -> None:
+    made = with_stuck(with_quota(waiting(READ), SECOND))
+    assert [each["rule"] for each in in_json(made)] == ["for-others", "quota", "still"]
+    assert summarize(made).to_json()["verdicts"] == in_json(made)
+
+
+def test_verdicts_of_every_rule_are_plain_data() -> None:
+    for rule, profile in MINIMAL.items():
+        made = in_json(profile())
+        assert json.loads(json.dumps(made)) == made, rule
+        assert rule in {each["rule"] for each in made}
+
+
+def test_hostile_names() -> None:
+    json.dumps(in_json(hostile()), ensure_ascii=False).encode()
+
+
+def of_running(*threads: Thread, wall: int = 10) -> dict[str, object]:
+    """A verdict on threads (own ids) that run for 4 ns each."""
+    times = {(pid, tid): ThreadTimes(pid, "app", tid, "w", 9, 4, 0, {}, count=7) for pid, tid in threads}
+    finding = Finding(CPU, threads, 4 * len(threads), wall)
+    verdict = Verdict("busy", CPU, finding.time, 0.5, finding.pids, finding)
+    subject = Judged((verdict,), times).to_json()[0]["subject"]
+    assert isinstance(subject, dict)
+    return subject
+
+
+def test_of_many_threads_some_are_listed() -> None:
+    subject = of_running(*((1, tid) for tid in range(1, 71)))
+    assert isinstance(subject["threads"], list)
+    assert (len(subject["threads"]), subject["more_threads"]) == (64, 6)
+
+
+def test_ids_are_the_kernels() -> None:
+    life, total = 1 << 32, 3 << 56
+    assert of_running((1, 2), (1, 2 | life), (1, total))["threads"] == [
+        {"process": "app", "thread": "w", "pid": 1, "tid": 2},
+        {"process": "app", "thread": "w", "pid": 1, "tid": 2, "life": 2},
+        {"process": "app", "thread": "w", "pid": 1, "tid": 0, "count": 7},
+    ]
+
+
+def test_a_share_that_is_not_known() -> None:
+    assert of_running((1, 2), wall=0)["share"] is None
+    assert of_running((1, 2))["share"] == 0.4
+
+
+def test_nothing_is_judged() -> None:
+    assert NOT_JUDGED.to_json() == []
+
+
+def test_thresholds() -> None:
+    made = thresholds_json()
+    assert made["herd_threads"] == {"value": 8.0, "unit": "threads"}
+    assert made["late_waits"]["value"] == 1 / 3
+    assert json.loads(json.dumps(made)) == made
