@@ -112,10 +112,10 @@ def has_cause(profile: Profile) -> bool:
 
 
 def occupied(x: float) -> bool:
-    """Whether a peer is the cause that sleeps for this share of its time."""
-    profile = waiting(READ, (5, 5, "server", SLEEP, round(x * 10_000)))
-    server = profile.threads[-1]
-    server.wall, server.on_cpu = TEN, 0
+    """Whether a peer is the cause that sleeps for this share of its time, during a wait of 5 s."""
+    profile = one(READ, TEN // 2, runs=TEN // 2)
+    server = Tracee(profile, 5, "server", 5, "server").wait(SLEEP, "interruptible", round(x * TEN))
+    server.times.wall = TEN
     return has_cause(profile)
 
 
@@ -240,6 +240,15 @@ def polls_for(x: float) -> bool:
     profile.threads[0].on_cpu = round(x * TEN) - 20 * MS
     profile.threads[0].wall = TEN
     return polls(profile)
+
+
+def busy_beside(x: float) -> bool:
+    """Whether it is told who runs for this share of all time, while another thread polls."""
+    profile = yielding(20, 0)
+    Tracee(profile, 5, "other", 5, "other").run(round(x * TEN)).wait(FSYNC, "uninterruptible", round((0.8 - x) * TEN))
+    profile.threads[0].wall = TEN // 5
+    profile.threads[0].on_cpu = TEN // 5 - 20 * MS
+    return "busy" in {each.rule for each in judge(facts_of(profile)).verdicts}
 
 
 def loses_core_in(works: int, asks: int) -> bool:

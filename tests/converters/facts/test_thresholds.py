@@ -31,6 +31,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, pins.waits_for_others),
         Pin(0.049, 0.051, pins.is_busy),
         Pin(0.049, 0.051, pins.works_beside),
+        Pin(0.049, 0.051, pins.busy_beside),
     ),
     "TELLING": (Pin(0.098, 0.102, pins.places_told),),
     "WORTH": (Pin(0.098, 0.102, lambda x: pins.is_second(with_quota(blocked(TEN, MS), round(x * TEN)))),),

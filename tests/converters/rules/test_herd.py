@@ -38,6 +38,13 @@ def test_threads_of_several_names_or_with_another_end_are_no_herd() -> None:
     assert find(facts_of(profile)) == []
 
 
+@pytest.mark.parametrize(("threads", "found"), [(8, 0), (9, 1)])
+def test_who_hardly_waits_there_is_none_of_the_herd(threads: int, found: int) -> None:
+    profile = herd(threads)
+    profile.threads[-1].wall *= 21
+    assert len(find(facts_of(profile))) == found
+
+
 def test_main_threads_are_no_herd() -> None:
     profile = empty()
     for pid in range(1, 9):
