@@ -65,8 +65,8 @@ class Sentences:
     def deadlock(self, verdict: Verdict) -> str:
         """``2 threads of app (a, b) did not move at all, each of them waiting for a lock, …``"""
         finding, threads = _finding(verdict), self._facts.threads
-        names = [threads[thread].thread for thread in sorted(finding.threads)]
-        whom = f"{plural(len(names), 'thread')} of {threads[finding.threads[0]].process} ({listed(names)})"
+        names = list(dict.fromkeys(threads[thread].thread for thread in sorted(finding.threads)))
+        whom = f"{plural(len(finding.threads), 'thread')} of {threads[finding.threads[0]].process} ({listed(names)})"
         ways = list(dict.fromkeys(" → ".join(place.site.frames) for place in finding.places))
         return (
             f"{whom} did not move at all, each of them waiting for a lock, in {listed(ways)}: "
@@ -112,12 +112,7 @@ class Sentences:
         names: dict[str, list[int]] = defaultdict(list)
         for pid in (pid for verdict in verdicts for pid in sorted(verdict.pids)):
             name, place = self._facts.where_of(pid)
-            where = ""
-            if place:
-                where = (
-                    "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
-                )
-            places[f"{name} ({where})" if where else name].append(pid)
+            places[f"{name} ({_where(place)})" if place else name].append(pid)
             names[name].append(pid)
         told = places if len(places) <= _PLACES else names
         by_number = sorted(told.items(), key=lambda entry: -len(entry[1]))

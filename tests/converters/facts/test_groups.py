@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from processes import SECOND, crowd, process, profile, threads
 from stallscope.converters.facts.contention import contention_of
-from stallscope.converters.facts.groups import alike_of, by_name
+from stallscope.converters.facts.groups import alike_of, by_name, users_of_cores
 from stallscope.converters.model import ThreadTimes
+from stallscope.converters.model.neighbours import Neighbour
 
 
 def thread(pid: int, tid: int, name: str, number: int = 1) -> ThreadTimes:
@@ -37,3 +38,10 @@ def test_processes_whose_names_differ_in_a_final_number() -> None:
         ("rank", (4,)),
     ]
     assert by_name([]) == []
+
+
+def test_processes_that_were_not_traced() -> None:
+    made = [Neighbour(name, pid, SECOND) for pid, name in enumerate(("gzip", "cc1", "rank-1", "cc1", "rank-2", "cc1"))]
+    assert users_of_cores(made, 2 * SECOND) == [("3 × cc1", 1.5), ("2 × rank-*", 1.0), ("gzip", 0.5)]
+    assert users_of_cores(made[:1], 0) == [("gzip", 0.0)]
+    assert users_of_cores([], SECOND) == []

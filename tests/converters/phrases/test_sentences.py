@@ -23,7 +23,7 @@ from summary_profiles import (
     user,
     waiting,
 )
-from verdict_profiles import FSYNC, LOCK, MINIMAL, blocked, deadlocked, one, with_quota
+from verdict_profiles import FSYNC, LOCK, MINIMAL, blocked, deadlocked, one, with_quota, yielding
 
 
 def said(made: Profile, rule: str) -> str:
@@ -33,7 +33,7 @@ def said(made: Profile, rule: str) -> str:
 
 
 BEGINS = {
-    "deadlock": "2 threads of app (app, app) did not move at all, each of them waiting for a lock, in work → ",
+    "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",
     "quota": "A quota throttles stopped: control group /stopped may use 0.5 cores, and used that up in 98.0 % of",
     "crowd": "The threads of 2 × train outnumber the cores: 28.8 want one on average, 4 cores may be used; 75.3 %",
@@ -104,6 +104,17 @@ def test_threads_that_run(runs: tuple[int, ...], expected: str) -> None:
 @pytest.mark.parametrize(("number", "words"), [(1, "the thread"), (2, "both threads"), (3, "all 3 threads")])
 def test_everyone(number: int, words: str) -> None:
     assert everyone(number) == words
+
+
+def test_threads_that_run_where_they_lose_their_cores() -> None:
+    lost = "; of 100 times that the core was lost to others, 90.0 % were in main → compute."
+    assert said(yielding(10, 90), "busy").endswith(f"is waiting for one{lost}")
+    others = yielding(10, 90)
+    Tracee(others, 1, "app", 2, "w").run(3 * SECOND)
+    assert said(others, "busy").startswith("98.9 % of the time of the main thread of app is on a core")
+    assert said(others, "busy").endswith(lost)
+    others.threads[-1].on_cpu = 5 * SECOND
+    assert lost not in said(others, "busy"), "they are not of one name"
 
 
 # What did not move.

@@ -14,6 +14,7 @@ from summary_profiles import CHILD, EXE, LIBC, MUTEX, POLL, POOL, READ, SECOND, 
 from verdict_profiles import FSYNC, GIL, LOCK
 
 POSTGRES = (*user(Module("/usr/lib/postgresql/15/bin/postgres"), "PostgresMain", "ProcSleep", "WaitLatch"),)
+CUDA = Module("/usr/lib/x86_64-linux-gnu/libcudart.so.12")
 SQLITE = Module("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0")
 
 
@@ -42,6 +43,8 @@ def finding_of(stack: Stack, state: str) -> Finding:
         ),
         (calling("flock", "locks_lock_inode_wait"), "file-lock"),
         (calling("fcntl", "fcntl_setlk"), "file-lock"),
+        ((*user(EXE, "main"), *user(CUDA, "cudaStreamSynchronize"), *POLL[2:]), "gpu"),
+        ((*user(EXE, "main", "cudaStreamSynchronize"), *POLL[2:]), "events"),  # the program's own
         (POOL, "thread"),
         (READ, "peer"),
         (CHILD, "child"),
