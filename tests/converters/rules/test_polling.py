@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules.polling import find
+from stallscope.converters.rules.polling import Polling, find
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, MS, SECOND, SLEEP, Tracee, empty, facts_of, user
 from verdict_profiles import COMPUTE, YIELD, yielding
@@ -16,6 +16,9 @@ def test_a_thread_that_yields_its_core_again_and_again() -> None:
     facts = facts_of(yielding(80, 20))
     (verdict,) = find(facts)
     assert (verdict.rule, verdict.kind, verdict.pids, verdict.time) == ("polling", "polling", {1}, 9_100 * MS)
+    assert verdict.finding and verdict.finding.threads == ((1, 1),)
+    assert (verdict.confidence, verdict.cause, verdict.effect) == (1, None, None)
+    assert verdict.detail == Polling(("main", "wait_for_flag", "sched_yield"), "sched_yield", 0.8)
     assert Sentences(facts).of(verdict) == (
         "100.0 % of the time of the main thread of app is spent polling in main → wait_for_flag → sched_yield: it uses "
         "a core while it waits."
