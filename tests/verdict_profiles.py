@@ -105,11 +105,11 @@ def yielding(asks: int, works: int) -> Profile:
     return profile
 
 
-def workers(stack: Stack = READ, *, waits: int = 8 * SECOND, runs: int = 2 * SECOND, count: int = 500) -> Profile:
+def workers(stack: Stack = READ, *, waits: int = 8 * SECOND, runs: int = 2 * SECOND) -> Profile:
     """Two workers wait, while a main thread only waits for events."""
     profile = waiting(POLL)
     for tid in (2, 3):
-        Tracee(profile, 1, "app", tid, "w").run(runs).wait(stack, "interruptible", waits, count)
+        Tracee(profile, 1, "app", tid, "w").run(runs).wait(stack, "interruptible", waits, 500)
     return profile
 
 
