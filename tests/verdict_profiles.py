@@ -119,8 +119,17 @@ def with_stuck(profile: Profile, runs: int = 0) -> Profile:
     return profile
 
 
+def unknown() -> Profile:
+    """A thread of which it is not known where it was for half of the time."""
+    profile = empty()
+    tracee = Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(SLEEP, "interruptible", 4 * SECOND, 9)
+    tracee.wait((Frame("[lost]", "other"),), "other", 5 * SECOND, 9)
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "deadlock": deadlocked,
+    "unclear": unknown,
     "gil-main": held_by_gil,
     "quota": lambda: with_quota(empty(), SECOND),
     "crowd": crowd,

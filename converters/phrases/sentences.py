@@ -31,7 +31,6 @@ from ..rules.finding import Finding
 from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
-from ..rules.unclear import Unclear
 from ..rules.verdict import GPU, Verdict
 from . import cores, gil
 from .words import Phrases, listed, on_cores
@@ -97,13 +96,12 @@ class Sentences:
         return self.words.polling(finding, where, verdict.cause, of_gpu=verdict.kind == GPU)
 
     def unclear(self, verdict: Verdict) -> str:
-        """``For 62.0 % of the time of the threads it is not known where they were ([lost]): …``"""
-        detail = verdict.detail
-        assert isinstance(detail, Unclear)
-        why = f" ({listed(detail.why)})" if detail.why else ""
+        """``For 62.0 % of the threads' time it is not known where they were: …``"""
+        assert isinstance(verdict.detail, float)
+        much = share(round(1000 * verdict.detail), 1000)
         return (
-            f"For {share(round(1000 * detail.share), 1000)} of the threads' time it is not known where they were{why}: "
-            "trace fewer processes, or for a shorter time; what was lost is told below."
+            f"For {much} of the threads' time it is not known where they were: what was lost is told below; trace "
+            "fewer processes, or for a shorter time."
         )
 
     def still(self, verdicts: Sequence[Verdict]) -> str:

@@ -17,6 +17,7 @@ from . import (
     pool_anew,
     quota,
     still,
+    unclear,
     workers,
 )
 from .verdict import Verdict
@@ -37,6 +38,7 @@ RULES: dict[str, Find] = {
         workers,
         busy,
         still,
+        unclear,
     )
 }
 """By their ids. Of verdicts with the same score, those of an earlier rule come first."""

@@ -33,6 +33,7 @@ def said(made: Profile, rule: str) -> str:
 
 
 BEGINS = {
+    "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
     "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",
     "quota": "A quota throttles stopped: control group /stopped may use 0.5 cores, and used that up in 98.0 % of",

@@ -21,7 +21,6 @@ def is_told(rule: str) -> bool:
 
 NOT_REGISTERED = {
     "longest": "asked if the others find nothing",
-    "unclear": "asked by nobody: what it would say contradicts tests/converters/summary/test_answer.py",
 }
 """Rules that `RULES` does not have, and why."""
 

@@ -22,9 +22,7 @@ def test_most_of_the_time_is_not_known(seconds: int, told: bool) -> None:
         assert (
             Sentences(facts)
             .of(verdict)
-            .startswith(
-                "For 50.0 % of the threads' time it is not known where they were ([lost]): trace fewer processes"
-            )
+            .startswith("For 50.0 % of the threads' time it is not known where they were: what was lost is told below")
         )
 
 
