@@ -11,6 +11,7 @@ from ..model import Profile, ThreadTimes
 from ..model.gil import GilThread, GilTimes
 from ..model.neighbours import Neighbour
 from ..model.processes import CpuLimit, ProcessTimes
+from .identity import kernel_id
 
 _Part = TypeVar("_Part")
 
@@ -45,7 +46,7 @@ def _added(
 
 
 def _thread(old: ThreadTimes, new: ThreadTimes) -> ThreadTimes | None:
-    if old.exited or new.creator or not old.tid:
+    if old.exited or new.creator or not kernel_id(old.tid):
         return None
     states = {*old.blocked, *new.blocked}
     return replace(

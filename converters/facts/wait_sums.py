@@ -108,6 +108,7 @@ def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
                 runnable=old.runnable + new.runnable,
                 blocked={state: old.blocked.get(state, 0) + new.blocked.get(state, 0) for state in states},
                 switches=old.switches + new.switches,
+                exited=old.exited or new.exited,
                 count=old.count + new.count if is_sum(new.tid) else 1,
             )
         threads[new.pid, new.tid] = new

@@ -10,7 +10,7 @@ from typing import Any
 
 import renaming
 from renaming import HOSTILE, NEUTRAL
-from rewriting import Rewriting, rewritten
+from rewriting import LIVES, Rewriting, rewritten
 from stallscope.converters.model import Profile, Sample, ThreadTimes
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import LockPlace, LockThread, LockTimes
@@ -20,6 +20,8 @@ from stallscope.converters.readers.merging import merge
 
 ONE_OF = 20
 """One of so many events is dropped."""
+Key = tuple[int, int, int, int]
+"""The ids of a process and of a thread, and the so many-th uses of them."""
 Names = tuple[str, str]
 """Of a process and a thread."""
 
@@ -126,26 +128,31 @@ def halves(profile: Profile) -> tuple[Profile, Profile]:
     """Threads that lived for less than half of the time are in one of them, each half of them; what is told of the
     others is half in each."""
     whole = profile.duration_ns
-    short = [times for times in profile.threads if times.wall < whole // 2]
-    places = {(times.pid, times.tid): i % 2 for i, times in enumerate(short)}
+    short = [times for times in profile.threads if times.wall < whole // 2 or times.count > 1]
+    places = {_key(times): i % 2 for i, times in enumerate(short)}
     first, second = (_half(profile, i, places) for i in (0, 1))
     begin = profile.start_ns + first.duration_ns
     return first, replace(second, start_ns=begin, duration_ns=whole - first.duration_ns, locks=[], lost={})
 
 
-def _half(profile: Profile, half: int, places: dict[tuple[int, int], int]) -> Profile:
+def _key(times: ThreadTimes) -> Key:
+    return times.pid, times.tid, times.pid_life, times.tid_life
+
+
+def _half(profile: Profile, half: int, places: dict[Key, int]) -> Profile:
     samples, threads = [], []
     sums = [kind.aggregate == "sum" for kind in profile.value_types]
     for sample in profile.samples:
         of = dict(sample.labels)
-        place = places.get((int(of.get("pid", 0)), int(of.get("tid", 0))))
+        pid, tid, pid_life, tid_life = (int(of.get(key, default)) for key, default in LIVES)
+        place = places.get((pid, tid, pid_life, tid_life))
         if place is None:
             values = tuple(_part(v, half) if adds else v for v, adds in zip(sample.values, sums, strict=True))
             samples.append(Sample(sample.stack, values, sample.labels))
         elif place == half:
             samples.append(sample)
     for times in profile.threads:
-        place = places.get((times.pid, times.tid))
+        place = places.get(_key(times))
         if place is None:
             threads.append(_half_thread(times, half))
         elif place == half:

@@ -54,7 +54,11 @@ def said_of_capture(name: str) -> tuple[Said, ...]:
 
 
 def _said(facts: Facts, verdict: Verdict) -> Said:
-    mine = verdict.finding.threads if verdict.finding else [each for each in facts.threads if each[0] in verdict.pids]
+    mine = [each for each in facts.threads if each[0] in verdict.pids]
+    if isinstance(verdict.detail, busy.Busy):
+        mine = [each for group in verdict.detail.groups for each in group.threads]
+    elif verdict.finding:
+        mine = list(verdict.finding.threads)
     others = [(each.kind, _who(facts, each.threads)) for each in (verdict.cause, verdict.effect) if each]
     share = verdict.time / (_wall(facts, verdict) or 1)
     return Said(verdict.rule, verdict.kind, _who(facts, mine), tuple(others), share)

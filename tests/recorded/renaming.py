@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from rewriting import Rewriting
+from rewriting import Rewriting, is_main
 from stallscope.converters.facts.frame_names import function_name, is_named, label, located, script_of
 from stallscope.converters.facts.ownership import is_own
 from stallscope.converters.facts.plumbing import is_plumbing
@@ -174,7 +174,7 @@ def processes(profile: Profile, names: Names, first: int = 0) -> Rewriting:
 
 def threads(profile: Profile, names: Names, first: int = 0) -> Rewriting:
     """Of all threads but main threads."""
-    others = (times.thread for times in _of_user(profile) if times.tid != times.pid)
+    others = (times.thread for times in _of_user(profile) if not is_main(times))
     new = _families(others, names.threads, names.families, first)
     return Rewriting(thread=lambda thread, _process, is_main: thread if is_main else new.get(thread, thread))
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
-from stallscope.converters.model import Frame, Labels, Profile, Sample, Stack, parts
+from stallscope.converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, parts
 from stallscope.converters.model.wakers import SEPARATOR, links, own_part
 
 _WAKER = re.compile(r"(.*)-(\d{1,10})((?: [A-Z_0-9]+)?)", re.DOTALL)
 """What a waker that is no interrupt is called: its process and the thread's id."""
+LIVES = (("pid", 0), ("tid", 0), ("pid-life", 1), ("tid-life", 1))
+"""Labels that tell whose a sample is, and what is meant where they are missing."""
 _IDS = ("pid", "tid", "creator")
 _FUNCTIONS = {
     *(("GilThread", "frames"), ("LockThread", "frames"), ("LockPlace", "frames"), ("StepRun", "frames")),
@@ -86,7 +88,7 @@ def waker_name(name: str, by: Rewriting) -> str:
 def _labels(labels: Labels, stack: Stack, by: Rewriting) -> Labels:
     found = dict(labels)
     process, waker = str(found.get("process", "")), str(found.get("waker", ""))
-    is_main = found.get("pid") == found.get("tid")
+    is_main = _is_main(*(int(found.get(key, default)) for key, default in LIVES))
     for key, value in labels:
         if key in ("pid", "tid", "waker_tid"):
             found[key] = by.ident(int(value))
@@ -107,6 +109,16 @@ def _labels(labels: Labels, stack: Stack, by: Rewriting) -> Labels:
     return tuple(sorted(found.items()))
 
 
+def _is_main(pid: int, tid: int, pid_life: int = 1, tid_life: int = 1) -> bool:
+    """Threads that are added up have no ids, main threads among them the same life as their process."""
+    return pid == tid and (tid != 0 or pid_life == tid_life)
+
+
+def is_main(times: ThreadTimes) -> bool:
+    """Whether it is a process's main thread, or several of them."""
+    return _is_main(times.pid, times.tid, times.pid_life, times.tid_life)
+
+
 def _of_waker(name: str, tid: object) -> tuple[str, bool]:
     match = _WAKER.fullmatch(name)
     return (match[1], int(match[2]) == tid) if match else (name, False)
@@ -120,9 +132,11 @@ def _parts(profile: Profile, by: Rewriting) -> dict[str, Any]:
         if what == parts.PROCESS:
             return by.process(text)
         if what == parts.THREAD:
-            of = known.get(part.tid)
-            pid = of.pid if of else getattr(part, "pid", 0)
-            return by.thread(text, of.process if of else getattr(part, "process", ""), part.tid == pid)
+            of = part if hasattr(part, "pid") else known.get(part.tid)
+            if of is None:
+                return by.thread(text, "", False)
+            lives = getattr(of, "pid_life", 1), getattr(of, "tid_life", 1)
+            return by.thread(text, of.process, _is_main(of.pid, of.tid, *lives))
         if (owner, field) == ("ProcessTimes", "script"):
             return by.script(text)
         return by.function(text) if (owner, field) in _FUNCTIONS else text

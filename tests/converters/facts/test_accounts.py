@@ -74,12 +74,12 @@ def test_a_thread_id_that_was_used_twice_has_two_accounts() -> None:
         threads=[
             *(replace(thread(8), exited=True), replace(thread(8), creator=7)),
             *(replace(thread(9), creator=7), replace(thread(9), exited=True), replace(thread(9), creator=-1)),
-            *(thread(0, count=3, tid_life=2), thread(0, count=2, tid_life=2)),
+            *(thread(3 << 32, count=3), thread(3 << 32, count=2)),
         ],
     )
     found = with_one_account_each(made).threads
     assert [(times.tid, times.creator, times.exited, times.wall // SECOND) for times in found] == [
         *((8, 0, True, 2), (8, 7, False, 2)),
         *((9, 7, True, 4), (9, -1, False, 2)),
-        *((0, 0, False, 2), (0, 0, False, 2)),
+        *[(3 << 32, 0, False, 2)] * 2,
     ]
