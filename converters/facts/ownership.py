@@ -26,7 +26,7 @@ _INTERPRETERS = re.compile(
 )
 """Executables that run a program of somebody else, and their libraries."""
 _JIT_LIBRARY = re.compile(
-    r"(\S* )?L?(java|javax|jdk|sun|com[./]sun)[./]|[A-Z]\w*:|Interpreter$|StubRoutines|[vi]table stub"
+    r"(\S* )?L?(java|javax|jdk|sun|com[./]sun)[./]|[A-Z]\w*:(?!:)|Interpreter$|StubRoutines|[vi]table stub"
 )
 """Compiled code of a runtime: Java's standard library, V8's (``Builtin:ArrayMap``), and stubs."""
 

@@ -50,6 +50,7 @@ def test_files(path: str, own: bool) -> None:
         (Frame("Builtin:ArrayMap", "jit"), False),
         (Frame("Lorg/shop/Cart;::total", "jit"), True),
         (Frame("Ljava/util/HashMap;::get", "jit"), False),
+        (Frame("WorkerThread::run", "jit"), True),
         (Frame("Interpreter", "jit"), False),
         (Frame("[anon]", "native"), False),
     ],
