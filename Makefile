@@ -49,7 +49,7 @@ TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
 
-.PHONY: help build demo tutorial tutorial-pictures test test-hostile record-captures lint types bench fuzz install uninstall wheel clean \
+.PHONY: help build demo tutorial tutorial-pictures test test-hostile record-captures record-jobs lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \
 	userland-test vm-test vm-test-all python-versions packages-build packages-lint packages-test packages-bench packages-userland \
 	packages-vm packages-vm-kernel FORCE
@@ -94,6 +94,9 @@ test-hostile: build dev | packages-test ## each attack of tests/hostile on each 
 record-captures: build dev test-workloads | packages-test ## trace the programs of tests/diagnoses; tests/recorded keeps their captures
 	$(SUDO) $(BIN)/python -m pytest tests/diagnoses
 	PYTHONPATH=tests/recorded $(BIN)/python tests/recorded/record.py build/diagnoses/*.pb.gz
+
+record-jobs: build dev ## trace jobs of real programs; tests/recorded keeps their captures (JOBS=name: only this one); needs root
+	$(SUDO) env PYTHONPATH=tests/recorded $(BIN)/python tests/recorded/record_jobs.py $(JOBS)
 
 vm-test: build dev workloads test-workloads | packages-vm ## the probes on stock kernels in QEMU: the short set
 	$(BIN)/python tests/vm/lane.py $(VM_ARGS)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stage import FOLDERS
 from stallscope.converters import pprof
 from stallscope.converters.model import Frame, Profile, Sample, parts
 
@@ -15,6 +17,9 @@ CAPTURES = Path(__file__).parent / "captures"
 ROOT = str(Path(__file__).resolve().parents[2])
 SOMEWHERE = "/srv/stallscope"
 """Stands for the folder of this checkout."""
+JOB = "/srv/job"
+"""Stands for the folder of a job."""
+_OF_JOBS = re.compile(re.escape(FOLDERS) + r"\w+")
 BEGIN = 1_700_000_000_000_000_000
 
 
@@ -32,15 +37,26 @@ def neutral(profile: Profile) -> Profile:
         return _elsewhere(text)
 
     samples = [Sample(tuple(map(frame_of, stack)), values, labels) for stack, values, labels in profile.samples]
-    changed = {name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES}
+    changed: dict[str, Any] = {
+        name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES
+    }
     host = "host" if profile.host else ""
     comments = [_elsewhere(comment) for comment in profile.comments]
     # Without what the trace has recommended: that is judged again, too.
-    return replace(profile, samples=samples, host=host, start_ns=BEGIN, comments=comments, display=None, **changed)
+    return replace(
+        profile,
+        samples=samples,
+        title=_elsewhere(profile.title),
+        host=host,
+        start_ns=BEGIN,
+        comments=comments,
+        display=None,
+        **changed,
+    )
 
 
 def _elsewhere(text: str) -> str:
-    return text.replace(ROOT, SOMEWHERE)
+    return _OF_JOBS.sub(JOB, text.replace(ROOT, SOMEWHERE))
 
 
 def keep(name: str, path: Path) -> Path:

@@ -1,0 +1,124 @@
+"""Jobs of tools: tar, gzip, xz, git, make, rsync, dd."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from job import Job, Truth
+from stage import PYTHON, Stage
+
+
+def some_text(size: int) -> bytes:
+    """That can be compressed, slowly."""
+    words = [bytes(random.Random(number).choices(b"abcdefghij", k=6)) for number in range(2000)]
+    return b" ".join(random.Random(1).choices(words, k=size // 7))
+
+
+def tar_gzip(stage: Stage) -> Sequence[int]:
+    (stage.folder / "dump.txt").write_bytes(some_text(7_000_000))
+    script = stage.write("backup.sh", f"tar cf - {'dump.txt ' * 60}| gzip -9 > backup.tar.gz\n")
+    backup = stage.start("sh", script.name)
+    stage.until(lambda: (stage.folder / "backup.tar.gz").stat().st_size > 0, "something is compressed")
+    return stage.tree(backup.pid, least=3)[1:]
+
+
+def xz_threads(stage: Stage) -> Sequence[int]:
+    (stage.folder / "dump.txt").write_bytes(some_text(60_000_000))
+    process = stage.start("xz", "-k", "-6", "-T", "6", "--block-size=3MiB", "dump.txt")
+    stage.until((stage.folder / "dump.txt.xz").exists, "xz writes")
+    return [process.pid]
+
+
+def git_repack(stage: Stage) -> Sequence[int]:
+    stage.run("git", "init", "-q", "-b", "main", ".")
+    stage.run("sh", "-c", f"{PYTHON} {stage.program('many_commits.py')} | git fast-import --quiet")
+    process = stage.start("git", "repack", "-q", "-a", "-d", "-f", "--depth=50", "--window=200")
+    return stage.tree(process.pid, least=2)
+
+
+def make_slow_file(stage: Stage) -> Sequence[int]:
+    loop = "for (int i = 0; i < 1000; i++) { s = s * x[i] + x[i ^ %d]; if (s > %d) s -= x[i]; }"
+    functions = [f"double f{n}(double *x) {{ double s = {n}; {loop % (n % 7, n)} return s; }}\n" for n in range(6000)]
+    stage.write("tables.c", "".join(functions))
+    stage.write("Makefile", "tables.o: tables.c\n\tcc -O2 -c tables.c\n")
+    process = stage.start("make", "-s")
+    return stage.tree(process.pid, least=3)
+
+
+def rsync_fsync(stage: Stage) -> Sequence[int]:
+    source = stage.folder / "mails"
+    source.mkdir()
+    for number in range(6000):
+        (source / f"{number}").write_bytes(b"x" * 100)
+    process = stage.start("rsync", "-a", "--fsync", "mails/", "copy/")
+    return stage.tree(process.pid, least=3)
+
+
+def dd_direct(stage: Stage) -> Sequence[int]:
+    stage.run("dd", "if=/dev/zero", "of=volume", "bs=1M", "count=1500", "oflag=direct")
+    process = stage.start("dd", "if=volume", "of=/dev/null", "bs=4k", "iflag=direct")
+    return [process.pid]
+
+
+JOBS = (
+    Job(
+        "tar_gzip",
+        Truth(
+            ("peer", "cpu"),
+            ("tar|gzip",),
+            ("gzip",),
+            "tar waits for room in the pipe to gzip, which computes all the time",
+        ),
+        tar_gzip,
+        {"tar": "tar", "gzip": "gzip"},
+        commands=("offcpu", "wall", "wakeup"),
+    ),
+    Job(
+        "xz_threads",
+        Truth(
+            ("cores",),
+            ("xz",),
+            ("6 .*threads|threads .*cores|lzma",),
+            "six threads compress on two cores",
+        ),
+        xz_threads,
+        {"xz": "xz-utils"},
+    ),
+    Job(
+        "git_repack",
+        Truth(
+            ("cpu", "cores"),
+            ("git",),
+            ("delta|git",),
+            "git computes the differences of many versions of a file",
+        ),
+        git_repack,
+        {PYTHON: "python3", "git": "git"},
+        commands=("wall",),
+    ),
+    Job(
+        "make_slow_file",
+        Truth(
+            ("child", "cpu"),
+            ("make",),
+            ("cc1",),
+            "make waits for its compiler",
+        ),
+        make_slow_file,
+        {"make": "make", "cc": "gcc"},
+        commands=("offcpu", "wall"),
+    ),
+    Job(
+        "rsync_fsync",
+        Truth(("io",), ("rsync",), ("fsync",), "each of many small files is brought to the disk"),
+        rsync_fsync,
+        {"rsync": "rsync"},
+    ),
+    Job(
+        "dd_direct",
+        Truth(("io",), ("dd",), ("read",), "a disk is read in small pieces, past the page cache"),
+        dd_direct,
+        {"dd": "coreutils"},
+    ),
+)
