@@ -94,6 +94,13 @@ def pool_of_one(stage: Stage) -> Sequence[int]:
     return [client, *server.sessions("shop")]
 
 
+def try_lock(stage: Stage) -> Sequence[int]:
+    server = Postgres(stage)
+    roles = ("holder", "waiter", "another")
+    clients = [stage.python("try_lock.py", server.host, role) for role in roles]
+    return [*clients, *(pid for role in roles for pid in server.sessions(role))]
+
+
 def idle_postgres(stage: Stage) -> Sequence[int]:
     server = Postgres(stage)
     server.bench(3, "\\sleep 500 ms\nselect 1;\n")
@@ -191,6 +198,18 @@ JOBS = (
             "threads wait for the only connection of a pool, which another one uses",
         ),
         pool_of_one,
+        {**PYTHON_HERE, **POSTGRES_HERE},
+        PSYCOPG,
+    ),
+    Job(
+        "postgres_try_lock",
+        Truth(
+            ("database-lock", "polling"),
+            ("try_lock.py",),
+            ("take_turn", "rebuild_prices|again"),
+            "two clients try again and again to take a lock of the database; the one that has it sleeps",
+        ),
+        try_lock,
         {**PYTHON_HERE, **POSTGRES_HERE},
         PSYCOPG,
     ),

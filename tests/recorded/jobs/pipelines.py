@@ -19,7 +19,8 @@ def tar_gzip(stage: Stage) -> Sequence[int]:
     (stage.folder / "dump.txt").write_bytes(some_text(7_000_000))
     script = stage.write("backup.sh", f"tar cf - {'dump.txt ' * 60}| gzip -9 > backup.tar.gz\n")
     backup = stage.start("sh", script.name)
-    stage.until(lambda: (stage.folder / "backup.tar.gz").stat().st_size > 0, "something is compressed")
+    packed = stage.folder / "backup.tar.gz"
+    stage.until(lambda: packed.exists() and packed.stat().st_size > 0, "something is compressed")
     return stage.tree(backup.pid, least=3)[1:]
 
 
@@ -53,6 +54,19 @@ def rsync_fsync(stage: Stage) -> Sequence[int]:
         (source / f"{number}").write_bytes(b"x" * 100)
     process = stage.start("rsync", "-a", "--fsync", "mails/", "copy/")
     return stage.tree(process.pid, least=3)
+
+
+def sqlite_commits(stage: Stage) -> Sequence[int]:
+    script = "create table log (n integer);\n" + "insert into log values (1);\n" * 100_000
+    stage.write("commits.sql", script)
+    process = stage.start("sqlite3", "log.db", ".read commits.sql")
+    stage.until((stage.folder / "log.db").exists, "sqlite3 writes")
+    return [process.pid]
+
+
+def openssl_speed(stage: Stage) -> Sequence[int]:
+    process = stage.start("openssl", "speed", "-multi", "6", "-seconds", "30", "-bytes", "16384", "sha256")
+    return stage.tree(process.pid, least=7)
 
 
 def dd_direct(stage: Stage) -> Sequence[int]:
@@ -114,6 +128,24 @@ JOBS = (
         Truth(("io",), ("rsync",), ("fsync",), "each of many small files is brought to the disk"),
         rsync_fsync,
         {"rsync": "rsync"},
+    ),
+    Job(
+        "sqlite_commits",
+        Truth(("io",), ("sqlite3",), ("fsync|fdatasync|unlink",), "each row is a transaction that goes to the disk"),
+        sqlite_commits,
+        {"sqlite3": "sqlite3"},
+    ),
+    Job(
+        "openssl_speed",
+        Truth(
+            ("cores",),
+            ("openssl",),
+            ("openssl.*openssl|6 processes|6 main|outnumber",),
+            "six processes of a program compute on two cores",
+        ),
+        openssl_speed,
+        {"openssl": "openssl"},
+        commands=("wall",),
     ),
     Job(
         "dd_direct",

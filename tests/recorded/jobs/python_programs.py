@@ -186,6 +186,17 @@ JOBS = (
         commands=("wall",),
     ),
     Job(
+        "starved_pool",
+        Truth(
+            ("deadlock", "thread"),
+            ("python3 starved_pool.py", "thread"),
+            ("render_page",),
+            "a task waits for another one of the same pool, whose only thread it occupies",
+        ),
+        alone("starved_pool.py"),
+        PYTHON_HERE,
+    ),
+    Job(
         "full_backlog",
         Truth(
             ("network", "peer"),

@@ -18,7 +18,8 @@ def ranks(size: int, how: str, traced: int) -> Callable[[Stage], Sequence[int]]:
     def start(stage: Stage) -> Sequence[int]:
         script = stage.program("ranks.py")
         started = [
-            stage.start(PYTHON, script, rank, size, how, environment={"RANK": str(rank)}) for rank in range(size)
+            stage.start(PYTHON, script, rank, size, how, environment={"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"})
+            for rank in range(size)
         ]
         stage.until(lambda: "ready" in (stage.folder / "log-0").read_text(), "the ranks are ready")
         return [process.pid for process in started[:traced]]

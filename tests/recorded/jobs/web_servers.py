@@ -112,7 +112,7 @@ def celery(stage: Stage) -> Sequence[int]:
     prices, upstream = service(stage)
     stage.program("tasks.py")
     environment = {"BROKER": str(broker), "PRICES": str(prices)}
-    command = [PYTHON, "-m", "celery", "-A", "tasks", "worker", "-c", "2"]
+    command = [PYTHON, "-m", "celery", "-A", "tasks", "worker", "-c", "2", "-l", "INFO"]
     worker = stage.start(*command, "--without-gossip", "--without-mingle", ready="ready.", environment=environment)
     stage.run(PYTHON, stage.program("send_tasks.py"), environment=environment)
     return [*stage.tree(worker.pid, least=3), upstream]
