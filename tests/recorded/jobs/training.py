@@ -17,10 +17,10 @@ def ranks(size: int, how: str, traced: int) -> Callable[[Stage], Sequence[int]]:
 
     def start(stage: Stage) -> Sequence[int]:
         script = stage.program("ranks.py")
-        started = [
-            stage.start(PYTHON, script, rank, size, how, environment={"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"})
-            for rank in range(size)
-        ]
+        started = []
+        for rank in range(size):
+            environment = {"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"}
+            started.append(stage.start(PYTHON, script, rank, size, how, environment=environment))
         stage.until(lambda: "ready" in (stage.folder / "log-0").read_text(), "the ranks are ready")
         return [process.pid for process in started[:traced]]
 
